@@ -13,7 +13,8 @@ from haptera.core.engine import Engine
 from haptera.core.modules.catalog import Catalog
 from haptera.core.state.allowance import TURN_WORK_MAX
 from haptera.core.state.intake import TAKEN_WORK_MAX, TAKING, TAKING_EACH, take
-from haptera.core.state.limits import WOKEN_MAX, S
+from haptera.core.state.limits import S
+from haptera.core.state.timers import WOKEN_MAX
 from haptera.kinds import KINDS
 from haptera.model.changes import Change, Desired, SetDesired, Stored, StoredEntity
 from haptera.model.effects import Call, Effect, Publish, Reply, Work, Write

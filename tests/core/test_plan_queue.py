@@ -4,18 +4,18 @@ from dataclasses import replace
 from random import Random
 
 from haptera.core.decide.backlog import PLANNED
-from haptera.core.decide.plan_queue import QUESTIONS_MAX, PlanQueue, Sought
-from haptera.core.engine import Engine
-from haptera.core.modules.catalog import Catalog
-from haptera.core.state.allowance import TurnAllowance
-from haptera.core.state.limits import (
-    ANSWER_GRACE_NS,
-    MS,
+from haptera.core.decide.plan_queue import (
+    QUESTIONS_MAX,
     SEARCH_AGAIN_NS,
     SEARCH_QUEUE_AGAIN_NS,
     SEARCH_WITHIN_NS,
-    S,
+    PlanQueue,
+    Sought,
 )
+from haptera.core.engine import Engine
+from haptera.core.modules.catalog import Catalog
+from haptera.core.state.allowance import TurnAllowance
+from haptera.core.state.limits import ANSWER_GRACE_NS, MS, S
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
 from haptera.core.sync.presence import HEAR

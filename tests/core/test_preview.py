@@ -24,11 +24,11 @@ from haptera.core.preview.draft import (
     Drafting,
 )
 from haptera.core.preview.grouping import FOLDING, TOLD_A_TURN_MAX, PreviewContext, Telling
-from haptera.core.preview.preview import PREVIEWS_MAX, Previews
+from haptera.core.preview.preview import PREVIEW_WITHIN_NS, PREVIEWS_MAX, Previews
 from haptera.core.safety.budgets import Budgets, Where
 from haptera.core.state.allowance import TURN_WORK_MAX, TurnAllowance
 from haptera.core.state.diff import goal
-from haptera.core.state.limits import PREVIEW_WITHIN_NS, S
+from haptera.core.state.limits import S
 from haptera.core.state.row import EntityState
 from haptera.core.state.start import start
 from haptera.core.state.table import EntityTable

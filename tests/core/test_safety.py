@@ -8,7 +8,9 @@ from msgspec.structs import replace
 
 from haptera.core.engine import Engine
 from haptera.core.modules.catalog import Catalog
-from haptera.core.state.limits import BRAKE_NS, MS, OVERRIDE_NS, PERMIT_AGAIN_NS, S
+from haptera.core.safety.brake import BRAKE_NS
+from haptera.core.safety.permits import PERMIT_AGAIN_NS
+from haptera.core.state.limits import MS, OVERRIDE_NS, S
 from haptera.core.state.side import Side
 from haptera.core.views.unblock import unblock
 from haptera.kinds import KINDS

@@ -15,6 +15,7 @@ from haptera.model.effects import RequestRetry
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Asked
 from haptera.runtime.identity.pki import issue_parent, key_pem, new_key, open_authority
+from haptera.runtime.network.one_frame import pack
 from haptera.runtime.network.peer_client import Asker, Party
 from haptera.runtime.network.peer_messages import (
     LOG_BYTES_MAX,
@@ -30,7 +31,6 @@ from haptera.runtime.network.peer_messages import (
     Request,
     RetryAsked,
     Unable,
-    pack,
 )
 from haptera.runtime.network.request_server import OF_ONE_CALLER_MAX
 from haptera.runtime.network.tls import client_context, parent_context, server_context

@@ -2,16 +2,17 @@
 
 from pathlib import Path
 
-from haptera.core.decide.plan_queue import ANSWERS_MAX, DEATHS_MAX, QUESTIONS_MAX, RESTARTING
-from haptera.core.preview.preview import PREVIEWS_MAX
-from haptera.core.state.limits import (
-    MS,
-    PREVIEW_WITHIN_NS,
+from haptera.core.decide.plan_queue import (
+    ANSWERS_MAX,
+    DEATHS_MAX,
+    QUESTIONS_MAX,
+    RESTARTING,
     SEARCH_AGAIN_NS,
     SEARCH_QUEUE_AGAIN_NS,
     SEARCH_WITHIN_NS,
-    S,
 )
+from haptera.core.preview.preview import PREVIEW_WITHIN_NS, PREVIEWS_MAX
+from haptera.core.state.limits import MS, S
 from haptera.daemon.backend import PREVIEW_WITHIN_S
 from haptera.planner.plan_query import EXPANSIONS_APART_MAX, TRIES_APART_MAX
 from haptera.planner.reasons.reason import gave_up

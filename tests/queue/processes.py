@@ -21,14 +21,8 @@ from haptera.queue.entry import Submission
 from haptera.queue.job import JobSpec, Size
 from haptera.queue.work import WorkAsked
 from haptera.runtime import clock
-from haptera.runtime.network.peer_messages import (
-    Answer,
-    Request,
-    Unable,
-    hear_answer,
-    hear_request,
-    pack,
-)
+from haptera.runtime.network.one_frame import pack
+from haptera.runtime.network.peer_messages import Answer, Request, Unable, hear_answer, hear_request
 from haptera.runtime.store.store import STATE_FILE, Store
 
 SOCKET = "socket"

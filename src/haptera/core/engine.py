@@ -28,11 +28,10 @@ from haptera.core.safety.permits import Permits
 from haptera.core.safety.safety import Safety
 from haptera.core.state.entity.verdict import Lacking
 from haptera.core.state.intake import taking
-from haptera.core.state.limits import WOKEN_MAX
 from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
 from haptera.core.state.table import EntityTable
-from haptera.core.state.timers import Key, Timers
+from haptera.core.state.timers import WOKEN_MAX, Key, Timers
 from haptera.core.state.turn import Turn
 from haptera.core.sync.links import Spoken
 from haptera.core.sync.neighbours import Neighbours

@@ -9,12 +9,12 @@ Known = dict[str, str]
 Conditions = dict[str, list[str]]
 
 
-def _plain(description: str, **schema: Any) -> Meta:
+def noted(description: str, **schema: Any) -> Meta:
     """What the published schema says beside the type."""
     return Meta(description=description, extra_json_schema=schema)
 
 
-Place = Annotated[int, _plain("A state, by its place in `states`, from 0.", minimum=0)]
+Place = Annotated[int, noted("A state, by its place in `states`, from 0.", minimum=0)]
 
 
 class RestView(msgspec.Struct, frozen=True):
@@ -29,63 +29,61 @@ class RestView(msgspec.Struct, frozen=True):
 class EdgeView(msgspec.Struct, frozen=True, kw_only=True):
     """A part taken from one state to another; a look once for each outcome."""
 
-    source: Annotated[int, _plain("The state that it is taken from.", minimum=0)] = msgspec.field(
+    source: Annotated[int, noted("The state that it is taken from.", minimum=0)] = msgspec.field(
         name="from"
     )
-    target: Annotated[int, _plain("The state that it leads to.", minimum=0)] = msgspec.field(
+    target: Annotated[int, noted("The state that it leads to.", minimum=0)] = msgspec.field(
         name="to"
     )
     part: str
     does: Literal["look", "step"]
-    expect: Annotated[str | None, _plain("The outcome of a look; null for a step.")]
-    cost: Annotated[int, _plain("What it costs to do this.", minimum=1)]
-    disruptive: Annotated[bool, _plain("Whether it may disturb what runs.")]
+    expect: Annotated[str | None, noted("The outcome of a look; null for a step.")]
+    cost: Annotated[int, noted("What it costs to do this.", minimum=1)]
+    disruptive: Annotated[bool, noted("Whether it may disturb what runs.")]
     requires: Annotated[
-        Conditions, _plain("What must be known of variables that are not in this graph.")
+        Conditions, noted("What must be known of variables that are not in this graph.")
     ]
     excludes: Annotated[
         Conditions,
-        _plain("What must be neither known nor remembered of variables not in this graph."),
+        noted("What must be neither known nor remembered of variables not in this graph."),
     ]
     memory: Annotated[
         Conditions,
-        _plain(
+        noted(
             "Of variables in this graph that are not known here: how they may stand for it to be"
             " taken, the unknown or `x?`, where that is not any way."
         ),
     ]
-    leaves: Annotated[
-        Known, _plain("What it leaves expected: no longer known, remembered as this.")
-    ]
+    leaves: Annotated[Known, noted("What it leaves expected: no longer known, remembered as this.")]
     beside: Annotated[
         dict[str, tuple[list[str], str]],
-        _plain("What it changes of variables that are not in this graph: from these, to this."),
+        noted("What it changes of variables that are not in this graph: from these, to this."),
     ]
-    links: Annotated[list[int], _plain("The links of the marked chain that it is, from 1.")] = []
+    links: Annotated[list[int], noted("The links of the marked chain that it is, from 1.")] = []
 
 
 class GraphView(msgspec.Struct, frozen=True, kw_only=True):
     """Variables with all that can be known of them, and all that leads from one to another."""
 
-    variables: Annotated[dict[str, list[str]], _plain("The values of each, the first its unknown.")]
+    variables: Annotated[dict[str, list[str]], noted("The values of each, the first its unknown.")]
     exact: Annotated[
         bool,
-        _plain(
+        noted(
             "False where too much can be known of other variables to look into all of it: they are"
             " taken to be as they must, whether or not they can."
         ),
     ]
     rests: Annotated[
         list[RestView],
-        _plain("The looks at those variables for which any look asks something of others."),
+        noted("The looks at those variables for which any look asks something of others."),
     ]
     states: Annotated[
         list[Known],
-        _plain("What is known in each; all else is not. Nothing may lead there."),
+        noted("What is known in each; all else is not. Nothing may lead there."),
     ]
     edges: list[EdgeView]
-    goal: Annotated[list[Place], _plain("The states in which the marked goal is met.")] = []
-    path: Annotated[list[Place], _plain("The start, and where each link of the chain leads.")] = []
+    goal: Annotated[list[Place], noted("The states in which the marked goal is met.")] = []
+    path: Annotated[list[Place], noted("The start, and where each link of the chain leads.")] = []
 
 
 class StateView(msgspec.Struct, frozen=True):
@@ -100,7 +98,7 @@ class TakenView(msgspec.Struct, frozen=True):
 
     part: str
     expect: str | None
-    hoped: Annotated[bool, _plain("Whether more than a remembered value could be found.")]
+    hoped: Annotated[bool, noted("Whether more than a remembered value could be found.")]
 
 
 class CourseView(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,20 +106,20 @@ class CourseView(msgspec.Struct, frozen=True, kw_only=True):
 
     goal: Known
     states: Annotated[
-        list[StateView], _plain("The stripped start, and how it stands after each link.")
+        list[StateView], noted("The stripped start, and how it stands after each link.")
     ]
-    chain: Annotated[list[TakenView] | None, _plain("Null where there is none.")] = None
+    chain: Annotated[list[TakenView] | None, noted("Null where there is none.")] = None
     cost: int | None = None
-    doubts: Annotated[bool, _plain("Whether it assumes that a remembered value is wrong.")] = False
-    reason: Annotated[str | None, _plain("Why there is no chain.")] = None
+    doubts: Annotated[bool, noted("Whether it assumes that a remembered value is wrong.")] = False
+    reason: Annotated[str | None, noted("Why there is no chain.")] = None
 
 
 class DrawingView(msgspec.Struct, frozen=True, kw_only=True):
     """A class of a kind: in one graph, or in several where one would be too large to read."""
 
-    title: Annotated[str, _plain("The kind, the entity, or `problem`.")]
+    title: Annotated[str, noted("The kind, the entity, or `problem`.")]
     attributes: Annotated[
-        dict[str, str | None], _plain("The class: the attributes that its parts ask for.")
+        dict[str, str | None], noted("The class: the attributes that its parts ask for.")
     ]
     form: Literal["whole", "factored"]
     graphs: list[GraphView]

@@ -51,3 +51,5 @@ class Policy:
 # after six attempts; a device that does not answer is looked at once a minute, however long.
 STEPPING: Final = Policy(6, backoff_ms=4_000, backoff_ms_max=300_000, cool_down_ms=1_800_000)
 LOOKING: Final = Policy(6, backoff_ms=4_000, backoff_ms_max=60_000, cool_down_ms=60_000)
+# Of processes of our own that die: of modules, and of the planner's workers.
+RESTARTING: Final = Policy(6, backoff_ms=1_000, backoff_ms_max=60_000, cool_down_ms=600_000)

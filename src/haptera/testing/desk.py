@@ -21,10 +21,9 @@ from haptera.selectors.selector import Selector
 from haptera.testing.loop import SimulatedLoop
 from haptera.testing.machine import Machine
 from haptera.testing.network import NetworkFaults
+from haptera.testing.searching import carried
 from haptera.testing.world import World
 from haptera.wire.control import Frame
-from haptera.wire.frame import Reject
-from haptera.wire.ipc import Frames, encode_frame
 
 Settings = TypeVar("Settings")
 
@@ -155,7 +154,7 @@ def _speak(
     loop = asyncio.get_running_loop()
 
     def to_daemon(frame: Frame) -> None:
-        loop.call_soon(control.take, _carried(frame))
+        loop.call_soon(control.take, carried(frame))
 
     cluster = Cluster(controller.name, controller.settings(settings), to_daemon, loop.time)
     control = Control(controller.name, source, _Link(cluster))
@@ -169,16 +168,10 @@ class _Link:
         self._cluster = cluster
 
     def send(self, frame: Frame) -> None:
-        asyncio.get_running_loop().call_soon(self._cluster.take, _carried(frame))
+        asyncio.get_running_loop().call_soon(self._cluster.take, carried(frame))
 
     def hold(self) -> None:
         pass
 
     def go_on(self) -> None:
         pass
-
-
-def _carried(frame: Frame) -> Frame:
-    frames = Frames().feed(encode_frame(frame))
-    assert not isinstance(frames, Reject)
-    return frames[0]

@@ -16,11 +16,12 @@ from haptera.wire.ipc import Frames, encode_frame
 
 def searched(search: SearchPlan) -> PlanFound:
     """What a worker answers."""
-    asked = search_of(_carried(search_frame(search)))
-    return searched_of(_carried(searched_frame(answer(asked))))
+    asked = search_of(carried(search_frame(search)))
+    return searched_of(carried(searched_frame(answer(asked))))
 
 
-def _carried(frame: Frame) -> Frame:
+def carried(frame: Frame) -> Frame:
+    """The frame as its reader gets it, by way of its bytes."""
     frames = Frames().feed(encode_frame(frame))
     assert not isinstance(frames, Reject)
     return frames[0]

@@ -5,13 +5,13 @@ from random import Random
 
 import pytest
 
-from haptera.core.state.limits import GONE_MAX, MS, S
+from haptera.core.state.limits import MS, S
 from haptera.core.state.side import PARENT, Side
 from haptera.core.state.table import EntityTable
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
 from haptera.core.state.typical_durations import LAST_MAX, Usual
-from haptera.core.sync.delta import DesiredOut, ObservedOut
+from haptera.core.sync.delta import GONE_MAX, DesiredOut, ObservedOut
 from haptera.core.sync.links import Direction, Layers, Links
 from haptera.core.sync.merge import DesiredIn, ObservedIn
 from haptera.core.sync.node_scope import NodeScope

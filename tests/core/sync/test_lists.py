@@ -2,8 +2,9 @@
 
 import pytest
 
-from haptera.core.state.limits import LISTS_MAX, RECALLED_MAX, S
+from haptera.core.state.limits import RECALLED_MAX, S
 from haptera.core.state.turn import Turn
+from haptera.core.sync.lists import LISTS_MAX
 from haptera.core.sync.merge import ObservedIn
 from haptera.model.changes import Declare, Desired
 from haptera.model.effects import FetchSchema

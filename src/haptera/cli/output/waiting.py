@@ -1,11 +1,10 @@
 """Waiting until entities stand as somebody waits for: asked after each change of them, in time."""
 
 import asyncio
-from contextlib import aclosing
 from typing import Final
 
-from haptera.cli.output.printing import print_error
-from haptera.client import Access, AsyncClient, Broken, calls
+from haptera.cli.output.watching import follow
+from haptera.client import Access, AsyncClient, calls
 from haptera.model.views import AlikeView
 
 # Asked so often at the most, and at the least: ages grow without news.
@@ -27,7 +26,7 @@ def wait_until_none(access: Access, selector: str, others: str, within_s: float)
 async def _wait(access: Access, selector: str, others: str, within_s: float) -> list[AlikeView]:
     news = asyncio.Event()
     async with AsyncClient(access) as client:
-        following = asyncio.create_task(_follow(access, selector, news))
+        following = asyncio.create_task(follow(access, calls.events(selector), news))
         left = (await client.ask(calls.status(others))).alike
         try:
             async with asyncio.timeout(within_s):
@@ -55,15 +54,3 @@ async def _either(news: asyncio.Event, following: "asyncio.Task[None]") -> None:
     if following.done():
         following.result()  # refused
     news.clear()
-
-
-async def _follow(access: Access, selector: str, news: asyncio.Event) -> None:
-    told: str | None = None
-    async with aclosing(AsyncClient(access).follow(calls.events(selector))) as stream:
-        async for one in stream:
-            if not isinstance(one, Broken):
-                told = None
-                news.set()
-            elif told != str(one.error):  # tried again and again, told once
-                told = str(one.error)
-                print_error(one.error)

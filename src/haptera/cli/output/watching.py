@@ -30,13 +30,14 @@ async def _both(access: Access, call: ApiCall[Event], draw: Callable[[], object]
     news = asyncio.Event()
     try:
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(_follow(access, call, news))
+            tasks.create_task(follow(access, call, news))
             tasks.create_task(_draw(news, draw))
     except ExceptionGroup as group:
         raise group.exceptions[0] from None  # the other task was cancelled for it
 
 
-async def _follow(access: Access, call: ApiCall[Event], news: asyncio.Event) -> None:
+async def follow(access: Access, call: ApiCall[Event], news: asyncio.Event) -> None:
+    """Set `news` after each change that `call` tells of; tell why it breaks off, and try again."""
     told: str | None = None
     async with aclosing(AsyncClient(access).follow(call)) as stream:
         async for one in stream:

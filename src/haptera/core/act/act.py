@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
+from typing import Final
 
 import msgspec
 
@@ -12,7 +13,7 @@ from haptera.core.desired.policies import Policies
 from haptera.core.modules.calls import Calls, Pending
 from haptera.core.state.entity.attempts import Tried
 from haptera.core.state.entity.work import Phase, StepRun
-from haptera.core.state.limits import BACKOFF_NS, MS, READ_AGAIN_NS, SURE_NS
+from haptera.core.state.limits import BACKOFF_NS, MS, S
 from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
 from haptera.core.state.timers import Timers
@@ -28,6 +29,11 @@ from haptera.model.intent import Intent
 from haptera.model.parts import Change, Step
 from haptera.model.walltime import span
 from haptera.planner.domain.domain import Domain
+
+# Readings that agree over so long are not one lie of a device.
+SURE_NS: Final = 1 * S
+# How soon an outcome that is not there yet is looked at again.
+READ_AGAIN_NS: Final = 200 * MS
 
 # Hands out the number under which the answer to a write comes back for this intent.
 Tickets = Callable[[Intent | None], int]

@@ -9,13 +9,15 @@ from haptera.core.decide.call_results import Answers
 from haptera.core.decide.decide import Decisions, Hands
 from haptera.core.modules.catalog import Catalog
 from haptera.core.modules.supervise import Supervisor
-from haptera.core.state.limits import ROUNDS_MAX
 from haptera.core.state.row import EntityState
 from haptera.core.state.table import EntityTable
 from haptera.core.state.turn import Turn
 from haptera.core.sync.neighbours import Neighbours
 from haptera.model.entity import EntityId
 from haptera.model.views import Condition
+
+# How often one entity may be decided on again within a turn.
+ROUNDS_MAX: Final = 16
 
 # What deciding on an entity and telling of it costs, in moves that a search could try.
 DECIDING: Final = 800

@@ -8,31 +8,28 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from haptera.core.decide.backlog import PLANNED
-from haptera.core.state.limits import (
-    ANSWER_GRACE_NS,
-    MS,
-    SEARCH_AGAIN_NS,
-    SEARCH_QUEUE_AGAIN_NS,
-    SEARCH_WITHIN_NS,
-    S,
-)
+from haptera.core.state.limits import ANSWER_GRACE_NS, MS, S
 from haptera.core.state.side import Side
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
 from haptera.model.chain import Chain, NoChain, Reason, ReasonKind, gives_up
 from haptera.model.entity import EntityId
 from haptera.model.events import PlanFailed, PlanFound
-from haptera.model.policy import Policy
+from haptera.model.policy import RESTARTING
 from haptera.planner.domain.domain import Domain
 from haptera.planner.plan_query import PlanQuery, search_for, understood
+
+# How long a worker may search for a plan before it is taken to hang; when a search that was given
+# up is made once more, and when a question is asked again for which there was no room.
+SEARCH_WITHIN_NS: Final = 300 * S
+SEARCH_AGAIN_NS: Final = 600 * S
+SEARCH_QUEUE_AGAIN_NS: Final = 30 * S
 
 # Questions that are being sought or wait for their turn, and answers kept.
 QUESTIONS_MAX: Final = 256
 ANSWERS_MAX: Final = 4_096
 # How many workers may die of a question.
 DEATHS_MAX: Final = 2
-# How long nothing is sought after workers died in a row.
-RESTARTING: Final = Policy(6, backoff_ms=1_000, backoff_ms_max=60_000, cool_down_ms=600_000)
 
 
 # An entity, or the ticket of changes that somebody considers.

@@ -24,12 +24,11 @@ from haptera.model.effects import Start, Stop
 from haptera.model.entity import EntityId
 from haptera.model.events import Exited, LoopBlocked, Ready
 from haptera.model.facts import Fact, Method
-from haptera.model.policy import Policy
+from haptera.model.policy import RESTARTING
 from haptera.model.views import Condition
 
 # A module that dies more often than five times within so long has failed, and is left alone.
 DEATHS_WITHIN_NS: Final = 600 * S
-RESTARTING: Final = Policy(6, backoff_ms=1_000, backoff_ms_max=60_000, cool_down_ms=600_000)
 # A module that served for this long is started again at once when it dies.
 SERVED_WELL_NS: Final = 1 * S
 # How soon it is tried again whether the version that is desired of a module is installed by now.

@@ -10,7 +10,7 @@ from haptera.core.desired.proposal_validation import Checked, ProposalRefusal
 from haptera.core.desired.proposals import Proposals
 from haptera.core.preview.draft import Case, Drafting
 from haptera.core.preview.grouping import AnsweredCase, PreviewContext, Telling
-from haptera.core.state.limits import PREVIEW_WITHIN_NS
+from haptera.core.state.limits import S
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
 from haptera.model.chain import Chain, NoChain, gives_up
@@ -20,6 +20,9 @@ from haptera.model.events import Considered
 from haptera.planner.contingent import Outcomes, outcomes
 from haptera.planner.domain.pieces import Whole
 from haptera.planner.plan_query import query_of
+
+# How long a person who considers changes waits for plans that take long.
+PREVIEW_WITHIN_NS: Final = 10 * S
 
 # Previews that wait for plans; past it they are shown with what is planned by then.
 PREVIEWS_MAX: Final = 16

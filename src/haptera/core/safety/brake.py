@@ -4,15 +4,17 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from haptera.core.state.limits import (
-    BRAKE_CHILDREN_MIN,
-    BRAKE_GROUP_MIN,
-    BRAKE_GROUP_SHARE,
-    BRAKE_NS,
-    BRAKE_SHARE,
-    BRAKE_WINDOW_NS,
-    S,
-)
+from haptera.core.state.limits import S
+
+# Children that fall silent within this time of each other may have one cause.
+BRAKE_WINDOW_NS: Final = 30 * S
+# More than so many of them, or this share of all, or of one fault group, put the brake on.
+BRAKE_CHILDREN_MIN: Final = 10
+BRAKE_SHARE: Final = 0.1
+BRAKE_GROUP_MIN: Final = 3
+BRAKE_GROUP_SHARE: Final = 0.5
+# The brake is on until nobody has fallen silent for so long.
+BRAKE_NS: Final = 300 * S
 
 LOST_MAX: Final = 10_000
 

@@ -5,11 +5,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from haptera.core.state.limits import BUDGET_HOUR_NS
+from haptera.core.state.limits import S
 from haptera.core.state.turn import Turn
 from haptera.kinds.budget import DEFAULT, Budget, Per
 from haptera.model.entity import EntityId
 from haptera.planner.domain.pieces import Pieces
+
+# Within which a budget counts the disruptive steps of a node.
+BUDGET_HOUR_NS: Final = 3_600 * S
 
 # Of those that wait, how many are woken when there is room: more than one, for it may not suit all.
 WOKEN_MAX: Final = 8

@@ -8,7 +8,7 @@ from haptera.core.modules.calls import Calls, Pending
 from haptera.core.modules.catalog import Catalog
 from haptera.core.modules.gates import gates_at_parent, is_jobless
 from haptera.core.modules.supervise import Supervisor
-from haptera.core.state.limits import DRAIN_AGAIN_NS, GATE_AGAIN_NS, MS
+from haptera.core.state.limits import MS, S
 from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
 from haptera.core.state.timers import Key, Timers
@@ -18,6 +18,11 @@ from haptera.model.effects import Work
 from haptera.model.events import Answered, Ended, Failed
 from haptera.model.messages import Ask, Permit
 from haptera.model.parts import GATE_WITHIN_MS, Step
+
+# How soon a gate that refused, or a module that did not answer for it, is asked again.
+GATE_AGAIN_NS: Final = 2 * S
+# How soon a gate that drains its node is asked again whether all has ended.
+DRAIN_AGAIN_NS: Final = 5 * S
 
 # For so long, in H, a lost parent may still act on what it last heard of us.
 HEEDS_H: Final = 2

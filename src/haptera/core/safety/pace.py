@@ -1,9 +1,16 @@
 """Boots in turn: so many a second, so that a hall does not draw all its power at once."""
 
 from collections import Counter
+from typing import Final
 
-from haptera.core.state.limits import BOOT_TURN_NS, BOOTS_A_SECOND_MAX, GROUP_BOOTS_A_SECOND_MAX, S
+from haptera.core.state.limits import S
 from haptera.model.entity import EntityId
+
+# Boots that begin within one second of the clock: of a parent's children, and of a fault group.
+BOOTS_A_SECOND_MAX: Final = 10
+GROUP_BOOTS_A_SECOND_MAX: Final = 2
+# A turn to boot that was not taken within so long is given up.
+BOOT_TURN_NS: Final = 60 * S
 
 Group = str | None
 

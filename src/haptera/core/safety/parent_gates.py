@@ -8,7 +8,7 @@ from haptera.core.modules.catalog import Catalog
 from haptera.core.modules.gates import gates_at_parent
 from haptera.core.modules.supervise import Supervisor
 from haptera.core.safety.gate import KEY, Gate
-from haptera.core.state.limits import DRAIN_NS_MAX, DRAIN_REST_NS, UNASKED_NS, S
+from haptera.core.state.limits import S
 from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
 from haptera.core.state.table import EntityTable
@@ -17,6 +17,13 @@ from haptera.core.state.turn import Turn
 from haptera.model.entity import node_id
 from haptera.model.events import Answered, Ended, Failed
 from haptera.model.messages import Ask, Permit
+
+# How long a node is drained at most, a week, as the longest jobs are allowed; it is let go of
+# then, and for so long nobody drains it again.
+DRAIN_NS_MAX: Final = 7 * 86_400 * S
+DRAIN_REST_NS: Final = 3_600 * S
+# How long a parent that starts waits until what it held before is asked for again, and held on.
+UNASKED_NS: Final = 60 * S
 
 # Nodes that an earlier process may have held are released so many at a time.
 RELEASING_MAX: Final = 16

@@ -7,6 +7,7 @@ from haptera.core.desired.policies import Policies
 from haptera.core.safety.gate import Gate
 from haptera.core.safety.parent_gates import ParentGates
 from haptera.core.state.entity.verdict import Lacking
+from haptera.core.state.limits import S
 from haptera.core.state.side import Side
 from haptera.core.state.turn import Turn
 from haptera.core.sync.peers import Peer
@@ -16,6 +17,10 @@ from haptera.model.parts import Step
 
 # What may yet come of a gate that has not said no.
 DRAINS: Final = "the gates at the parent"
+# A node that is there and does not say within so long whether it permits a step is as good as no.
+ANSWER_WITHIN_NS: Final = 10 * S
+# How long a parent leaves a node alone that refused a permit, so that others have their turn.
+PERMIT_AGAIN_NS: Final = 5 * S
 
 
 class Permits:

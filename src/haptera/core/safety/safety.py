@@ -10,10 +10,10 @@ from haptera.core.safety.budget_rules import BudgetRules, group_of
 from haptera.core.safety.budgets import Budgets
 from haptera.core.safety.evidence import Evidence
 from haptera.core.safety.pace import Pace
-from haptera.core.safety.permits import Permits
+from haptera.core.safety.permits import ANSWER_WITHIN_NS, PERMIT_AGAIN_NS, Permits
 from haptera.core.safety.room import ROOM, RoomAsks, RoomLoans
 from haptera.core.state.entity.verdict import Lacking
-from haptera.core.state.limits import ANSWER_WITHIN_NS, MS, OVERRIDE_NS, PERMIT_AGAIN_NS
+from haptera.core.state.limits import MS, OVERRIDE_NS
 from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
 from haptera.core.state.table import EntityTable

@@ -2,6 +2,10 @@
 
 import heapq
 from collections.abc import Hashable, Iterator
+from typing import Final
+
+# For how many things whose time has come a turn wakes up; the next one begins at once.
+WOKEN_MAX: Final = 100
 
 Key = tuple[Hashable, ...]
 

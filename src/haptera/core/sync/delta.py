@@ -2,9 +2,9 @@
 
 from collections.abc import Collection
 from hashlib import blake2b
-from typing import Protocol
+from typing import Final, Protocol
 
-from haptera.core.state.limits import GONE_MAX, MS
+from haptera.core.state.limits import MS
 from haptera.core.state.row import EntityState
 from haptera.core.state.table import EntityTable
 from haptera.core.state.typical_durations import Usual, is_notable
@@ -19,6 +19,9 @@ from haptera.model.messages import (
     Standing,
     Update,
 )
+
+# Of how many entities that are gone a parent tells each of its nodes.
+GONE_MAX: Final = 64
 
 
 class Outgoing(Protocol):

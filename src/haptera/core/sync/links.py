@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple, assert_never
+from typing import Final, NamedTuple, assert_never
 
-from haptera.core.state.limits import SCHEMA_AGAIN_NS, TELL_AGAIN_NS
+from haptera.core.state.limits import MS, S
 from haptera.core.state.side import Side, named
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
@@ -19,6 +19,11 @@ from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Alive, Heard, Learnt, Listed, Recalled
 from haptera.model.messages import Ask, Mark, Measure, Message, Permit, RoomAsk, Update
 from haptera.model.remote_schema import ModuleSum, ToldSchema, differences
+
+# After how long a neighbour that has not shown to hold a change is told it again; then hellos do.
+TELL_AGAIN_NS: Final = (250 * MS, 500 * MS, 1 * S, 1 * S, 2 * S)
+# After how long a neighbour whose schema could not be fetched is asked for it again.
+SCHEMA_AGAIN_NS: Final = 30 * S
 
 
 class Spoken(NamedTuple):

@@ -1,12 +1,8 @@
 """What is done where a digest differs though the latest version is held: the list is asked for."""
 
-from haptera.core.state.limits import (
-    LIST_AFTER_NS,
-    LIST_AGAIN_NS,
-    LIST_WITHIN_NS,
-    LISTS_MAX,
-    RECALLED_MAX,
-)
+from typing import Final
+
+from haptera.core.state.limits import MS, RECALLED_MAX, S
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
 from haptera.core.sync.merge import Incoming
@@ -14,6 +10,14 @@ from haptera.core.sync.peers import Peer, Tier
 from haptera.model.effects import FetchList, Recall
 from haptera.model.entity import EntityId
 from haptera.model.events import Listed
+
+# How long layers may differ before it is asked in what, and again once that was answered; and how
+# long the answer may take.
+LIST_AFTER_NS: Final = 500 * MS
+LIST_AGAIN_NS: Final = 2 * S
+LIST_WITHIN_NS: Final = 10 * S
+# How often that is asked before all is told again.
+LISTS_MAX: Final = 3
 
 
 class Lists:

@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
 
-from haptera.core.state.limits import LAG_MAX_NS
+from haptera.core.state.limits import MS
 from haptera.core.state.side import PARENT, Side
 from haptera.core.state.table import EntityTable
 from haptera.core.state.timers import Timers
@@ -23,6 +24,9 @@ from haptera.model.entity import EntityId
 from haptera.model.events import Alive, Heard, Learnt, Listed, Recalled, Reported, Silenced
 from haptera.model.messages import Mark
 from haptera.model.remote_schema import ModuleSum
+
+# A tick that comes later than this past its time is a pause in our own listening.
+LAG_MAX_NS: Final = 250 * MS
 
 
 class Neighbours:

@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 from haptera.model.chain import Chain, Find, Link, NoChain, Reason, ReasonKind
 from haptera.model.errors import HapteraError
 from haptera.model.explained import Explained
+from haptera.model.graph import noted
 from haptera.model.parts import ANY, Change, Look, Requirement, Step
 from haptera.planner.domain.problem import Problem, check, check_values
 
@@ -27,11 +28,6 @@ _STEP: Final = re.compile(r"\.(\w+)|\[(\d+)\]")
 _SOME_KEY: Final = "[...]"
 
 
-def _plain(description: str, **schema: Any) -> Meta:
-    """What the published schema says beside the type; `check` refuses, in better words."""
-    return Meta(description=description, extra_json_schema=schema)
-
-
 def _links(*forms: str) -> Meta:
     """One of these forms, told apart by their keys."""
     return Meta(extra_json_schema={"oneOf": [{"$ref": f"#/$defs/{form}"} for form in forms]})
@@ -40,10 +36,10 @@ def _links(*forms: str) -> Meta:
 Values = Annotated[list[str], Meta(extra_json_schema={"minItems": 1})]
 Conditions = Annotated[
     dict[str, str | Values],
-    _plain("For each variable or attribute named, the value or values that count."),
+    noted("For each variable or attribute named, the value or values that count."),
 ]
-Cost = Annotated[int, _plain("What it costs to do this.", minimum=1, maximum=COST_MAX)]
-Name = Annotated[str, _plain("What the part is called; no two parts share a name.")]
+Cost = Annotated[int, noted("What it costs to do this.", minimum=1, maximum=COST_MAX)]
+Name = Annotated[str, noted("What the part is called; no two parts share a name.")]
 Known = dict[str, str]
 
 
@@ -51,8 +47,8 @@ class LookForm(msgspec.Struct, forbid_unknown_fields=True):
     """A look: finds out one variable."""
 
     name: Name
-    at: Annotated[str, _plain("The variable that is looked at.")]
-    outcomes: Annotated[Values, _plain("The values that it can find, the unknown not among them.")]
+    at: Annotated[str, noted("The variable that is looked at.")]
+    outcomes: Annotated[Values, noted("The values that it can find, the unknown not among them.")]
     requires: Conditions = {}
     excludes: Conditions = {}
     cost: Cost = 1
@@ -64,7 +60,7 @@ class StepForm(msgspec.Struct, forbid_unknown_fields=True):
     name: Name
     changes: Annotated[
         dict[str, tuple[str | Values, str]],
-        _plain(
+        noted(
             "For each variable changed: `from`, a value, the unknown, several of these, or `*`"
             " for every state but known `to`; and `to`, a value, with `?` where only a look can"
             " tell.",
@@ -81,16 +77,16 @@ class ProblemForm(msgspec.Struct, forbid_unknown_fields=True):
 
     variables: Annotated[
         dict[str, Values],
-        _plain("The values of each variable, the first its unknown. None ends in `?` or is `*`."),
+        noted("The values of each variable, the first its unknown. None ends in `?` or is `*`."),
     ] = {}
     attributes: Annotated[
-        dict[str, str | None], _plain("The entity's constants; null where it has none.")
+        dict[str, str | None], noted("The entity's constants; null where it has none.")
     ] = {}
     looks: list[LookForm] = []
     steps: list[StepForm] = []
-    observed: Annotated[Known, _plain("What is known; the unknown says nothing.")] = {}
-    remembered: Annotated[Known, _plain("What was known last, or is expected.")] = {}
-    desired: Annotated[Known, _plain("What is to be known, all at once.")] = {}
+    observed: Annotated[Known, noted("What is known; the unknown says nothing.")] = {}
+    remembered: Annotated[Known, noted("What was known last, or is expected.")] = {}
+    desired: Annotated[Known, noted("What is to be known, all at once.")] = {}
 
 
 class LookLink(msgspec.Struct, forbid_unknown_fields=True):
@@ -114,7 +110,8 @@ class ReasonForm(msgspec.Struct, forbid_unknown_fields=True):
     variable: str | None
     text: str
     waits_for: Annotated[
-        Known | UnsetType, _plain("For `waits`: the borrowed values with which there is a chain.")
+        Known | UnsetType,
+        noted("For `waits`: the borrowed values with which there is a chain."),
     ] = UNSET
 
 
@@ -123,16 +120,16 @@ class ChainAnswer(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
     chain: list[Annotated[dict[str, Any], _links("LookLink", "DoLink")]]
     verdict: Literal["chain"] = "chain"
-    cost: Annotated[int, _plain("Of all its links, in the best case.", minimum=0)]
-    optimal: Annotated[bool, _plain("Whether it is proven that no chain costs less.")]
-    doubts: Annotated[bool, _plain("Whether it assumes that a remembered value is wrong.")]
+    cost: Annotated[int, noted("Of all its links, in the best case.", minimum=0)]
+    optimal: Annotated[bool, noted("Whether it is proven that no chain costs less.")]
+    doubts: Annotated[bool, noted("Whether it assumes that a remembered value is wrong.")]
     states: Annotated[
         list[Known],
-        _plain("What is known at the start, stripped, and after each link.", minItems=1),
+        noted("What is known at the start, stripped, and after each link.", minItems=1),
     ]
     reason: None = None
-    expanded: Annotated[int, _plain("The states that were looked at.", minimum=0)]
-    explained: Annotated[Explained | UnsetType, _plain("Where it was asked for.")] = UNSET
+    expanded: Annotated[int, noted("The states that were looked at.", minimum=0)]
+    explained: Annotated[Explained | UnsetType, noted("Where it was asked for.")] = UNSET
 
 
 class NoChainAnswer(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -145,8 +142,8 @@ class NoChainAnswer(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     doubts: Literal[False] = False
     states: None = None
     reason: ReasonForm
-    expanded: Annotated[int, _plain("The states that were looked at.", minimum=0)]
-    explained: Annotated[Explained | UnsetType, _plain("Where it was asked for.")] = UNSET
+    expanded: Annotated[int, noted("The states that were looked at.", minimum=0)]
+    explained: Annotated[Explained | UnsetType, noted("Where it was asked for.")] = UNSET
 
 
 class Fault(msgspec.Struct, forbid_unknown_fields=True):

@@ -7,13 +7,11 @@ from typing import Annotated, Final
 import msgspec
 
 from haptera.runtime.identity.tokens import Token
+from haptera.runtime.network.one_frame import hear
 from haptera.runtime.processes.own_modules import OwnModule
-from haptera.wire.frame import Reject
-from haptera.wire.ipc import Frames, encode_frame
 from haptera.wire.seal import Agreement
 
 SAID_BYTES_MAX: Final = 64 * 1024
-_READ_BYTES: Final = 16 * 1024
 
 Port = Annotated[int, msgspec.Meta(ge=1, le=65535)]
 
@@ -55,29 +53,7 @@ class EnrolmentRefused(msgspec.Struct, frozen=True, tag="refused"):
 Said = EnrolmentClaim | Granted | EnrolmentRefused
 
 
-def pack(said: Said) -> bytes:
-    return encode_frame(msgspec.to_builtins(said, builtin_types=(bytes,)))
-
-
-async def hear(reader: asyncio.StreamReader) -> Said | None:
+async def hear_said(reader: asyncio.StreamReader) -> Said | None:
     """The first thing said; None where the other side hangs up, or says what is none of these."""
-    frames, size = Frames(), 0
-    while data := await reader.read(_READ_BYTES):
-        size += len(data)
-        whole = frames.feed(data)
-        if isinstance(whole, Reject) or size > SAID_BYTES_MAX:
-            return None
-        if whole:
-            return _said(whole[0])
-    return None
-
-
-def _said(content: dict[str, object]) -> Said | None:
-    try:
-        # The union as mypy does not take it for a type.
-        said: Said = msgspec.convert(
-            content, EnrolmentClaim | Granted | EnrolmentRefused, builtin_types=(bytes,)
-        )
-    except msgspec.ValidationError:
-        return None
+    said: Said | None = await hear(reader, Said, SAID_BYTES_MAX)
     return said

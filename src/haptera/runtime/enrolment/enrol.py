@@ -12,11 +12,11 @@ from haptera.runtime.enrolment.claims import (
     EnrolmentRefusal,
     EnrolmentRefused,
     Granted,
-    hear,
-    pack,
+    hear_said,
 )
 from haptera.runtime.identity.pki import Key, cluster_of, make_request
 from haptera.runtime.identity.tokens import TOKEN_TTL_S, parse_token
+from haptera.runtime.network.one_frame import pack
 from haptera.runtime.network.tls import client_context, is_parent
 from haptera.runtime.processes.own_modules import OwnModule
 from haptera.runtime.store.sessions import SavedSession
@@ -137,7 +137,7 @@ class _Caller:
             if not is_parent(writer.get_extra_info("peercert"), self._cluster):
                 return f"the server that answered is not the parent of cluster {self._cluster}"
             writer.write(pack(self._claim))
-            answer = await hear(reader)
+            answer = await hear_said(reader)
             host = writer.get_extra_info("peername")[0]
         finally:
             writer.transport.abort()

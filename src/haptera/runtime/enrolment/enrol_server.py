@@ -17,8 +17,7 @@ from haptera.runtime.enrolment.claims import (
     EnrolmentRefusal,
     EnrolmentRefused,
     Granted,
-    hear,
-    pack,
+    hear_said,
 )
 from haptera.runtime.enrolment.enrol import ENROL_WITHIN_S
 from haptera.runtime.identity.pki import (
@@ -28,6 +27,7 @@ from haptera.runtime.identity.pki import (
     parse_request,
     public_key_bytes,
 )
+from haptera.runtime.network.one_frame import pack
 from haptera.runtime.network.tls import server_context
 from haptera.runtime.network.tls_server import CONNECTIONS_MAX, Converse, Talk, TlsServer
 from haptera.runtime.processes.own_modules import OwnModule
@@ -100,7 +100,7 @@ class EnrolServer:
             await self._others(talk)
             return
         async with asyncio.timeout(self._within_s):
-            said = await hear(talk.reader)
+            said = await hear_said(talk.reader)
         if not isinstance(said, EnrolmentClaim):
             self.counts["no claim"] += 1
             return

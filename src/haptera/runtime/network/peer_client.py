@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from haptera.runtime.network.peer_messages import Answer, Request, Unable, hear_answer, pack
+from haptera.runtime.network.one_frame import pack
+from haptera.runtime.network.peer_messages import Answer, Request, Unable, hear_answer
 from haptera.runtime.network.tls import Certificate
 
 ASKED_AT_ONCE_MAX: Final = 32

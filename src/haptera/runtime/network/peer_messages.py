@@ -1,7 +1,7 @@
 """What parent and agent ask each other over TLS: one request, one answer, each a frame."""
 
 import asyncio
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -11,11 +11,9 @@ from haptera.model.messages import Mark
 from haptera.model.remote_schema import ToldSchema
 from haptera.model.views import EntityView
 from haptera.queue.work import WorkAsked, WorkTold
-from haptera.wire.frame import Reject
-from haptera.wire.ipc import Frames, encode_frame
+from haptera.runtime.network.one_frame import hear
 
 LOG_BYTES_MAX: Final = 64 * 1024
-_READ_BYTES: Final = 64 * 1024
 
 Whole = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -135,42 +133,13 @@ Answer = (
 )
 
 
-def pack(said: Request | Answer) -> bytes:
-    """One frame.
-
-    Raises:
-        ValueError: it is longer than a frame may be.
-    """
-    return encode_frame(msgspec.to_builtins(said, builtin_types=(bytes,)))
-
-
 async def hear_request(reader: asyncio.StreamReader) -> Request | None:
     """The first thing said; None where the other side hangs up, or asks for what is none."""
-    request: Request | None = _read(await _frame(reader), Request)
+    request: Request | None = await hear(reader, Request)
     return request
 
 
 async def hear_answer(reader: asyncio.StreamReader) -> Answer | None:
     """The first thing said; None where the other side hangs up, or says what is no answer."""
-    answer: Answer | None = _read(await _frame(reader), Answer)
+    answer: Answer | None = await hear(reader, Answer)
     return answer
-
-
-async def _frame(reader: asyncio.StreamReader) -> dict[str, Any] | None:
-    frames = Frames()
-    while data := await reader.read(_READ_BYTES):
-        whole = frames.feed(data)
-        if isinstance(whole, Reject):
-            return None
-        if whole:
-            return whole[0]
-    return None
-
-
-def _read(content: dict[str, Any] | None, shape: Any) -> Any:
-    if content is None:
-        return None
-    try:
-        return msgspec.convert(content, shape, builtin_types=(bytes,))
-    except msgspec.ValidationError:
-        return None

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from haptera.runtime.network.one_frame import pack
 from haptera.runtime.network.peer_client import ASKED_AT_ONCE_MAX
-from haptera.runtime.network.peer_messages import Answer, Request, Unable, hear_request, pack
+from haptera.runtime.network.peer_messages import Answer, Request, Unable, hear_request
 from haptera.runtime.network.tls import Certificate
 from haptera.runtime.network.tls_server import Talk
 

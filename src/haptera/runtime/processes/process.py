@@ -1,10 +1,8 @@
 """The processes of modules: started by the zygote, spoken to in frames, heard of as events."""
 
 import asyncio
-import contextlib
 import logging
 import os
-import signal
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -26,6 +24,7 @@ from haptera.model.events import (
     Ready,
     WatchReported,
 )
+from haptera.runtime.processes.child_handle import ChildHandle
 from haptera.runtime.processes.confinement import Confine, Confinement, unconfined
 from haptera.runtime.processes.controllers import Controllers, ServedController
 from haptera.runtime.processes.forking import Child, LoopZygote
@@ -196,7 +195,7 @@ class ModuleProcesses:
         if (error := forked.exception()) is not None:
             self._gone(process, f"was not started: {error}")
         elif self._running.get(process.key) is process:
-            process.take_pidfd(forked.result().pidfd)
+            process.child.take(forked.result().pidfd)
         else:
             os.close(forked.result().pidfd)
 
@@ -230,9 +229,8 @@ class _Process:
         self._output = output
         self._deliver = deliver
         self._limits = limits
-        self._pidfd: int | None = None
+        self.child = ChildHandle()
         self._breach: str | None = None
-        self._doomed = False
         self._timer: asyncio.TimerHandle | None = None
         self._due: set[int] = set()
         self._watches: set[int] = set()
@@ -249,17 +247,10 @@ class _Process:
             self.link.send(frame)
         self._beat()
 
-    def take_pidfd(self, pidfd: int) -> None:
-        self._pidfd = pidfd
-        if self._doomed:
-            self._kill()
-
     def let_go(self) -> None:
         if self.served is not None:
             self.served.close()
-        if self._pidfd is not None:
-            os.close(self._pidfd)
-            self._pidfd = None
+        self.child.close()
         if self._timer is not None:
             self._timer.cancel()
         self._output.close()
@@ -361,15 +352,9 @@ class _Process:
         if self._timer is not None:
             self._timer.cancel()
         if text is None:
-            self._timer = asyncio.get_running_loop().call_later(END_WITHIN_S, self._kill)
+            self._timer = asyncio.get_running_loop().call_later(END_WITHIN_S, self.child.kill)
         else:
-            self._kill()
-
-    def _kill(self) -> None:
-        self._doomed = True
-        if self._pidfd is not None:
-            with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+            self.child.kill()
 
 
 def module_target(

@@ -5,9 +5,7 @@ its process kills nothing else.
 """
 
 import asyncio
-import contextlib
 import os
-import signal
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +14,7 @@ from typing import Final
 from haptera.model.effects import SearchPlan
 from haptera.model.events import Event, PlanFailed
 from haptera.runtime.clock import now_ns
+from haptera.runtime.processes.child_handle import ChildHandle
 from haptera.runtime.processes.forking import Child, LoopZygote
 from haptera.runtime.processes.ipc import Frame, FrameLink
 from haptera.runtime.processes.output import Output
@@ -83,7 +82,7 @@ class Searcher:
         if (error := forked.exception()) is not None:
             self._end(worker, f"was not started: {error}")
         elif worker in self._workers:
-            worker.take_pidfd(forked.result().pidfd)
+            worker.child.take(forked.result().pidfd)
         else:
             os.close(forked.result().pidfd)
 
@@ -107,8 +106,8 @@ class _Worker:
         self._search = search.id
         self._output = output
         self._deliver = deliver
-        self._told = self._doomed = False
-        self._pidfd: int | None = None
+        self._told = False
+        self.child = ChildHandle()
         output.allow(OUTPUT_BYTES_MAX)
         loop = asyncio.get_running_loop()
         within_s = max(0, search.deadline_at - now_ns()) / 1e9
@@ -119,11 +118,6 @@ class _Worker:
             self._link.send(search_frame(search))
         except ValueError as error:
             loop.call_soon(self._give_up, f"was not asked: {error}")
-
-    def take_pidfd(self, pidfd: int) -> None:
-        self._pidfd = pidfd
-        if self._doomed:
-            self._kill()
 
     def end(self, text: str) -> None:
         """It is gone; what it said last is still in the socket."""
@@ -136,10 +130,8 @@ class _Worker:
         self._timer.cancel()
         self._link.close()
         self._output.close()
-        self._kill()
-        if self._pidfd is not None:
-            os.close(self._pidfd)
-            self._pidfd = None
+        self.child.kill()
+        self.child.close()
 
     def _take(self, frames: list[Frame]) -> None:
         for frame in frames:
@@ -147,7 +139,7 @@ class _Worker:
             if searched.search != self._search:
                 raise ValueError("it answered another question")
             self._tell(searched)
-            self._kill()  # There is nothing left for it to do.
+            self.child.kill()  # There is nothing left for it to do.
 
     def _broken(self, text: str | None) -> None:
         """What it says is no use; or it has hung up, which is no news: it is about to end."""
@@ -157,16 +149,10 @@ class _Worker:
     def _give_up(self, text: str) -> None:
         self._tell(PlanFailed(self._search, text))
         self._link.close()
-        self._kill()
+        self.child.kill()
 
     def _tell(self, event: Event) -> None:
         self._timer.cancel()
         if not self._told:
             self._told = True
             self._deliver([event])
-
-    def _kill(self) -> None:
-        self._doomed = True
-        if self._pidfd is not None:
-            with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
