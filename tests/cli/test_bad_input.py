@@ -55,7 +55,7 @@ def home(tmp_path_factory):
             told(
                 "a node has no variable 'powr'",
                 "site.yaml:3:28",
-                "did you mean power? there are agent, busy, netboot, power",
+                "did you mean power? there are agent, busy, netboot, power, slurm.state",
             ),
             id="an unknown variable",
         ),
@@ -84,7 +84,8 @@ def home(tmp_path_factory):
                 "there is no module 'servise'",
                 "site.yaml:4:11",
                 "did you mean service? there are image, ipmi, jobs, labnode, local, netboot,"
-                " redfish, replica, service, system; one of your own has a `place`, or an `exec`",
+                " redfish, replica, service, slurm, system; one of your own has a `place`, or an"
+                " `exec`",
             ),
             id="an unknown module",
         ),

@@ -11,7 +11,7 @@ import pytest
 from haptera.cli.main import OK, REFUSED, UNREACHABLE, USAGE, run
 from haptera.cli.output.drawing.dot import dot
 from haptera.cli.output.drawing.mermaid import mermaid
-from haptera.kinds import KINDS, node
+from haptera.kinds import KINDS
 from haptera.model.changes import Declare
 from haptera.model.entity import node_id
 from haptera.model.graph import DrawingView
@@ -67,11 +67,12 @@ def test_a_class_is_the_only_one_that_parts_ask_for_unless_another_is_named(caps
     several = asked(capsys, "node")
     assert several[2].endswith("name one, as platform=ipmi; there are ipmi, labnode, redfish\n")
     only = drawn(capsys, "node", "--class", "platform=labnode")
-    assert only.attributes == {"platform": "labnode", "boot_from": None}
+    assert only.attributes == {"platform": "labnode", "boot_from": None, "slurm.member": None}
     assert only == drawn(capsys, "node", "--class", "platform=labnode,rack=r1")
 
     code, out, errors = asked(capsys, "node", "--class", "platform=labnod", "-o", "json")
-    assert (code, json.loads(out)["attributes"]) == (OK, {"platform": "labnod", "boot_from": None})
+    known = {"platform": "labnod", "boot_from": None, "slurm.member": None}
+    assert (code, json.loads(out)["attributes"]) == (OK, known)
     assert errors == (
         "warning: no part asks for platform=labnod: did you mean labnode? "
         "there are ipmi, labnode, redfish\n"
@@ -88,7 +89,10 @@ def test_a_problem_is_drawn_in_each_form(form, problem, capsys):
 
 def test_without_a_form_it_is_dot(capsys):
     code, out, _ = asked(capsys, "node", "--class", "platform=labnode")
-    assert (code, out.splitlines()[0]) == (OK, 'digraph "node, platform=labnode, boot_from=-" {')
+    assert (code, out.splitlines()[0]) == (
+        OK,
+        'digraph "node, platform=labnode, boot_from=-, slurm.member=-" {',
+    )
 
 
 def test_a_problem_comes_from_standard_input(capsys, monkeypatch):
@@ -177,7 +181,7 @@ def test_an_entity_of_another_kind_is_wrong_usage(capsys):
 
 MEND = "draw a class with fewer parts or values"
 ALL = ", ".join(sorted(KINDS))
-ATTRIBUTES = ", ".join(sorted(one.name for one in node.kind.attributes))
+ATTRIBUTES = ", ".join(sorted(one.name for one in KINDS["node"].attributes))
 
 
 @pytest.mark.parametrize(

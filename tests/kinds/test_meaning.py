@@ -10,7 +10,7 @@ from haptera.selectors.selector import parse_selector
 
 ATTRIBUTES = (
     "address, bmc, boot_from, cpus, fault_group, groups, has_agent, if_lost, jobs, mac, "
-    "memory_mb, parents, pdu, platform, rack, switch"
+    "memory_mb, parents, pdu, platform, rack, slurm.member, slurm.name, switch"
 )
 
 

@@ -25,7 +25,7 @@ def test_values_come_back_in_the_type_of_their_variable():
             "powr",
             "on",
             "a node has no variable 'powr'",
-            "did you mean power? there are agent, busy, netboot, power",
+            "did you mean power? there are agent, busy, netboot, power, slurm.state",
         ),
         (
             NODE,
@@ -41,7 +41,7 @@ def test_values_come_back_in_the_type_of_their_variable():
             "platform",
             "lab",
             "a node has no variable 'platform'",
-            "there are agent, busy, netboot, power",
+            "there are agent, busy, netboot, power, slurm.state",
         ),
         (SERVICE, "applied", "stale", "applied is set by haptera itself", "leave it out"),
         (SERVICE, "port", "80a", "service.port must be a whole number, not '80a'", "write digits"),
@@ -82,6 +82,6 @@ def test_an_unknown_attribute_is_told_with_the_nearest():
     assert raised.value.what == "a node has no attribute 'rak'"
     names = (
         "address, bmc, boot_from, cpus, fault_group, groups, has_agent, if_lost, jobs, mac,"
-        " memory_mb, parents, pdu, platform, rack, switch"
+        " memory_mb, parents, pdu, platform, rack, slurm.member, slurm.name, switch"
     )
     assert raised.value.do == f"did you mean rack? there are {names}"

@@ -3,13 +3,13 @@
 from functools import cache
 from typing import Final
 
-from haptera.kinds import node
+from haptera.kinds import node, slurm
 from haptera.kinds.brought import Brought, brought, imported, the_one, wrong
 from haptera.model.schema import Extension, Kind, extend
 
 EXTENSIONS_GROUP: Final = "haptera.extensions"
 # Those of the modules that come with haptera.
-BUNDLED: Final[tuple[Extension, ...]] = ()
+BUNDLED: Final[tuple[Extension, ...]] = (slurm.extension,)
 # An extension is called neither as a kind, nor as a layer of a selector.
 TAKEN: Final = frozenset(
     [

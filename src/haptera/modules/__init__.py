@@ -17,6 +17,7 @@ BUNDLED: Mapping[str, str] = {
     "redfish": "haptera.modules.redfish:module",
     "replica": "haptera.modules.replica.module:module",
     "service": "haptera.modules.service.module:module",
+    "slurm": "haptera.modules.slurm.module:module",
     "system": "haptera.modules.system.module:module",
 }
 

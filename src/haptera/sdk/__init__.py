@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.model.news import News
 from haptera.model.parts import ANY, API, Context, Manifest, Privilege, Setting, SettingType
@@ -35,6 +36,7 @@ __all__ = [
     "Context",
     "Controller",
     "Draining",
+    "EntityId",
     "EntityView",
     "Extension",
     "HapteraError",
