@@ -9,6 +9,7 @@ from haptera.core.state.side import Side
 from haptera.daemon.backend import Around, EngineBackend
 from haptera.daemon.logs import Logs
 from haptera.daemon.parts import catalog_of, codec_of
+from haptera.daemon.queue.job_logs import JobLogs
 from haptera.daemon.queue.parent_side import ParentQueue
 from haptera.daemon.tree.below import Below
 from haptera.daemon.tree.replicas import Replicas
@@ -60,6 +61,7 @@ async def real_backend(folder: Path, *changes):
         Replicas(Feed(asyncio.get_running_loop()), store, folder),
         Below(engine, driver.deliver, _nobody, 0),
         ParentQueue(store, engine.table.attributes_of, lambda done: done()),
+        JobLogs(folder / "job_logs", lambda _node: False, _nobody),
     )
     backend = EngineBackend(engine, store, stored.epoch, around)
     running = asyncio.create_task(driver.run(perform))

@@ -3,6 +3,8 @@
 import asyncio
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from haptera.model.changes import Author, Cause
 from haptera.model.effects import Reply
 from haptera.model.errors import Code, HapteraError
 from haptera.rest.error_codes import CODES
+from haptera.runtime.identity.lock import take
 from haptera.runtime.store.optimistic_write import WriteError, write
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -109,6 +112,24 @@ def test_a_fault_of_ours_is_told_without_its_traceback() -> None:
     problem = json.loads(bytes(answer.body))
     assert (answer.status_code, problem["code"]) == (500, Code.INTERNAL)
     assert "zero" not in str(problem)
+
+
+HOLDS = "import sys, pathlib, haptera.runtime.identity.lock as lock\n"
+HOLDS += "held = lock.take(pathlib.Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
+
+
+@pytest.mark.net
+def test_what_another_process_uses_has_a_code(tmp_path) -> None:
+    path = tmp_path / "state.db"
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDS, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(HapteraError, match=f"in use by process {holder.pid}") as told:
+            take(path)
+        holder.communicate()
+    assert told.value.code is Code.IN_USE
 
 
 def test_each_code_has_a_meaning_and_a_test_that_produces_it() -> None:

@@ -143,7 +143,7 @@ def test_what_was_shown_and_is_wanted_no_more_has_left() -> None:
 
 
 def test_there_is_no_news_of_another_sort() -> None:
-    with pytest.raises(Exception, match="there is no news 'moved'"):
+    with pytest.raises(Exception, match="there is no event type 'moved'"):
         parse_wanted(["moved"], None, None)
 
 

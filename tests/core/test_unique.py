@@ -36,7 +36,7 @@ def refusal(*changes: Change) -> str | None:
     ],
 )
 def test_what_another_node_has_is_refused(changes: tuple[Change, ...], said: str) -> None:
-    assert refusal(*changes) == f"{said}: each has its own"
+    assert refusal(*changes) == f"{said}: it must be unique"
 
 
 @pytest.mark.parametrize(

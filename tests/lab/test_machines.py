@@ -53,7 +53,7 @@ def test_memory_has_limits() -> None:
 
 def test_all_that_is_missing_is_told_in_one_line() -> None:
     with pytest.raises(HapteraError) as told:
-        check_here({"no-such-tool": "one", "no-such-other": "two"})
+        check_here((), {"no-such-tool": "one", "no-such-other": "two"})
     assert told.value.do in ("apt install one two", "run it as root")
 
 

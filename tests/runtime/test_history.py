@@ -19,7 +19,7 @@ from haptera.model.changes import (
     UnsetDesired,
 )
 from haptera.model.entity import EntityId, node_id
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.model.past import Changed, Page
 from haptera.runtime.store.changes_sql import FORGOTTEN_AT_ONCE, HISTORY_KEPT_S
 from haptera.runtime.store.history_sql import DEEDS, OF_WRITE
@@ -94,8 +94,9 @@ def test_a_write_of_which_a_part_is_forgotten_is_not_taken_for_the_whole(tmp_pat
         one.write(Declare(N02, {}, "site"), author=EVE)
         with pytest.raises(
             HapteraError, match="the write of revision 1001 changed may be forgotten"
-        ):
+        ) as told:
             one.store.written(len(nodes))
+        assert told.value.code is Code.HISTORY_GONE
         assert len(one.store.written(len(nodes) + 1)) == 1
 
 

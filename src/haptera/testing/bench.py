@@ -15,7 +15,7 @@ from haptera.model.changes import Desired, Stored, StoredEntity
 from haptera.model.effects import Call, Effect, Reply, SearchPlan, Start, Tell, Work, Write
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Answered, Ended, Enrolled, Event, Failed, Heard, Ready, Written
-from haptera.model.messages import Mark, Message, Permit
+from haptera.model.messages import DesiredUpdate, Mark, Message, Permit
 from haptera.model.parts import Context
 from haptera.model.schema import Kind
 from haptera.model.views import Condition, EntityView
@@ -60,6 +60,8 @@ class Bench(Generic[Made]):
         self._other = NODE if node is None else PARENT
         self._catalog = Catalog(kinds, [manifest])
         self._attributes = dict(attributes)
+        self._told: tuple[DesiredUpdate, ...] = ()
+        self._held: Mark | None = None
 
     async def settle(
         self, desired: Mapping[str, str | int], *, within_s: int = SETTLE_S
@@ -95,6 +97,8 @@ class Bench(Generic[Made]):
         if self.entity.kind != "node":
             quiet = {} if self._busy is not None else {jobs.name: JOBS_NONE}
             entities.append(StoredEntity(node_id(NODE), quiet, "bench", {}, 1))
+        # A parent tells its agent all of it again, and what it tells counts as much as before.
+        self._told, self._held = tuple(map(_update, entities)), None
         return Engine(self._side, self._catalog, Stored(1, 1, entities, [], {}), 0, self._now)
 
     async def _perform(self, effect: Effect) -> list[Event]:
@@ -120,7 +124,11 @@ class Bench(Generic[Made]):
         permit = self._busy is None
         ids = [*(one.id for one in told.asks or ()), *(one.id for one in told.room_asks or ())]
         said = tuple(Permit(one, permit, self._busy or "") for one in ids)
-        message = Message(1, 0, 0, told.desired, Mark(), permits=said)
+        if self._other == PARENT:
+            self._held = self._held or told.desired
+            message = Message(1, 0, 0, self._held, Mark(), updates=self._told, permits=said)
+        else:
+            message = Message(1, 0, 0, told.desired, Mark(), permits=said)
         return Heard(self._other, 1, message, self._now)
 
     async def _call(self, call: Call) -> list[Event]:
@@ -165,6 +173,11 @@ class Bench(Generic[Made]):
                 raise AssertionError(call)
             case _:
                 assert_never(call.work)
+
+
+def _update(one: StoredEntity) -> DesiredUpdate:
+    values = {name: held.value for name, held in one.desired.items()}
+    return DesiredUpdate(one.entity, one.revision, values, one.attributes)
 
 
 async def _called(function: Callable[[Any], Any], on: object) -> Any:
