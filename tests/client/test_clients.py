@@ -200,5 +200,5 @@ def test_a_stream_outlives_its_server_and_begins_anew_with_the_next(client_of):
 
 
 def test_a_stream_that_is_refused_ends_with_the_servers_words(cluster, client_of):
-    with pytest.raises(RefusedError, match="there is no news 'x'"):
+    with pytest.raises(RefusedError, match="there is no event type 'x'"):
         next(client_of(access(cluster)).news(ApiCall("GET", "/v1/events", Event, {"types": "x"})))

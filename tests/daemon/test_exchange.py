@@ -149,7 +149,7 @@ def test_sides_with_other_modules_say_which_and_read_each_others_words(tmp_path:
             web = EntityId("service", "web", "n01")
             whys = [row.stance.why for engine in engines(one) if (row := engine.table.get(web))]
             assert whys[1] == "the parent runs service 1, here is service 2"
-            assert one.parent_engine.neighbours.links("n01").differs_in(
+            assert one.parent_engine.neighbours.links.differs_in(
                 "n01", one.parent_engine.catalog.sums
             ) == ("the agent of n01 runs service 2, here is service 1")
             assert (one.parent_counts, one.agent.counts) == ({"SchemaAsked": 1}, {"SchemaAsked": 1})
@@ -178,7 +178,7 @@ def test_a_schema_that_cannot_be_had_is_asked_for_again_later(tmp_path: Path) ->
             while 1 not in hands.said or not hands.said[1].reads:
                 await hands.step()
             assert not hands.said[0].reads
-            text = one.parent_engine.neighbours.links("n01").differs_in("n01", {})
+            text = one.parent_engine.neighbours.links.differs_in("n01", {})
             assert text == "the agent of n01 runs other modules"
             one.parent.join(one.session)
             hands.now += 25_000 * MS

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from haptera.daemon.queue.bounds import NodeBounds
 from haptera.daemon.queue.job_home import JobHome, JobNote, home_of, output_of
 from haptera.queue.job import JobSpec, Size
 from haptera.queue.work import Assignment
@@ -28,7 +29,10 @@ def home(place: Path, script: str, *, time_limit_s: int | None = None) -> JobHom
 async def begin(one: JobHome, lease_ns: int) -> str | None:
     gate = os.open(os.devnull, os.O_RDONLY)
     try:
-        return await one.start({"PATH": os.environ["PATH"]}, gate, lease_ns)
+        note = one.note()
+        assert note is not None
+        bounds = NodeBounds.of_this_node().of(note.work.spec, one.path)
+        return await one.start(bounds, {"PATH": os.environ["PATH"]}, gate, lease_ns)
     finally:
         os.close(gate)
 
@@ -49,7 +53,7 @@ def test_what_it_wrote_and_how_it_ended_is_known(tmp_path: Path) -> None:
 
 def test_a_job_does_not_outlive_its_lease(tmp_path: Path) -> None:
     one = home(tmp_path, NEVER_ENDS)
-    assert ended(one, now_ns() + S // 2) == (-9, "its lease could not be renewed in time")
+    assert ended(one, now_ns() + S // 2) == (None, "its lease could not be renewed in time")
 
 
 def test_a_job_does_not_outlive_its_time_limit_however_long_its_lease(tmp_path: Path) -> None:

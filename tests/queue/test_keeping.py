@@ -126,10 +126,9 @@ def test_a_job_whose_keeper_is_killed_ends_and_what_it_began_too(desk: Desk) -> 
 
 def test_a_job_that_is_stopped_hears_term_wherever_it_went(desk: Desk) -> None:
     async def test() -> None:
-        heard = "trap 'echo bye >>heard; exit' TERM; echo $$ >stray; while :; do sleep 0.01; done"
-        home = await desk.start(f'setsid sh -c "{heard.replace("$$", chr(92) + "$$")}" & {heard}')
-        await desk.stray(home)
-        await until(lambda: len(inside(home.path)) >= 3)
+        heard = "trap 'echo bye >>heard; exit 0' TERM; echo ready >{}; while :; do sleep 0.01; done"
+        home = await desk.start(f'setsid sh -c "{heard.format("away")}" & {heard.format("here")}')
+        await until(lambda: all((home.path / name).exists() for name in ("away", "here")))
         await home.stop(WITHIN_S)
         assert await home.ends() == (0, None)
         assert desk.nothing_left(home)
