@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,18 @@ def test_a_refusal_is_told_in_the_words_of_the_bmc(tmp_path: Path) -> None:
         pytest.raises(Refused, match=r"^chassis interlock is open$"),
     ):
         asyncio.run(switch_on(bmc_of(node.address, intent="i1", boot=BOOT)))
+
+
+@pytest.mark.net
+@pytest.mark.slow
+def test_nothing_is_sent_once_its_time_is_over(tmp_path: Path) -> None:
+    with chassis(tmp_path) as node:
+        on_time = bmc_of(node.address, intent="i1", boot=BOOT).target
+        target = replace(on_time, deadline_ns=5, now=lambda: 2_000_005)
+        with pytest.raises(Refused, match="not begun: its deadline had passed 2 ms before"):
+            asyncio.run(switch_on(Bmc(target)))
+        asyncio.run(switch_on(bmc_of(node.address, intent="i2", boot=BOOT)))
+    assert [row["command"] for row in node.record if "verdict" in row] == ["i2"]
 
 
 @pytest.mark.net

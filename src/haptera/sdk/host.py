@@ -286,6 +286,7 @@ class _Host:
             settings=self._own(call),
             session=self._session,
             deadline_ns=call.deadline_ns,
+            now=self._now,
             tell=partial(self._progress.say, call.id),
         )
 

@@ -41,9 +41,10 @@ class Target:
     `settings` are those of the module, of the type that it declares, or else a mapping.
     `intent` is set for steps, `boot` for steps that enrol. What must outlive the module's
     process is kept in `run_dir`; `session` is what its lifespan made, None where it has none.
-    `deadline_ns` is when its time is over, in ns of CLOCK_BOOTTIME, None for a watch. A look may
-    `note` what it sees besides the value, and say how old that is; a step may tell its `progress`.
-    One that is declared `stoppable` sees by `unwanted` that something else is desired by now.
+    `deadline_ns` is when its time is over, in ns of CLOCK_BOOTTIME, None for a watch; `now` reads
+    that clock. A look may `note` what it sees besides the value, and say how old that is; a step
+    may tell its `progress`. One that is declared `stoppable` sees by `unwanted` that something else
+    is desired by now.
     """
 
     entity: EntityId
@@ -56,6 +57,7 @@ class Target:
     settings: Any = field(default_factory=dict)
     session: Any = None
     deadline_ns: int | None = None
+    now: Callable[[], int] = field(default=lambda: 0, compare=False, repr=False)
     tell: Callable[[str, float | None], object] = field(
         default=lambda _text, _done: None, compare=False, repr=False
     )
@@ -95,6 +97,18 @@ class Target:
     def stop(self) -> None:
         """Something else is desired by now."""
         self._unwanted.set()
+
+    def refuse_late(self) -> None:
+        """For a step that has to prepare, by a connection for instance, before it has an effect.
+
+        haptera asks before the step begins; ask again immediately before the effect.
+
+        Raises:
+            Refused: its time is over; what it was to bring about may be unwanted by now.
+        """
+        if self.deadline_ns is not None and self.now() >= self.deadline_ns:
+            late_ms = (self.now() - self.deadline_ns) // 1_000_000
+            raise Refused(f"not begun: its deadline had passed {late_ms} ms before")
 
     def note(self, text: str) -> None:
         """Say in words for people what a look saw besides its value: how a service ended, say."""

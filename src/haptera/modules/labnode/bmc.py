@@ -80,6 +80,8 @@ class Bmc:
         head = f"{method} {path} HTTP/1.1\r\nHost: bmc\r\nContent-Length: {len(body)}\r\n\r\n"
         try:
             async with asyncio.timeout(ANSWER_S_MAX), self._connected() as (reader, writer):
+                if method == "POST":
+                    self.target.refuse_late()
                 writer.write(head.encode("ascii") + body)
                 status, length = await _read_head(reader)
                 return status, await reader.readexactly(length)
