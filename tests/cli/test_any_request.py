@@ -75,5 +75,7 @@ def test_every_answer_is_as_described_whatever_is_asked(parent, mode):
             ask()
         except hypothesis.errors.Unsatisfiable:
             assert mode is GenerationMode.NEGATIVE, f"nothing to ask of {operation.path}"
-    assert asked > 5 * len(operations(parent))
+    # Files of the page have nothing to ask for otherwise.
+    shaped = [one for one in operations(parent) if not one.path.startswith("/page/")]
+    assert asked > 5 * len(shaped)
     assert {200, 400, 404} <= statuses

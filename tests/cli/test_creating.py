@@ -20,7 +20,10 @@ LONGEST = "s" * 64
 @pytest.mark.slow
 @pytest.mark.net
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("name", ["strip", "power-strip", LONGEST])
+@pytest.mark.parametrize(
+    "name",
+    ["strip", *(pytest.param(one, marks=pytest.mark.campaign) for one in ("power-strip", LONGEST))],
+)
 def test_what_is_written_passes_its_tests_and_all_checks_at_once(tmp_path: Path, name: str) -> None:
     assert call(sys.executable, "-m", "haptera", "module", "new", name, folder=tmp_path) == (
         f"{name}: a module {name}; its README.md says how to go on\n"
@@ -38,7 +41,7 @@ def test_what_is_written_passes_its_tests_and_all_checks_at_once(tmp_path: Path,
     lint, check = (line.split()[1:] for line in lines if line.startswith("haptera module "))
     assert python("haptera", *lint, folder=folder) == "1 note (--notes shows notes)\n"
     told = python("haptera", *check, folder=folder)
-    assert told.splitlines()[-1] == f"{name}: 27 passed"
+    assert told.splitlines()[-1] == f"{name}: 28 passed"
     assert python("haptera", "site", "check", "--lab", "site.yaml", folder=folder) == (
         f"cluster {name}: 2 nodes; nothing is wrong\n"
     )

@@ -227,6 +227,7 @@ def test_a_tangle_is_answered_honestly_while_hellos_stay_on_time(tmp_path: Path)
         assert parent.view(str(NODE))["observed"]["agent"]["known"]
 
 
+@pytest.mark.campaign
 def test_a_worker_killed_in_the_middle_is_replaced_and_the_answer_is_the_same(
     tmp_path: Path,
 ) -> None:

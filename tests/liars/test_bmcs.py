@@ -13,7 +13,7 @@ from tests.kills.processes import wait_for
 from tests.kills.rig import Lab
 from tests.kills.writer import Api
 
-pytestmark = [pytest.mark.net, pytest.mark.slow, pytest.mark.timeout(200)]
+pytestmark = [pytest.mark.net, pytest.mark.slow, pytest.mark.campaign, pytest.mark.timeout(200)]
 
 SITE = """
 cluster: liars

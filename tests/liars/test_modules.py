@@ -69,7 +69,7 @@ ENDS = {
         for way, text in DEATH.items()
     },
 }
-LEAKS = "leaks.switch_on: [Errno 24] Too many open files"
+LEAKS = "leaks.switch_on: OSError: [Errno 24] Too many open files"
 
 
 @dataclass
