@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from haptera.kinds import node, service
+from haptera.kinds.extensions import node_kind
 from haptera.model.errors import HapteraError
 from haptera.model.parts import Change, Look, Step
 from haptera.planner.domain.problem import Problem, check, problem_of
@@ -110,7 +111,7 @@ def test_a_kind_becomes_a_problem_with_what_it_borrows_and_its_nodes_attributes(
             "applied": ("unknown", "stale", "current"),
             "node.agent": ("unknown", "up"),
         },
-        {f"node.{one.name}": None for one in node.kind.attributes} | {"node.rack": "r1"},
+        {f"node.{one.name}": None for one in node_kind().attributes} | {"node.rack": "r1"},
         (watch,),
         (start,),
     )

@@ -95,7 +95,7 @@ def test_all_that_is_wrong_is_told_with_its_place():
             "6:25",
             "there is no module 'labnod'",
             "did you mean labnode? there are image, ipmi, jobs, labnode, local, netboot, redfish,"
-            " replica, service, supervise, sync, system",
+            " replica, service, slurm, supervise, sync, system",
         ),
         ("7:5", "a policy is a mapping", "write `for: SELECTOR` below"),
         (
