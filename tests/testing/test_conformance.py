@@ -152,7 +152,7 @@ async def look(_):
         ),
         (
             "pass",
-            "time.sleep(3)",
+            "time.sleep(4)",  # twice as long as it takes to be found
             {"look look"},
             "look blocks the event loop at mine.py:18, for ",
         ),
