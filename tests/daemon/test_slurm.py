@@ -252,7 +252,7 @@ def test_what_slurm_forgot_is_cancelled_or_queued_again_by_its_retry_class(
             await asyncio.to_thread(slurm.start, CLEAN="yes")
             lost, second = await parent.ended(never, again)
             why = (
-                "backend:slurm does not know it any more while it ran, and it is not to be run"
+                "backend:slurm does not know it any more while it ran, and it must not run"
                 " again (retry: never)"
             )
             assert told(lost) == (JobState.CANCELLED, None, why)
