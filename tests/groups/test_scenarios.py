@@ -98,7 +98,16 @@ def _stuck(lab: GroupLab, name: str) -> str | None:
     return str(view["why"]) if view["condition"] == "stuck" else None
 
 
+def have_the_command(lab: GroupLab) -> bool:
+    """Whether the group's command has come to all, one after another."""
+    views = [lab.view(f"replica:ledger.{one.rank}@{one.node}") for one in lab.living()]
+    told = {one["desired"]["command"]["value"] for one in views}
+    wanted = lab.view("group:ledger")["desired"]["command"]["value"]
+    return told == {wanted} and all(one["condition"] == "converged" for one in views)
+
+
 def test_a3_agents_that_are_killed_leave_all_replicas_as_they_are(lab: GroupLab) -> None:
+    lab.until("all have the group's command", lambda: have_the_command(lab))
     before, starts = lab.apart(), len(lab.starts())
     agents = {node: lab.agent(node) for node in NODES}
     for one in agents.values():
