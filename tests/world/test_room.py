@@ -8,6 +8,7 @@ from haptera.core.state.limits import S
 from haptera.model.changes import Change, Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.modules import load
+from haptera.modules.system.module import LATE_S
 from haptera.selectors.selector import ALL
 from haptera.testing.machine import Outage
 from haptera.testing.network import NetworkFaults
@@ -17,6 +18,8 @@ from tests.world.history import CALM, NODES, ROUGH
 ACTS = 25
 BUDGETS = {"node": 1, "group": 4, "parent": 2}
 CALM_S, SETTLE_S = 100, 700
+# A flip may take effect for so long after its call: its own time, and what may come late.
+FLIP_EFFECT_S = 60 + LATE_S
 
 
 def system(node: str) -> EntityId:
@@ -111,7 +114,7 @@ def test_an_agent_that_is_cut_off_replaces_nothing_and_says_why() -> None:
     assert [one.system for one in outages(world)] == [str(system("n01"))]
 
 
-def test_the_place_of_an_agent_that_is_gone_for_good_is_lent_again() -> None:
+def test_the_place_of_a_lost_agent_is_lent_again_once_its_step_can_take_no_effect() -> None:
     world = cluster(3, CALM)
     assert world.settle(60)
     for name in ("n01", "n02"):
@@ -121,8 +124,10 @@ def test_the_place_of_an_agent_that_is_gone_for_good_is_lent_again() -> None:
         world.network.cut.add(frozenset(("parent", name)))
     for name in ("n03", "n04"):
         world.propose(image(name, 2))
-    world.run(300)
+    world.run(FLIP_EFFECT_S)
+    assert len(outages(world)) == 2
 
+    world.run(300)
     assert {one.system for one in outages(world)} == {str(system(name)) for name in NODES}
 
 
