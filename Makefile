@@ -54,15 +54,15 @@ test:
 	@tools/need --install ensurepip curl ss sqlite3 promtool dot perl chromium zsh fish || echo "make test: goes on without these"
 	@$(MAKE) --no-print-directory setup-dev lint types contracts
 	.venv/bin/pytest -m "not net and not campaign" -n auto --dist worksteal
-	.venv/bin/pytest -m "net and not campaign" $(IN_TWO)
+	tools/tested -m "net and not campaign" $(IN_TWO)
 	@if tools/need curl ss; then $(MAKE) --no-print-directory demo ARGS=--once; \
 	else echo "make test: left out: make demo ARGS=--once"; fi
 
 # What takes long, or needs root and real parts; what is missing here is skipped with its reason.
 campaign: setup-dev
 	@tools/need --install openssl slurmctld slurmd sbatch dhclient tftp $$(cat examples/*/needs | sort -u) || echo "make campaign: goes on without these"
-	HYPOTHESIS_PROFILE=wide .venv/bin/pytest -m "(campaign or hypothesis or wide) and not net" -n auto --dist worksteal
-	HYPOTHESIS_PROFILE=wide .venv/bin/pytest -m "(campaign or wide) and net"
+	HYPOTHESIS_PROFILE=wide tools/tested -m "(campaign or hypothesis or wide) and not net" -n auto --dist worksteal
+	HYPOTHESIS_PROFILE=wide tools/tested -m "(campaign or wide) and net"
 
 lint:
 	.venv/bin/ruff check .

@@ -13,6 +13,7 @@ import pytest
 from haptera.lab.layout import octet
 from tests.cli.rig import command, environment, held, lab, told, typed
 from tests.lab.rig import WAIT_S_MAX, wait_for
+from tests.lab.rig import command as process_name
 from tests.network import draw_cluster
 
 pytestmark = [pytest.mark.net, pytest.mark.slow]
@@ -232,7 +233,7 @@ def shown(folder, node):
 
 def pids(folder, name):
     """The lab's processes of this name."""
-    found = {int(pid): Path(f"/proc/{pid}/comm").read_text().strip() for pid in marked(folder)}
+    found = {int(pid): process_name(int(pid)) for pid in marked(folder)}
     return {pid: comm for pid, comm in found.items() if comm.startswith(name)}
 
 

@@ -48,6 +48,19 @@ def read_pid(path: Path) -> int | None:
     return int(path.read_text()) if path.exists() else None
 
 
+def command(pid: int) -> str:
+    """The name of a process; nothing of one that has ended since it was found."""
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    return ""
+
+
+def kill_if_there(pid: int) -> None:
+    """Kill -9 what may have ended since it was found."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
 def lives(pid: int) -> bool:
     process = read_process(pid)
     return process is not None and not process.dead
@@ -129,9 +142,8 @@ class Rig(Node):
 
     def kill_bmc(self) -> None:
         for one in descendants([self.process.pid]):
-            with suppress(FileNotFoundError, ProcessLookupError):  # It has ended since.
-                if Path(f"/proc/{one.pid}/comm").read_text() == "bmc n1\n":
-                    kill(one)
+            if command(one.pid) == "bmc n1":
+                kill(one)
 
 
 def end(process: subprocess.Popen[bytes]) -> None:

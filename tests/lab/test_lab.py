@@ -18,7 +18,16 @@ from haptera.lab.layout import Places, octet, open_cluster
 from haptera.lab.leftovers import MARK
 from haptera.lab.tree import descendants, kill, processes, read_process
 from haptera.runtime import clock
-from tests.lab.rig import ROOT, WAIT_S_MAX, Node, lives, read_pid, wait_for
+from tests.lab.rig import (
+    ROOT,
+    WAIT_S_MAX,
+    Node,
+    command,
+    kill_if_there,
+    lives,
+    read_pid,
+    wait_for,
+)
 from tests.network import draw_cluster
 
 pytestmark = [pytest.mark.net, pytest.mark.slow]
@@ -126,8 +135,8 @@ def test_what_a_killed_lab_left_is_ended_by_the_next(tmp_path: Path) -> None:
         # An orphan of orphans, too, which only its mark can give away.
         orphan = wait_for(lambda: read_pid(one.node("n1").run / "daemon"))
         for pid in left:
-            if pid != orphan and lives(pid) and "n1" in command(pid):
-                os.kill(pid, signal.SIGKILL)
+            if pid != orphan and "n1" in command(pid):
+                kill_if_there(pid)
         assert lives(orphan)
         service = leave_service(one.node("n2").run)
         with lab(tmp_path) as other:
@@ -235,7 +244,7 @@ def lab(
         if process.stderr is not None:
             process.stderr.close()
         for pid in [] if lock_holder_lives(places, process.pid) else marked(open_cluster(places)):
-            os.kill(pid, signal.SIGKILL)
+            kill_if_there(pid)
 
 
 def leave_service(run: Path) -> subprocess.Popen[bytes]:
@@ -263,10 +272,6 @@ def marked(cluster: UUID) -> list[int]:
         if mark in environ and not process.dead:
             found.append(process.pid)
     return found
-
-
-def command(pid: int) -> str:
-    return Path(f"/proc/{pid}/comm").read_text().strip()
 
 
 def lock_holder_lives(places: Places, but: int) -> bool:
