@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from haptera.cli.commands.set import check_writable
+from haptera.cli.commands.change.set import check_writable
 from haptera.cli.main import OK, REFUSED
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import EntityId, node_id

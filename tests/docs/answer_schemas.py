@@ -11,12 +11,12 @@ from typing import Any, Final
 
 import msgspec
 
-from haptera.cli.commands.chain import ChainForm
-from haptera.cli.commands.import_ import Imported
+from haptera.cli.commands.inspect.chain import ChainForm
+from haptera.cli.commands.inspect.watch import NotThere
 from haptera.cli.commands.module.check import CheckForm
-from haptera.cli.commands.secret import SecretView
-from haptera.cli.commands.site import SiteChecked
-from haptera.cli.commands.watch import NotThere
+from haptera.cli.commands.parent.secret import SecretView
+from haptera.cli.commands.site.import_ import Imported
+from haptera.cli.commands.site.site import SiteChecked
 from haptera.cli.output.lint_forms import LintForm
 from haptera.kinds.brought import Brought
 from haptera.minos.build import Inside

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from haptera.cli import main
-from haptera.cli.commands import job
+from haptera.cli.commands.node import job
 from haptera.cli.main import cli
 from haptera.cli.output.unwatched import UNWATCHED
 from tests.cli.test_help import EVERY

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from haptera.cli.commands.import_ import import_from
+from haptera.cli.commands.site.import_ import import_from
 from haptera.site.imports.found import GROUPS_MAX, NODES_MAX
 from haptera.site.imports.remarks import RemarkSort
 from haptera.site.imports.source import IMPORT_BYTES_MAX

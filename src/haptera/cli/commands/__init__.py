@@ -1,1 +1,1 @@
-"""The verbs, a file each."""
+"""The verbs, each in the file of its name, in rooms by what they are about."""

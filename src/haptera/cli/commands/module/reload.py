@@ -5,7 +5,7 @@ from typing import Final
 
 import click
 
-from haptera.cli.commands.set import write
+from haptera.cli.commands.change.set import write
 from haptera.cli.input import completing
 from haptera.cli.input.terms import WriteTerms, terms_options
 from haptera.cli.output.printing import entities_option

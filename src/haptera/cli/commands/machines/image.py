@@ -5,7 +5,7 @@ from typing import Final
 
 import click
 
-from haptera.cli.commands.wait import within_option
+from haptera.cli.commands.inspect.wait import within_option
 from haptera.cli.main import NOT_CONVERGED, OK, REFUSED, the_client
 from haptera.cli.output.printing import (
     Format,

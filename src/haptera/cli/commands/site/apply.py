@@ -5,7 +5,7 @@ from typing import Final
 
 import click
 
-from haptera.cli.commands.wait import CONVERGED, wait_for, within_option
+from haptera.cli.commands.inspect.wait import CONVERGED, wait_for, within_option
 from haptera.cli.input.confirming import confirmed
 from haptera.cli.input.plan_file import apply_plan, read_plan
 from haptera.cli.input.sites import site_body

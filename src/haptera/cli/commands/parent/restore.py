@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from haptera.cli.commands.backup import FILE, dir_option
+from haptera.cli.commands.parent.backup import FILE, dir_option
 
 
 @click.command()

@@ -5,7 +5,7 @@ from typing import Final
 
 import click
 
-from haptera.cli.commands.serve import dir_option, radius_option
+from haptera.cli.commands.parent.serve import dir_option, radius_option
 
 # In a lab there is nothing to be afraid for.
 EVERYTHING_PERCENT: Final = 100

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import click
 
-from haptera.cli.commands.set import is_one, write
-from haptera.cli.commands.wait import wait_for, within_option
+from haptera.cli.commands.change.set import is_one, write
+from haptera.cli.commands.inspect.wait import wait_for, within_option
 from haptera.cli.input import completing
 from haptera.cli.input.naming import entity_named
 from haptera.cli.input.terms import WriteTerms, terms_options

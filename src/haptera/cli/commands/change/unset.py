@@ -2,7 +2,7 @@
 
 import click
 
-from haptera.cli.commands.set import dry_run_option, entity_argument, write
+from haptera.cli.commands.change.set import dry_run_option, entity_argument, write
 from haptera.cli.input import completing
 from haptera.cli.input.terms import WriteTerms, terms_options
 from haptera.cli.output.printing import entities_option

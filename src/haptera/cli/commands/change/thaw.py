@@ -2,7 +2,7 @@
 
 import click
 
-from haptera.cli.commands.freeze import counted_entities, freeze_sentence
+from haptera.cli.commands.change.freeze import counted_entities, freeze_sentence
 from haptera.cli.input import completing
 from haptera.cli.main import the_client
 from haptera.cli.output.printing import Format, entities_option, print_entities

@@ -1,0 +1,1 @@
+"""Verbs by which a person changes entities directly: values, retries, freezes, the brake."""

@@ -1,0 +1,1 @@
+"""Verbs that run on a node: its agent, and commands under its watch."""

@@ -1,0 +1,1 @@
+"""Verbs of the queue: jobs, and the nodes that take them."""
