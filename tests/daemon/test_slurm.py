@@ -14,10 +14,10 @@ import pytest
 
 from haptera.daemon.queue.parent_side import ParentQueue
 from haptera.daemon.queue.slurm import SlurmBackend, SlurmName
+from haptera.modules.slurm.jobs import Slurm, SlurmOrder
 from haptera.queue.entry import Submission
 from haptera.queue.job import Job, JobSpec, JobState, RetryClass, Size
 from haptera.runtime.clock import wall_s
-from haptera.runtime.processes.slurm import Slurm, SlurmOrder
 from haptera.runtime.store.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,8 +9,8 @@ from haptera.daemon.queue.linked import linked
 from haptera.daemon.queue.parent_side import ParentQueue
 from haptera.daemon.queue.slurm import SlurmBackend
 from haptera.kinds import backend
+from haptera.modules.slurm.jobs import Slurm
 from haptera.runtime.processes.control import Source
-from haptera.runtime.processes.slurm import Slurm
 
 NAME: Final = "backends"
 SCRIPT: Final = "slurm-job.sh"

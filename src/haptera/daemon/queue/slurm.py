@@ -16,6 +16,13 @@ from typing import Final
 
 from haptera.daemon.queue.parent_side import ParentQueue
 from haptera.model.errors import HapteraError
+from haptera.modules.slurm.commands import SlurmRefusedError
+from haptera.modules.slurm.jobs import (
+    Partition,
+    Slurm,
+    SlurmJob,
+    SlurmOrder,
+)
 from haptera.queue.job import CPUS_MAX, MEMORY_MB_MAX, Size
 from haptera.queue.work import (
     REASON_CHARS_MAX,
@@ -26,13 +33,6 @@ from haptera.queue.work import (
     WorkTold,
 )
 from haptera.runtime.clock import now_ns
-from haptera.runtime.processes.slurm import (
-    Partition,
-    Slurm,
-    SlurmJob,
-    SlurmOrder,
-    SlurmRefusedError,
-)
 
 # How often Slurm is asked while it has something of ours, and how long work is waited for else.
 LOOK_EVERY_MS: Final = 1_000

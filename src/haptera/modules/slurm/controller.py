@@ -1,23 +1,20 @@
 """A Slurm as its own commands know it: how nodes stand, which jobs they have; drain and resume."""
 
-import asyncio
-import os
 from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 
 from haptera.kinds.slurm import SlurmState, name
+from haptera.modules.slurm.commands import SlurmAwayError, SlurmCommands, SlurmRefusedError
 from haptera.sdk import HapteraError, Refused, Target
 
 # What haptera drains it says so of; what bears another reason is another's, and stays drained.
 REASON: Final = "haptera: to be disturbed once its jobs have ended"
-# Slurm's commands wait for its controller by themselves, for longer than a gate may take.
+# A gate may take no longer.
 COMMAND_S_MAX: Final = 1.8
-WORDS_MAX: Final = 300
 # Of the jobs that are waited for, so many are named.
 JOBS_SHOWN_MAX: Final = 3
-PATH: Final = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 GONE: Final = frozenset(("down", "error", "future", "unknown"))
 DRAIN: Final = "DRAIN"
 
@@ -65,9 +62,7 @@ class SlurmController:
     def __init__(self, target: Target) -> None:
         settings: SlurmSettings = target.settings
         self.node = target.attributes.get(name.name) or target.name
-        self._environment = {"PATH": os.environ.get("PATH", PATH), "LC_ALL": "C.UTF-8"}
-        if settings.conf is not None:
-            self._environment["SLURM_CONF"] = settings.conf
+        self._commands = SlurmCommands(settings.conf, COMMAND_S_MAX)
 
     async def nodes(self) -> dict[str, SlurmNode]:
         """All nodes of this Slurm, by one request.
@@ -75,14 +70,14 @@ class SlurmController:
         Raises:
             HapteraError: its controller does not answer. Nothing is known then, of no node.
         """
-        told = await self._run("sinfo", "--all", "--json")
+        told = await self._commands.run("sinfo", "--all", "--json")
         try:
             listing = msgspec.json.decode(told, type=_Listing)
         except msgspec.DecodeError as error:
-            raise HapteraError(f"sinfo did not return a list of nodes: {error}") from error
+            raise SlurmAwayError(f"sinfo did not return a list of nodes: {error}") from error
         # Without its controller sinfo succeeds, with an error and without nodes.
         if listing.errors or not listing.nodes:
-            raise HapteraError("slurmctld does not answer", do="see whether it runs")
+            raise SlurmAwayError("slurmctld does not answer", do="check whether it runs")
         return {one.name: one for one in listing.nodes}
 
     async def own(self) -> SlurmNode:
@@ -109,38 +104,16 @@ class SlurmController:
         """The numbers of all jobs that have any of it, those that begin or end now among them."""
         states = "--states=running,completing,suspended,configuring,stopped,signaling,stage_out"
         nodes = f"--nodelist={self.node}"
-        told = await self._run("squeue", "--all", "--noheader", "--format=%A", nodes, states)
+        told = await self._commands.run(
+            "squeue", "--all", "--noheader", "--format=%A", nodes, states
+        )
         return told.decode().split()
 
     async def _update(self, *words: str) -> None:
-        await self._run("scontrol", "update", f"nodename={self.node}", *words)
-
-    async def _run(self, *command: str) -> bytes:
         try:
-            process = await asyncio.create_subprocess_exec(
-                *command,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                env=self._environment,
-            )
-        except OSError as error:
-            do = "install slurm-client on the parent"
-            raise HapteraError(f"{command[0]}: {error.strerror}", do=do) from error
-        try:
-            async with asyncio.timeout(COMMAND_S_MAX):
-                out, wrong = await process.communicate()
-        except TimeoutError as error:
-            what = f"{command[0]} does not answer within {COMMAND_S_MAX:g} s"
-            raise HapteraError(what, do="see whether slurmctld runs") from error
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
-        if process.returncode != 0:
-            text = " ".join(wrong.decode(errors="replace").split())[:WORDS_MAX]
-            raise Refused(f"{command[0]}: {text}")
-        return out
+            await self._commands.run("scontrol", "update", f"nodename={self.node}", *words)
+        except SlurmRefusedError as error:
+            raise Refused(str(error)) from error
 
 
 def found(nodes: dict[str, SlurmNode], name: str) -> SlurmNode:

@@ -1,7 +1,5 @@
-"""Slurm as its own commands know it: what is there, submit, release, cancel, and no shell."""
+"""Slurm's jobs, for the queue: what is there, submit, release, cancel."""
 
-import asyncio
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,24 +7,12 @@ from typing import Final
 
 import msgspec
 
-from haptera.model.errors import HapteraError, LimitError
+from haptera.modules.slurm.commands import PATH, SlurmAwayError, SlurmCommands
 
-# Slurm's commands wait for its controller by themselves, for longer than is of use here.
 COMMAND_S_MAX: Final = 20.0
-ANSWER_BYTES_MAX: Final = 256 << 20
-TEXT_CHARS_MAX: Final = 400
 SECONDS_PER_MINUTE: Final = 60
-PATH: Final = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 # Takes the place of the shell at once: no word of a job is ever read by one.
 SCRIPT: Final = b'#!/bin/sh\nexec "$@"\n'
-
-
-class SlurmAwayError(HapteraError):
-    """Slurm does not answer; what it was asked may have been done."""
-
-
-class SlurmRefusedError(HapteraError):
-    """Slurm says no, in its own words."""
 
 
 class SlurmJob(msgspec.Struct, frozen=True):
@@ -69,12 +55,9 @@ class Slurm:
     """One Slurm; `script` is a file of ours with what each job begins with."""
 
     def __init__(self, conf: str | None, output: str | None, script: Path) -> None:
-        self._conf = conf
+        self._commands = SlurmCommands(conf, COMMAND_S_MAX)
         self._output = output
         self._script = script
-        self._environment = {"PATH": os.environ.get("PATH", PATH), "LC_ALL": "C.UTF-8"}
-        if conf is not None:
-            self._environment["SLURM_CONF"] = conf
 
     async def jobs(self) -> list[SlurmJob]:
         """All jobs of this user, ended ones among them for as long as Slurm remembers these.
@@ -82,7 +65,7 @@ class Slurm:
         Raises:
             SlurmAwayError: it does not answer, or not in JSON.
         """
-        told = await self._run("squeue", "--me", "--all", "--states=all", "--json")
+        told = await self._commands.run("squeue", "--me", "--all", "--states=all", "--json")
         try:
             return msgspec.json.decode(told, type=_Listing).jobs
         except msgspec.DecodeError as error:
@@ -94,7 +77,7 @@ class Slurm:
         Raises:
             SlurmAwayError: it does not answer.
         """
-        told = await self._run("sinfo", "--noheader", "--exact", "--format=%R|%c|%m")
+        told = await self._commands.run("sinfo", "--noheader", "--exact", "--format=%R|%c|%m")
         rows = (line.split("|") for line in told.decode().splitlines())
         return [Partition(row[0], int(row[1]), int(row[2])) for row in rows if len(row) == 3]
 
@@ -111,7 +94,7 @@ class Slurm:
         if order.time_limit_s is not None:
             limit = [f"--time={-(-order.time_limit_s // SECONDS_PER_MINUTE)}"]
         exported = {"PATH": PATH, **order.environment}
-        told = await self._run(
+        told = await self._commands.run(
             "sbatch",
             "--parsable",
             "--hold",
@@ -133,40 +116,11 @@ class Slurm:
 
     async def release(self, number: int) -> None:
         """Let a job begin that was on hold."""
-        await self._run("scontrol", "release", str(number))
+        await self._commands.run("scontrol", "release", str(number))
 
     async def cancel(self, number: int) -> None:
         """End it: TERM, and KILL after Slurm's own KillWait."""
-        await self._run("scancel", str(number))
+        await self._commands.run("scancel", str(number))
 
     def _output_of(self, order: SlurmOrder) -> str:
         return "/dev/null" if self._output is None else f"{self._output}/{order.name}.out"
-
-    async def _run(self, *command: str) -> bytes:
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *command,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                env=self._environment,
-            )
-        except OSError as error:
-            text = f"{command[0]}: {error.strerror}"
-            raise SlurmAwayError(text, do="install slurm-client on the parent") from error
-        try:
-            async with asyncio.timeout(COMMAND_S_MAX):
-                out, wrong = await process.communicate()
-        except TimeoutError as error:
-            what = f"{command[0]} does not answer within {COMMAND_S_MAX:g} s"
-            raise SlurmAwayError(what, do="check whether slurmctld runs") from error
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
-        if process.returncode != 0:
-            text = " ".join(wrong.decode(errors="replace").split())[:TEXT_CHARS_MAX]
-            raise SlurmRefusedError(f"{command[0]}: {text}")
-        if len(out) > ANSWER_BYTES_MAX:
-            raise LimitError(f"{command[0]} told more than {ANSWER_BYTES_MAX} bytes")
-        return out
