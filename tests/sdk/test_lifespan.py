@@ -136,8 +136,22 @@ def test_a_device_that_hangs_a_plain_function_harms_itself_only() -> None:
         await daemon.send(a_call(2, "look", "look"))
         assert ((await daemon.next())["id"], "others are served") == (2, "others are served")
         await daemon.send(a_call(3, "look", "look", entity=hung))
-        text = "an earlier call hangs past its time, and cannot be ended"
+        text = "an earlier call was given up, but still runs and cannot be ended"
         assert await daemon.next() == failed(3, text, refused=True)
+
+    converse(scenario, {"settings": {"pause_s": 2}})
+
+
+def test_plain_functions_of_one_entity_run_beside_each_other() -> None:
+    async def scenario(daemon: Daemon) -> None:
+        await daemon.send(a_call(1, "look", "look", attributes={"hung": "1"}))
+        await daemon.send(a_call(2, "look", "look"))
+        assert (await daemon.next())["id"] == 2
+        await daemon.send(a_call(3, "look", "look", attributes={"hung": "1"}))
+        await daemon.send({"op": "cancel", "id": 1}, {"op": "cancel", "id": 3})
+        await daemon.send(a_call(4, "look", "look"))
+        text = "an earlier call was given up, but still runs and cannot be ended"
+        assert await daemon.next() == failed(4, text, refused=True)
 
     converse(scenario, {"settings": {"pause_s": 2}})
 
@@ -149,7 +163,7 @@ def test_no_more_threads_hang_than_twice_what_the_module_takes_at_once() -> None
             attributes = {"hung": "1"}
             await hang(daemon, a_call(number, "look", "look", entity=entity, attributes=attributes))
         await daemon.send(a_call(9, "look", "look"))
-        text = "4 calls hang past their time in threads"
+        text = "4 calls run in threads, as many as can"
         assert await daemon.next() == failed(9, text, refused=True)
 
     converse(scenario, {"settings": {"pause_s": 2}}, at_once=2)

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Hashable
 from typing import Any, Final
 
@@ -16,12 +17,13 @@ class Threads:
     """Runs functions beside the event loop; `threads_max` of them at once, hung ones among them.
 
     A thread cannot be ended. Where nobody waits for its function any more, it hangs; until it
-    ends, nothing else is run under its key.
+    ends, nothing else is begun under its key.
     """
 
     def __init__(self, threads_max: int) -> None:
         self._threads_max = threads_max
-        self._running: set[Hashable] = set()
+        self._count = 0
+        self._running: defaultdict[Hashable, set[asyncio.Future[Any]]] = defaultdict(set)
         threading.stack_size(STACK_BYTES)
 
     async def run(self, key: Hashable, function: Callable[[], Any]) -> Any:
@@ -30,16 +32,20 @@ class Threads:
         Raises:
             Refused: it was not begun.
         """
-        if key in self._running:
-            raise Refused("an earlier call hangs past its time, and cannot be ended")
-        if len(self._running) >= self._threads_max:
-            raise Refused(f"{self._threads_max} calls hang past their time in threads")
+        if any(one.cancelled() for one in self._running.get(key, ())):
+            raise Refused("an earlier call was given up, but still runs and cannot be ended")
+        if self._count >= self._threads_max:
+            raise Refused(f"{self._threads_max} calls run in threads, as many as can")
         loop = asyncio.get_running_loop()
         done: asyncio.Future[Any] = loop.create_future()
-        self._running.add(key)
+        self._count += 1
+        self._running[key].add(done)
 
         def end(result: Any, error: BaseException | None) -> None:
-            self._running.discard(key)
+            self._count -= 1
+            self._running[key].discard(done)
+            if not self._running[key]:
+                del self._running[key]
             if not done.done() and error is not None:
                 done.set_exception(error)
             elif not done.done():
