@@ -60,7 +60,7 @@ APPLIED = "goes by the site file"
 
 
 @contextmanager
-def served(home, *options, address=ADDRESS, within=()):
+def served(home, *options, address=ADDRESS, within=(), ending=signal.SIGINT):
     """A parent with this directory; it must end well when it is interrupted.
 
     It is started by the command `within`, if there is one.
@@ -79,9 +79,10 @@ def served(home, *options, address=ADDRESS, within=()):
             wait_for(lambda: APPLIED in log.read_text())
         yield process
     finally:
-        process.send_signal(signal.SIGINT)
+        process.send_signal(ending)
         code = process.wait(WAIT_S_MAX)
-    assert (code, "Traceback" in log.read_text()) == (0, False)
+    ends = 0 if ending == signal.SIGINT else -ending
+    assert (code, "Traceback" in log.read_text()) == (ends, False)
 
 
 @contextmanager

@@ -1,8 +1,10 @@
 import asyncio
+import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,6 +13,7 @@ import pytest
 from haptera.kinds import node
 from haptera.kinds.node import Power
 from haptera.model.entity import node_id
+from haptera.model.parts import DRAIN_S_MAX
 from haptera.sdk import Boot, Draining, HapteraError, Manifest, Module, Refused, Target
 from haptera.sdk.failures import TEXT_BYTES_MAX
 from haptera.sdk.host import HANGING_MAX, NOTE_BYTES_MAX, serve
@@ -130,7 +133,9 @@ class Daemon:
         return self._arrived.pop(0)
 
 
-def converse(scenario: Callable[[Daemon], Awaitable[None]]) -> Device:
+def converse(
+    scenario: Callable[[Daemon], Awaitable[None]], run_dir: Path = Path("/run/trial")
+) -> Device:
     """Let a host serve while the scenario speaks to it; it ends when the scenario hangs up."""
 
     async def both() -> Device:
@@ -142,7 +147,7 @@ def converse(scenario: Callable[[Daemon], Awaitable[None]]) -> Device:
         async with asyncio.timeout(WAIT_S), asyncio.TaskGroup() as tasks:
             host = tasks.create_task(serving)
             with ours:
-                await daemon.send(BEGIN)
+                await daemon.send({**BEGIN, "run_dir": str(run_dir)})
                 ready = await daemon.next()
                 manifest = msgspec.convert(ready.pop("manifest"), Manifest)
                 assert manifest == module_on(device).manifest()
@@ -327,6 +332,25 @@ def test_a_gate_that_drains_its_node_says_so() -> None:
         assert await daemon.next() == {**told, "drains": True, "drained_ms": 0}
 
     assert converse(scenario).orders == []
+
+
+def test_a_node_that_rests_from_a_drain_is_not_held_but_told_as_drained_for_so_long(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "undrained").mkdir()
+    (tmp_path / "undrained/n01").touch()
+    os.utime(tmp_path / "undrained/n01", (0, 0))  # which is now, by this host's wall clock
+
+    async def scenario(daemon: Daemon) -> None:
+        daemon.device.go.set()
+        await daemon.send(a_call(1, "hold", "hold"))
+        told = failed(1, "it was drained for too long", refused=False)
+        week_ms = DRAIN_S_MAX * 1_000
+        assert await daemon.next() == {**told, "drains": True, "drained_ms": week_ms}
+        await daemon.send(a_call(2, "release", "release"))
+        assert await daemon.next() == {"op": "ended", "id": 2}
+
+    assert converse(scenario, tmp_path).orders == ["release"]
 
 
 def test_a_gate_that_has_begun_to_hold_is_not_cut_short() -> None:

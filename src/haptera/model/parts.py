@@ -13,6 +13,10 @@ ANY: Final = "*"
 API: Final = 1
 # How long a gate may take to hold or to release.
 GATE_WITHIN_MS: Final = 2_000
+# How long a gate drains its node at most, a week, as the longest jobs are allowed; the node is let
+# go of then, and for so long nobody drains it again.
+DRAIN_S_MAX: Final = 7 * 86_400
+DRAIN_REST_S: Final = 3_600
 # How long any look or step may take, and so a process that is replaced: its last call, a day.
 WITHIN_MS_MAX: Final = 86_400_000
 # How many calls a module takes at once that does not say it.

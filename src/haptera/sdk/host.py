@@ -84,7 +84,7 @@ async def serve(
         if first is None:
             return
         begun = _begun(first)
-        drains = Drains(begun.run_dir / "draining", wall_s)
+        drains = Drains(begun.run_dir, wall_s)
         host = _Host(module, writer, now, begun, drains)
         async with host.alive(), asyncio.TaskGroup() as tasks:
             host.ready()
@@ -256,9 +256,14 @@ class _Host:
                 self._tell("answered", call, target, reading, at)
             case "step":
                 await self._act(call, self._module.steppers[call.part], made)
-            case "hold" | "release":
+            case "hold":
+                if self._drains.rests(call.entity.name):
+                    raise Draining("it was drained for too long")
                 await self._act(call, self._module.gates[call.part], made)
-                self._drains.over(call.entity.name)
+                self._drains.held(call.entity.name)
+            case "release":
+                await self._act(call, self._module.gates[call.part], made)
+                self._drains.released(call.entity.name)
             case "watch":
                 async for reading in self._module.watchers[call.part](made):
                     self._tell("sighted", call, target, reading, self._now())

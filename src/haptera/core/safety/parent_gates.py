@@ -17,11 +17,11 @@ from haptera.core.state.turn import Turn
 from haptera.model.entity import node_id
 from haptera.model.events import Answered, Ended, Failed
 from haptera.model.messages import Ask, Permit
+from haptera.model.parts import DRAIN_REST_S, DRAIN_S_MAX
 
-# How long a node is drained at most, a week, as the longest jobs are allowed; it is let go of
-# then, and for so long nobody drains it again.
-DRAIN_NS_MAX: Final = 7 * 86_400 * S
-DRAIN_REST_NS: Final = 3_600 * S
+DRAIN_NS_MAX: Final = DRAIN_S_MAX * S
+# A minute more than the gate itself counts, from when it has let go of the node.
+DRAIN_REST_NS: Final = (DRAIN_REST_S + 60) * S
 # How long a parent that starts waits until what it held before is asked for again, and held on.
 UNASKED_NS: Final = 60 * S
 
