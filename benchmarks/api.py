@@ -25,7 +25,7 @@ from time import perf_counter_ns, sleep
 from starlette.applications import Starlette
 
 from haptera.api.app import make_app
-from haptera.api.server import Server, listen
+from haptera.api.serving.server import Server, listen
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import node_id
 from haptera.runtime.identity.tokens import Bearer, Scope

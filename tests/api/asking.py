@@ -4,7 +4,7 @@ import asyncio
 import json
 from dataclasses import dataclass
 
-from haptera.api.callers import PEER
+from haptera.api.requests.callers import PEER
 
 
 @dataclass

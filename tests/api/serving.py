@@ -5,8 +5,8 @@ import contextlib
 import threading
 
 from haptera.api.app import make_app
-from haptera.api.callers import ENTRY
-from haptera.api.server import Server, listen, listen_unix
+from haptera.api.requests.callers import ENTRY
+from haptera.api.serving.server import Server, listen, listen_unix
 from haptera.site import Sites
 from tests.api.fake_backend import FakeBackend
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from starlette.routing import Route
 
 from haptera.api.app import endpoints, make_app
-from haptera.api.callers import EntryRules
-from haptera.api.endpoint import check_scopes
-from haptera.api.stream import StreamRoute
+from haptera.api.requests.callers import EntryRules
+from haptera.api.requests.endpoint import check_scopes
+from haptera.api.routes.stream import StreamRoute
 from haptera.model.changes import Declare, Desired, SetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import Code

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from haptera.api.app import make_app
-from haptera.api.history import CLOCKS_APART_S_MAX
+from haptera.api.routes.history import CLOCKS_APART_S_MAX
 from haptera.model.changes import Author, Declare, Desired, SetDesired, UnsetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import Code

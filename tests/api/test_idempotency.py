@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from haptera.api.app import endpoints, make_app
-from haptera.api.stream import StreamRoute
+from haptera.api.routes.stream import StreamRoute
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import node_id
 from haptera.model.errors import Code

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from haptera.api.app import make_app
-from haptera.api.lines import LINES, LINES_AT_ONCE, Lines, document
+from haptera.api.requests.lines import LINES, LINES_AT_ONCE, Lines, document
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import node_id
 from haptera.model.past import Happened, PastView, Sort

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from haptera.api.server import listen
+from haptera.api.serving.server import listen
 
 pytestmark = pytest.mark.net
 

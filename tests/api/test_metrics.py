@@ -6,8 +6,8 @@ import subprocess
 import pytest
 
 from haptera.api.app import make_app
-from haptera.api.meters import Meters
-from haptera.api.metrics import Tallies
+from haptera.api.requests.meters import Meters
+from haptera.api.routes.metrics import Tallies
 from haptera.core.figures import Figures, ModuleFigures
 from haptera.core.sync.peers import Tier
 from haptera.queue.asking import ask as ask_for_work

@@ -3,7 +3,7 @@
 import re
 from importlib.resources import files
 
-from haptera.api.guard import HEADERS
+from haptera.api.serving.guard import HEADERS
 
 STATIC = files("haptera.web") / "static"
 TEXTS = {one.name: one.read_text() for one in STATIC.iterdir()}

@@ -4,7 +4,7 @@ import asyncio
 import json
 
 from haptera.api.app import make_app
-from haptera.api.turns import REQUESTS_MAX
+from haptera.api.requests.turns import REQUESTS_MAX
 from haptera.model.changes import Declare, Desired, SetDesired
 from haptera.model.entity import node_id
 from haptera.model.parts import Context

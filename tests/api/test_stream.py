@@ -10,8 +10,8 @@ import socket
 import pytest
 
 from haptera.api.app import make_app
-from haptera.api.server import Server, listen
-from haptera.api.stream import ENTITIES_PER_EVENT, STREAMS_EACH_MAX, StreamRoute
+from haptera.api.routes.stream import ENTITIES_PER_EVENT, STREAMS_EACH_MAX, StreamRoute
+from haptera.api.serving.server import Server, listen
 from haptera.model.changes import Declare, SetDesired, Undeclare
 from haptera.model.entity import node_id
 from haptera.model.errors import Code, HapteraError

@@ -3,7 +3,7 @@
 import pytest
 
 from haptera.api.app import endpoints, make_app
-from haptera.api.stream import StreamRoute
+from haptera.api.routes.stream import StreamRoute
 from haptera.model.changes import Declare
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import Code

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from haptera.api.callers import EntryRules
-from haptera.api.server import listen_unix
+from haptera.api.requests.callers import EntryRules
+from haptera.api.serving.server import listen_unix
 from haptera.model.changes import Declare
 from haptera.model.entity import node_id
 from haptera.model.errors import Code, HapteraError

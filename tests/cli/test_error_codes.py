@@ -12,8 +12,8 @@ import pytest
 import yaml
 from starlette.requests import Request
 
-from haptera.api.body import read_bytes
-from haptera.api.problems import on_bug
+from haptera.api.requests.body import read_bytes
+from haptera.api.requests.problems import on_bug
 from haptera.cli.extras import lacking
 from haptera.cli.main import REFUSED, UNREACHABLE, run
 from haptera.model.changes import Author, Cause

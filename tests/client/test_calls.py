@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from haptera.api.app import endpoints
-from haptera.api.stream import StreamRoute
+from haptera.api.routes.stream import StreamRoute
 from haptera.client import calls
 from haptera.model.news import News
 from haptera.model.token_scope import Scope

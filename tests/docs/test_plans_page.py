@@ -4,7 +4,7 @@ import re
 from http import HTTPStatus
 from pathlib import Path
 
-from haptera.api.planning import UNPLANNED
+from haptera.api.writes.planning import UNPLANNED
 from haptera.cli.input.plan_file import PLAN_BYTES_MAX
 from haptera.model.plan import RADIUS_PERCENT, UNASKED_MAX
 from haptera.planner.contingent import FOLLOWED_MAX

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from haptera.api.stream import STREAMS_MAX
+from haptera.api.routes.stream import STREAMS_MAX
 from haptera.daemon.settings import API_PORT
 from tests.cli.rig import client_of
 from tests.faults.rig import PARENT_HOST, WEB, Child, Parent

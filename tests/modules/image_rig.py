@@ -14,8 +14,8 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from haptera.api.images import Images
-from haptera.api.server import Server, listen
+from haptera.api.routes.images import Images
+from haptera.api.serving.server import Server, listen
 from haptera.model.entity import EntityId
 from haptera.modules.image.manifest import ImageManifest
 from haptera.modules.image.store import ImageStore, manifest_of, store_of

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from haptera.api.guard import HEADERS
+from haptera.api.serving.guard import HEADERS
 from haptera.cli.main import OK
 from haptera.model.changes import Declare
 from haptera.model.entity import EntityId, node_id

@@ -11,28 +11,28 @@ from starlette.responses import Response
 
 import haptera
 from haptera.api.backend import Backend
-from haptera.api.body import as_json
-from haptera.api.brake import BrakeRoutes
-from haptera.api.bulk import BulkRoutes
-from haptera.api.callers import ENTRY, Callers, EntryRules
-from haptera.api.endpoint import Caller, Contract, Endpoint, ScopedRoute, check_scopes
-from haptera.api.entities import EntityRoutes
-from haptera.api.freezes import FreezeRoutes
-from haptera.api.guard import Guard
-from haptera.api.history import HistoryRoutes
-from haptera.api.idempotency import Idempotency
-from haptera.api.meters import Meters
-from haptera.api.metrics import Counted, CountedJobs, MetricsRoute, Tallies
-from haptera.api.nodes import NodeRoutes
 from haptera.api.openapi import openapi_endpoint
-from haptera.api.page import page_endpoints
-from haptera.api.planning import Planning
-from haptera.api.problems import on_bug, on_haptera_error, on_http_error
-from haptera.api.queue import JobRoutes
-from haptera.api.replica import ReplicaRoutes
-from haptera.api.sites import SiteReader, SiteRoutes
-from haptera.api.stream import StreamRoute
-from haptera.api.tokens import TokenRoutes
+from haptera.api.requests.body import as_json
+from haptera.api.requests.callers import ENTRY, Callers, EntryRules
+from haptera.api.requests.endpoint import Caller, Contract, Endpoint, ScopedRoute, check_scopes
+from haptera.api.requests.meters import Meters
+from haptera.api.requests.problems import on_bug, on_haptera_error, on_http_error
+from haptera.api.routes.brake import BrakeRoutes
+from haptera.api.routes.bulk import BulkRoutes
+from haptera.api.routes.entities import EntityRoutes
+from haptera.api.routes.freezes import FreezeRoutes
+from haptera.api.routes.history import HistoryRoutes
+from haptera.api.routes.metrics import Counted, CountedJobs, MetricsRoute, Tallies
+from haptera.api.routes.nodes import NodeRoutes
+from haptera.api.routes.page import page_endpoints
+from haptera.api.routes.queue import JobRoutes
+from haptera.api.routes.replica import ReplicaRoutes
+from haptera.api.routes.sites import SiteReader, SiteRoutes
+from haptera.api.routes.stream import StreamRoute
+from haptera.api.routes.tokens import TokenRoutes
+from haptera.api.serving.guard import Guard
+from haptera.api.serving.idempotency import Idempotency
+from haptera.api.writes.planning import Planning
 from haptera.model.errors import HapteraError
 from haptera.rest.schemas import Health
 from haptera.runtime import clock

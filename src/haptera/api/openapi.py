@@ -11,8 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 import haptera
-from haptera.api.endpoint import KEY_HEADER, Caller, Contract, Endpoint
-from haptera.api.lines import MEDIA_TYPE
+from haptera.api.requests.endpoint import KEY_HEADER, Caller, Contract, Endpoint
+from haptera.api.requests.lines import MEDIA_TYPE
 from haptera.rest.problems import ProblemView
 
 PATH: Final = "/v1/openapi.json"

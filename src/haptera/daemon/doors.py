@@ -11,8 +11,8 @@ from typing import Final, Self, assert_never
 
 from starlette.applications import Starlette
 
-from haptera.api.callers import EntryRules
-from haptera.api.server import CONNECTIONS_MAX, Server, listen, listen_unix
+from haptera.api.requests.callers import EntryRules
+from haptera.api.serving.server import CONNECTIONS_MAX, Server, listen, listen_unix
 from haptera.daemon.settings import ParentSettings
 from haptera.model.errors import HapteraError
 from haptera.runtime.clock import wall_s

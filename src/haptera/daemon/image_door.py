@@ -3,8 +3,8 @@
 import ssl
 from collections.abc import Iterator
 
-from haptera.api.images import Images
-from haptera.api.server import Server, listen
+from haptera.api.routes.images import Images
+from haptera.api.serving.server import Server, listen
 from haptera.daemon.parent_channel import ParentChannel
 from haptera.daemon.parts import ARTEFACTS_PORT
 from haptera.daemon.settings import ParentSettings

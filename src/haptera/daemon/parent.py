@@ -15,8 +15,8 @@ import msgspec
 from starlette.applications import Starlette
 
 from haptera.api.app import make_app
-from haptera.api.meters import Meters
-from haptera.api.metrics import Tallies
+from haptera.api.requests.meters import Meters
+from haptera.api.routes.metrics import Tallies
 from haptera.core.engine import Engine
 from haptera.core.state.limits import MS, S
 from haptera.core.state.side import Side

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from haptera.api.backend import Backend
-from haptera.api.limits import check_reach
+from haptera.api.writes.limits import check_reach
 from haptera.core.desired.ownership import Claim, declare, desire
 from haptera.kinds import KINDS
 from haptera.model.changes import Change, Declare, StoredEntity

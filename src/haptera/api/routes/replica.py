@@ -9,9 +9,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from haptera.api.backend import Backend
-from haptera.api.body import as_json, read_body
-from haptera.api.endpoint import Caller, Contract, Endpoint, number
-from haptera.api.query import Query
+from haptera.api.requests.body import as_json, read_body
+from haptera.api.requests.endpoint import Caller, Contract, Endpoint, number
+from haptera.api.requests.query import Query
 from haptera.model.errors import HapteraError
 from haptera.model.token_scope import Scope
 from haptera.rest.schemas import ReplicaView, ReportBody, ReportTaken

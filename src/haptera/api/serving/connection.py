@@ -12,7 +12,7 @@ from typing import Any, Final
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from haptera.api.callers import CERTIFICATE, LET_IN, PEER
+from haptera.api.requests.callers import CERTIFICATE, LET_IN, PEER
 from haptera.runtime.network.crowd import Crowd, Guest
 from haptera.runtime.network.peers import CertifiedPeer, Peer, unix_peer
 from haptera.runtime.network.tls import client_of

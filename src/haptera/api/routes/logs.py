@@ -5,7 +5,7 @@ from typing import Final
 
 from starlette.requests import Request
 
-from haptera.api.query import AFTER
+from haptera.api.requests.query import AFTER
 from haptera.model.entity import EntityId
 from haptera.model.errors import ParseError
 from haptera.rest.schemas import LogView

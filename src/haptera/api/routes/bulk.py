@@ -10,12 +10,20 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from haptera.api.backend import Backend
-from haptera.api.body import as_json, read_body
-from haptera.api.endpoint import UNWRITTEN, Caller, Contract, Endpoint, author, claim_of, dry_run
-from haptera.api.patching import Patcher
-from haptera.api.planning import UNPLANNED, Make, Planning, digest_in
-from haptera.api.problems import problem, problem_view, status_of
-from haptera.api.query import DIGEST, DRY_RUN, TAKE, WHY
+from haptera.api.requests.body import as_json, read_body
+from haptera.api.requests.endpoint import (
+    UNWRITTEN,
+    Caller,
+    Contract,
+    Endpoint,
+    author,
+    claim_of,
+    dry_run,
+)
+from haptera.api.requests.problems import problem, problem_view, status_of
+from haptera.api.requests.query import DIGEST, DRY_RUN, TAKE, WHY
+from haptera.api.writes.patching import Patcher
+from haptera.api.writes.planning import UNPLANNED, Make, Planning, digest_in
 from haptera.model.changes import Author, Cause, Change
 from haptera.model.errors import DuplicateError, HapteraError, InputError
 from haptera.model.plan import Plan

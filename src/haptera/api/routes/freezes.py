@@ -9,9 +9,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from haptera.api.backend import Backend
-from haptera.api.body import as_json, read_body
-from haptera.api.endpoint import NOT_FOUND, UNWRITTEN, Caller, Contract, Endpoint, author
-from haptera.api.query import THAWED, WHY
+from haptera.api.requests.body import as_json, read_body
+from haptera.api.requests.endpoint import NOT_FOUND, UNWRITTEN, Caller, Contract, Endpoint, author
+from haptera.api.requests.query import THAWED, WHY
 from haptera.core.desired.thaw import Thaw, thaw
 from haptera.core.state.selecting import Declared
 from haptera.kinds import KINDS, freeze

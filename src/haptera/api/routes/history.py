@@ -10,8 +10,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from haptera.api.backend import Backend
-from haptera.api.body import as_json
-from haptera.api.endpoint import (
+from haptera.api.requests.body import as_json
+from haptera.api.requests.endpoint import (
     NOT_FOUND,
     UNWRITTEN,
     Caller,
@@ -21,9 +21,8 @@ from haptera.api.endpoint import (
     narrowed,
     number,
 )
-from haptera.api.lines import listing
-from haptera.api.planning import UNPLANNED, Planning
-from haptera.api.query import (
+from haptera.api.requests.lines import listing
+from haptera.api.requests.query import (
     AT,
     BEFORE,
     DIGEST,
@@ -34,6 +33,7 @@ from haptera.api.query import (
     SELECT,
     WHY,
 )
+from haptera.api.writes.planning import UNPLANNED, Planning
 from haptera.core.desired.revert import revert
 from haptera.kinds.meaning import check_selector
 from haptera.model.changes import Author, Change

@@ -10,8 +10,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from haptera.api.backend import Backend
-from haptera.api.body import as_json, read_body
-from haptera.api.endpoint import (
+from haptera.api.requests.body import as_json, read_body
+from haptera.api.requests.endpoint import (
     NOT_FOUND,
     UNWRITTEN,
     Caller,
@@ -22,10 +22,10 @@ from haptera.api.endpoint import (
     claim_of,
     flag,
 )
-from haptera.api.lines import Lines, document, wants_lines
-from haptera.api.logs import log_place, log_view
-from haptera.api.patching import Patcher, missing, tag_of
-from haptera.api.query import AFTER, AGENT, EXPLAIN, KIND, NODES, SELECT, TAKE, WHY
+from haptera.api.requests.lines import Lines, document, wants_lines
+from haptera.api.requests.query import AFTER, AGENT, EXPLAIN, KIND, NODES, SELECT, TAKE, WHY
+from haptera.api.routes.logs import log_place, log_view
+from haptera.api.writes.patching import Patcher, missing, tag_of
 from haptera.kinds import KINDS
 from haptera.kinds.meaning import check_selector
 from haptera.model.changes import Change

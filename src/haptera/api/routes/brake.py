@@ -7,9 +7,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from haptera.api.backend import Backend
-from haptera.api.body import as_json
-from haptera.api.endpoint import Caller, Contract, Endpoint, author
-from haptera.api.query import WHY
+from haptera.api.requests.body import as_json
+from haptera.api.requests.endpoint import Caller, Contract, Endpoint, author
+from haptera.api.requests.query import WHY
 from haptera.model.views import BrakeView
 from haptera.runtime.identity.tokens import Scope
 

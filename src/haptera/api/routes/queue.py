@@ -12,10 +12,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from haptera.api.backend import Backend, JobDesk
-from haptera.api.body import as_json, read_body
-from haptera.api.endpoint import NOT_FOUND, UNWRITTEN, Caller, Contract, Endpoint, author, number
-from haptera.api.patching import missing
-from haptera.api.query import LIMIT, LIMIT_DEFAULT, LIMIT_MAX, WHY, Query
+from haptera.api.requests.body import as_json, read_body
+from haptera.api.requests.endpoint import (
+    NOT_FOUND,
+    UNWRITTEN,
+    Caller,
+    Contract,
+    Endpoint,
+    author,
+    number,
+)
+from haptera.api.requests.query import LIMIT, LIMIT_DEFAULT, LIMIT_MAX, WHY, Query
+from haptera.api.writes.patching import missing
 from haptera.model.entity import node_id
 from haptera.model.errors import Code, HapteraError
 from haptera.queue.demand import demand

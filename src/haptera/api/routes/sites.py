@@ -10,11 +10,19 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from haptera.api.backend import Backend
-from haptera.api.body import as_json, read_body
-from haptera.api.endpoint import UNWRITTEN, Caller, Contract, Endpoint, author, claim_of, dry_run
-from haptera.api.planning import UNPLANNED, Planning
-from haptera.api.query import DIGEST, DRY_RUN, OWNER, TAKE, WHY
-from haptera.api.turns import Turns
+from haptera.api.requests.body import as_json, read_body
+from haptera.api.requests.endpoint import (
+    UNWRITTEN,
+    Caller,
+    Contract,
+    Endpoint,
+    author,
+    claim_of,
+    dry_run,
+)
+from haptera.api.requests.query import DIGEST, DRY_RUN, OWNER, TAKE, WHY
+from haptera.api.requests.turns import Turns
+from haptera.api.writes.planning import UNPLANNED, Planning
 from haptera.core.desired.ownership import Claim
 from haptera.model.changes import Change, StoredEntity
 from haptera.model.errors import Code, HapteraError

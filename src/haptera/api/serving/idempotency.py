@@ -18,10 +18,10 @@ from starlette.responses import Response
 from starlette.types import Message
 
 from haptera.api.backend import Backend
-from haptera.api.body import read_bytes
-from haptera.api.endpoint import KEY_HEADER, Caller, Endpoint, dry_run
-from haptera.api.problems import status_of
-from haptera.api.sites import SITE_BODY_BYTES_MAX
+from haptera.api.requests.body import read_bytes
+from haptera.api.requests.endpoint import KEY_HEADER, Caller, Endpoint, dry_run
+from haptera.api.requests.problems import status_of
+from haptera.api.routes.sites import SITE_BODY_BYTES_MAX
 from haptera.model.errors import Code, HapteraError
 from haptera.runtime.identity.tokens import Scope
 from haptera.runtime.store.keyed import Held, KeptAnswer, RequestKey

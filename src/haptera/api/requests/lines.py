@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from haptera.api.body import as_json
+from haptera.api.requests.body import as_json
 
 MEDIA_TYPE: Final = "application/x-ndjson"
 # So many are in memory at once, however long the list is.

@@ -7,7 +7,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from haptera.api.endpoint import Caller, Contract, Endpoint
+from haptera.api.requests.endpoint import Caller, Contract, Endpoint
 
 _TYPES: Final = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
 

@@ -17,8 +17,8 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from haptera.api.backend import Backend
-from haptera.api.endpoint import Caller, Contract, Endpoint, narrowed
-from haptera.api.query import KINDS_WANTED, SELECT, TYPES
+from haptera.api.requests.endpoint import Caller, Contract, Endpoint, narrowed
+from haptera.api.requests.query import KINDS_WANTED, SELECT, TYPES
 from haptera.core.views.bus import Batch, Listener, Shown, told
 from haptera.kinds import KINDS
 from haptera.kinds.meaning import check_selector

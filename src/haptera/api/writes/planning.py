@@ -9,7 +9,7 @@ from typing import Final
 from starlette.requests import Request
 
 from haptera.api.backend import Backend
-from haptera.api.endpoint import dry_run
+from haptera.api.requests.endpoint import dry_run
 from haptera.model.changes import Author, Change
 from haptera.model.errors import Code, HapteraError
 from haptera.model.plan import DIGEST_DIGITS, Plan

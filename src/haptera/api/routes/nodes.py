@@ -7,10 +7,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from haptera.api.backend import Backend
-from haptera.api.body import as_json, read_body
-from haptera.api.endpoint import NOT_FOUND, UNWRITTEN, Caller, Contract, Endpoint, author
-from haptera.api.patching import missing
-from haptera.api.query import WHY
+from haptera.api.requests.body import as_json, read_body
+from haptera.api.requests.endpoint import NOT_FOUND, UNWRITTEN, Caller, Contract, Endpoint, author
+from haptera.api.requests.query import WHY
+from haptera.api.writes.patching import missing
 from haptera.core.state.limits import OVERRIDE_NS, S
 from haptera.kinds import node as kind
 from haptera.kinds.node import parse_mac

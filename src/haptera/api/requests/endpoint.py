@@ -12,9 +12,9 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import Message, Receive, Send
 from starlette.types import Scope as Connection
 
-from haptera.api.callers import Callers
-from haptera.api.meters import Meters
-from haptera.api.query import WHY_CHARS_MAX, Query
+from haptera.api.requests.callers import Callers
+from haptera.api.requests.meters import Meters
+from haptera.api.requests.query import WHY_CHARS_MAX, Query
 from haptera.core.desired.ownership import Claim
 from haptera.model.changes import Author
 from haptera.model.entity import parse_entity

@@ -13,8 +13,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 import haptera
-from haptera.api.endpoint import Caller, Contract, Endpoint
-from haptera.api.meters import Meters
+from haptera.api.requests.endpoint import Caller, Contract, Endpoint
+from haptera.api.requests.meters import Meters
 from haptera.core.figures import Figures
 from haptera.model.errors import HapteraError
 from haptera.queue.demand import demand

@@ -15,7 +15,7 @@ from typing import Final
 import uvicorn
 from starlette.applications import Starlette
 
-from haptera.api.connection import HEADER_WITHIN_S, KEEP_ALIVE_S, Connection, noted
+from haptera.api.serving.connection import HEADER_WITHIN_S, KEEP_ALIVE_S, Connection, noted
 from haptera.model.errors import Code, HapteraError
 from haptera.rest.unix_path import short
 from haptera.runtime.clock import now_ns

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from haptera.api.callers import CERTIFICATE
+from haptera.api.requests.callers import CERTIFICATE
 from haptera.modules.image.store import ImageStore
 
 # Who a verified certificate says that somebody is, if it is a node of this cluster.

@@ -10,8 +10,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from haptera.api.backend import Backend
-from haptera.api.body import as_json, read_body
-from haptera.api.endpoint import NOT_FOUND, Caller, Contract, Endpoint, author
+from haptera.api.requests.body import as_json, read_body
+from haptera.api.requests.endpoint import NOT_FOUND, Caller, Contract, Endpoint, author
 from haptera.kinds.meaning import check_selector
 from haptera.model.errors import Code, HapteraError, ParseError
 from haptera.model.token_scope import Scope

@@ -1,0 +1,1 @@
+"""What every route is made of: who asks, what a request holds, and the form of answers."""

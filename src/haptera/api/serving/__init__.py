@@ -1,0 +1,1 @@
+"""Serving requests before they reach a route: connections, headers, idempotency keys."""
