@@ -31,7 +31,7 @@ from urllib.parse import urlsplit
 
 from haptera.controllers.groups import decide
 from haptera.controllers.replication import ReplicaHost, settle
-from haptera.daemon.follow_ups import OWNER
+from haptera.daemon.parent.follow_ups import OWNER
 from haptera.kinds.service import Run
 from haptera.lab.tree import descendants
 from haptera.model.entity import EntityId, node_id

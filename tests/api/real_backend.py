@@ -6,8 +6,8 @@ from pathlib import Path
 
 from haptera.core.engine import Engine
 from haptera.core.state.side import Side
-from haptera.daemon.backend import Around, EngineBackend
 from haptera.daemon.logs import Logs
+from haptera.daemon.parent.backend import Around, EngineBackend
 from haptera.daemon.parts import catalog_of, codec_of
 from haptera.daemon.queue.job_logs import JobLogs
 from haptera.daemon.queue.parent_side import ParentQueue

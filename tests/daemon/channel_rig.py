@@ -13,9 +13,9 @@ from haptera.core.engine import Engine
 from haptera.core.modules.catalog import Catalog
 from haptera.core.state.limits import S
 from haptera.core.state.side import PARENT, Side
-from haptera.daemon.agent_channel import AgentChannel
+from haptera.daemon.channels.agent_channel import AgentChannel
+from haptera.daemon.channels.parent_channel import ParentChannel
 from haptera.daemon.logs import Logs
-from haptera.daemon.parent_channel import ParentChannel
 from haptera.kinds import KINDS
 from haptera.model.changes import Desired, Stored, StoredEntity
 from haptera.model.entity import EntityId, node_id

@@ -4,7 +4,7 @@ import sys
 
 import msgspec
 
-from haptera.daemon.parent import run
+from haptera.daemon.parent.parent import run
 from haptera.daemon.settings import ParentSettings
 
 if __name__ == "__main__":

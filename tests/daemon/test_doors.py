@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from haptera.daemon.doors import SOCKET, Doors, KnownCallers
+from haptera.daemon.parent.doors import SOCKET, Doors, KnownCallers
 from haptera.daemon.settings import ParentSettings, Ways
 from haptera.model.errors import HapteraError
 from haptera.runtime.identity.pki import Authority, open_authority

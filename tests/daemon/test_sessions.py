@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from haptera.daemon.parent_channel import ParentChannel
-from haptera.daemon.sessions import Sessions
+from haptera.daemon.channels.parent_channel import ParentChannel
+from haptera.daemon.channels.sessions import Sessions
 from haptera.kinds import KINDS
 from haptera.model.entity import node_id
 from haptera.model.errors import HapteraError

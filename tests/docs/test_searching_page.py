@@ -13,7 +13,7 @@ from haptera.core.decide.plan_queue import (
 )
 from haptera.core.preview.preview import PREVIEW_WITHIN_NS, PREVIEWS_MAX
 from haptera.core.state.limits import MS, S
-from haptera.daemon.backend import PREVIEW_WITHIN_S
+from haptera.daemon.parent.backend import PREVIEW_WITHIN_S
 from haptera.planner.plan_query import EXPANSIONS_APART_MAX, TRIES_APART_MAX
 from haptera.planner.reasons.reason import gave_up
 from haptera.runtime.search.search_process import NICENESS

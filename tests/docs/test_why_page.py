@@ -4,7 +4,7 @@ from pathlib import Path
 
 from haptera.core.views.query import TRIED_SHOWN_MAX
 from haptera.core.views.unblock import NO_WAY
-from haptera.daemon.backend import AGENT_WITHIN_S
+from haptera.daemon.parent.backend import AGENT_WITHIN_S
 from haptera.runtime.network.peer_messages import LOG_BYTES_MAX
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/reference/why.md").read_text(encoding="utf-8")

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from haptera.core.sync.admission import AdmissionReason
-from haptera.daemon.sessions import ended_above
+from haptera.daemon.channels.sessions import ended_above
 from haptera.model.changes import (
     Author,
     Cause,

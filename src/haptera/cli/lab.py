@@ -32,7 +32,7 @@ from haptera.site.model.site import Site, load_site
 from haptera.site.syntax.sources import constants_of, folder_of, gather
 from haptera.site.syntax.template import LAB_OCTET
 
-PARENT: Final = "haptera.daemon.parent:serve_process"
+PARENT: Final = "haptera.daemon.parent.parent:serve_process"
 AGENT: Final = "haptera.daemon.agent:agent_process"
 # H of a lab.
 HELLO_MS: Final = 1_000

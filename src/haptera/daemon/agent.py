@@ -15,7 +15,7 @@ from haptera.core.modules.catalog import Catalog
 from haptera.core.state.limits import MS
 from haptera.core.state.side import PARENT, Side
 from haptera.core.sync.peers import LEASE_FOR
-from haptera.daemon.agent_channel import AgentChannel
+from haptera.daemon.channels.agent_channel import AgentChannel
 from haptera.daemon.confining import confinements, grounds_of_agent
 from haptera.daemon.logs import Logs
 from haptera.daemon.parts import ARTEFACTS_PORT, HELLO_PORT, catalog_of, codec_of

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from haptera.core.engine import Engine
-from haptera.daemon.exchange import Exchange
-from haptera.daemon.sessions import Sessions
+from haptera.daemon.channels.exchange import Exchange
+from haptera.daemon.channels.sessions import Sessions
 from haptera.daemon.settings import ParentSettings
 from haptera.daemon.tree.above import Above, Stores
 from haptera.daemon.tree.below import Below

@@ -30,7 +30,7 @@ def backup(file: Path, directory: Path) -> None:
       haptera backup --dir /srv/cluster /backup/cluster-monday.tar.gz
       haptera backup state.tar.gz
     """
-    from haptera.daemon.backup import back_up
+    from haptera.daemon.parent.backup import back_up
     from haptera.runtime import clock
 
     told = back_up(directory, file, clock.wall_s())

@@ -21,7 +21,7 @@ def restore(file: Path, directory: Path) -> None:
       haptera restore --dir /srv/cluster /backup/cluster-monday.tar.gz
       haptera restore state.tar.gz
     """
-    from haptera.daemon.backup import restore as restored
+    from haptera.daemon.parent.backup import restore as restored
 
     told = restored(file, directory)
     click.echo(f"{directory}: revision {told.revision}, as haptera {told.haptera} kept it")

@@ -117,8 +117,8 @@ def serve(  # noqa: PLR0913 (an argument for each option)
       haptera serve --dir /srv/cluster --listen 127.0.0.2
       haptera serve --dir /srv/m1 --listen 127.0.0.3 --name m1 --above root.json
     """
-    from haptera.daemon.serve import BelowArguments
-    from haptera.daemon.serve import serve as run
+    from haptera.daemon.parent.serve import BelowArguments
+    from haptera.daemon.parent.serve import serve as run
     from haptera.daemon.settings import Ways
 
     if (name is None) == bool(above) or (above and site):

@@ -40,7 +40,7 @@ def standby(ctx: click.Context, directory: Path, listen: str, hello_s: float) ->
       haptera --client primary.json standby --dir /srv/standby --listen 127.0.0.2
       haptera standby --dir standby --listen 127.0.0.2 --hello 1
     """
-    from haptera.daemon.serve import serve
+    from haptera.daemon.parent.serve import serve
     from haptera.daemon.settings import check_address
     from haptera.daemon.tree.standby import Standby
 

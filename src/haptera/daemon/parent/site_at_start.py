@@ -5,7 +5,7 @@ import logging
 from pathlib import Path
 
 from haptera.core.desired.ownership import Claim
-from haptera.daemon.backend import EngineBackend
+from haptera.daemon.parent.backend import EngineBackend
 from haptera.model.changes import Author, Change
 from haptera.model.errors import ConflictError, HapteraError, InputError
 from haptera.runtime.store.optimistic_write import write

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from haptera.daemon.parent_channel import ParentChannel
+from haptera.daemon.channels.parent_channel import ParentChannel
 from haptera.model.entity import EntityId
 from haptera.runtime.network.udp import Udp
 from haptera.runtime.store.sessions import SavedSession

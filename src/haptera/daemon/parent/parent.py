@@ -20,23 +20,23 @@ from haptera.api.routes.metrics import Tallies
 from haptera.core.engine import Engine
 from haptera.core.state.limits import MS, S
 from haptera.core.state.side import Side
-from haptera.daemon.backend import Around, EngineBackend
-from haptera.daemon.client import write_client
+from haptera.daemon.channels.parent_channel import ParentChannel
+from haptera.daemon.channels.sessions import Sessions
 from haptera.daemon.cluster import ClusterIdentity, check_cluster, keep_cluster, read_cluster
 from haptera.daemon.confining import confinement_told, confinements, grounds_of_parent
-from haptera.daemon.doors import Doors
-from haptera.daemon.image_door import image_servers
 from haptera.daemon.logs import Logs
-from haptera.daemon.parent_channel import ParentChannel
+from haptera.daemon.parent.backend import Around, EngineBackend
+from haptera.daemon.parent.client import write_client
+from haptera.daemon.parent.doors import Doors
+from haptera.daemon.parent.image_door import image_servers
+from haptera.daemon.parent.record import EventRecorder
+from haptera.daemon.parent.site_at_start import apply_at_start
 from haptera.daemon.parts import HELLO_PORT, catalog_of, check_stored, codec_of
 from haptera.daemon.queue.backends import Backends
 from haptera.daemon.queue.job_logs import JobLogs
 from haptera.daemon.queue.parent_side import ParentQueue
 from haptera.daemon.queue.pools import Pools
-from haptera.daemon.record import EventRecorder
-from haptera.daemon.sessions import Sessions
 from haptera.daemon.settings import PROMOTED, ParentSettings
-from haptera.daemon.site_at_start import apply_at_start
 from haptera.daemon.tree.place import Tree
 from haptera.daemon.tree.replicas import Replicas
 from haptera.kinds import instance

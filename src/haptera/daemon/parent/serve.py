@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from haptera.daemon.cluster import ClusterIdentity, read_cluster
-from haptera.daemon.parent import run
+from haptera.daemon.parent.parent import run
 from haptera.daemon.settings import HELLO_MS, WAYS, ParentSettings, Ways, check_address, home_of
 from haptera.daemon.tree.above import join
 from haptera.model.errors import UnreadableError

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from haptera.api.routes.images import Images
 from haptera.api.serving.server import Server, listen
-from haptera.daemon.parent_channel import ParentChannel
+from haptera.daemon.channels.parent_channel import ParentChannel
 from haptera.daemon.parts import ARTEFACTS_PORT
 from haptera.daemon.settings import ParentSettings
 from haptera.kinds import image

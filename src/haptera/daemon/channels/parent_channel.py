@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from haptera.core.engine import Engine
-from haptera.daemon.exchange import Exchange
+from haptera.daemon.channels.exchange import Exchange
 from haptera.kinds import module, system
 from haptera.model.entity import node_id
 from haptera.model.errors import HapteraError

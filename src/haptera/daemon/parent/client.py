@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from haptera.daemon.doors import Doors
+from haptera.daemon.parent.doors import Doors
 from haptera.runtime import clock
 from haptera.runtime.identity.private import write_private
 from haptera.runtime.identity.tokens import Bearer, Scope, parse_token

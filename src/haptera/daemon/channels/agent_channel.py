@@ -11,7 +11,7 @@ from typing import Final
 from haptera.core.engine import Engine
 from haptera.core.state.side import PARENT
 from haptera.core.views.query import detail
-from haptera.daemon.exchange import Exchange
+from haptera.daemon.channels.exchange import Exchange
 from haptera.daemon.logs import Logs
 from haptera.daemon.parts import HELLO_PORT
 from haptera.model.errors import Code, HapteraError

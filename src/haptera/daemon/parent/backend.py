@@ -20,8 +20,8 @@ from haptera.core.views.bus import Bus
 from haptera.core.views.course import course_of
 from haptera.core.views.query import detail, explained, summary, view
 from haptera.core.views.standing import alike
-from haptera.daemon.follow_ups import follow_ups
 from haptera.daemon.logs import Logs
+from haptera.daemon.parent.follow_ups import follow_ups
 from haptera.daemon.parts import absent_manifests
 from haptera.daemon.queue.job_logs import JobLogs
 from haptera.daemon.queue.parent_side import ParentQueue

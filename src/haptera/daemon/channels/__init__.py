@@ -1,0 +1,1 @@
+"""What a parent and its agents ask each other, and the sessions in which they do."""
