@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from haptera.runtime.processes.confinement import landlock_version
+from haptera.runtime.processes.confinement.confinement import landlock_version
 from tests.cli.rig import OTHER, SITE, served
 from tests.lab.rig import wait_for
 

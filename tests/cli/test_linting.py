@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from haptera.cli.main import OK, REFUSED, USAGE, run
-from haptera.cli.output.findings import print_findings
-from haptera.cli.output.lint_forms import Located, Location
+from haptera.cli.output.findings.findings import print_findings
+from haptera.cli.output.findings.lint_forms import Located, Location
 from haptera.core.modules.catalog import own_manifests
 from haptera.kinds import KINDS
 from haptera.lint.lint import lint_kinds

@@ -6,8 +6,8 @@ import io
 
 import pytest
 
-from haptera.cli.output.cells import Board, Cell
-from haptera.cli.output.live import show
+from haptera.cli.output.live.cells import Board, Cell
+from haptera.cli.output.live.live import show
 from haptera.cli.output.words import printable
 from haptera.client import Access
 from haptera.model.changes import Declare, SetDesired

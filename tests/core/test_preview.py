@@ -37,7 +37,7 @@ from haptera.core.state.turn import Turn
 from haptera.core.state.typical_durations import Usual
 from haptera.core.views.query import link_view
 from haptera.kinds import KINDS
-from haptera.kinds.budget import Per
+from haptera.kinds.rules.budget import Per
 from haptera.model.chain import Chain, NoChain, Reason, ReasonKind, ToldChain
 from haptera.model.changes import Cause, Change, Declare, SetDesired, Undeclare, UnsetDesired
 from haptera.model.effects import PlanReply, SearchPlan

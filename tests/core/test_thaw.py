@@ -4,7 +4,7 @@ import pytest
 
 from haptera.core.desired.thaw import Thaw, thaw
 from haptera.core.state.selecting import Declared
-from haptera.kinds.rule import OF_BYTES_MAX
+from haptera.kinds.rules.rule import OF_BYTES_MAX
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import HapteraError
 from haptera.selectors.selector import Selector, parse_selector

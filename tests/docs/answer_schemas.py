@@ -17,7 +17,7 @@ from haptera.cli.commands.module.check import CheckForm
 from haptera.cli.commands.parent.secret import SecretView
 from haptera.cli.commands.site.import_ import Imported
 from haptera.cli.commands.site.site import SiteChecked
-from haptera.cli.output.lint_forms import LintForm
+from haptera.cli.output.findings.lint_forms import LintForm
 from haptera.kinds.brought import Brought
 from haptera.minos.build import Inside
 from haptera.model.graph import DrawingView

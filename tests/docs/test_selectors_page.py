@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from haptera.kinds.meaning import check_selector
-from haptera.kinds.rule import OF_BYTES_MAX
+from haptera.kinds.rules.rule import OF_BYTES_MAX
 from haptera.model.errors import HapteraError
 from haptera.model.views import Condition
 from haptera.selectors import nodeset, selector

@@ -8,7 +8,7 @@ import pytest
 from haptera.cli.main import REFUSED, run
 from haptera.core.sync.presence import HEAR
 from haptera.kinds import KINDS
-from haptera.kinds.policy import DURATION_MS_MAX
+from haptera.kinds.rules.policy import DURATION_MS_MAX
 from haptera.lab.bmc import FLAP_S
 from haptera.lab.layout import BOOT_MS_MAX, DELAY_MS_MAX
 from haptera.lab.orders import FAULT_DELAY_MS_MAX, GivenFaults, Lie

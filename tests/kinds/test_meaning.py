@@ -4,7 +4,7 @@ import pytest
 
 from haptera.kinds import KINDS
 from haptera.kinds.meaning import check_selector
-from haptera.kinds.rule import parse_rule
+from haptera.kinds.rules.rule import parse_rule
 from haptera.model.errors import HapteraError
 from haptera.selectors.selector import parse_selector
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import msgspec
 
-from haptera.runtime.processes.capabilities import Capability
-from haptera.runtime.processes.confinement import Confinement, confine_to
+from haptera.runtime.processes.confinement.capabilities import Capability
+from haptera.runtime.processes.confinement.confinement import Confinement, confine_to
 
 # Device files that no program takes for granted.
 DEVICES = ("/dev/fuse", "/dev/net/tun", "/dev/kmsg", "/dev/hwrng")

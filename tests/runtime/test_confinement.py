@@ -12,7 +12,7 @@ import pytest
 
 from haptera.model.errors import DeclarationError
 from haptera.model.parts import Context, Manifest, Privilege
-from haptera.runtime.processes.confinement import (
+from haptera.runtime.processes.confinement.confinement import (
     Confinement,
     confine_to,
     landlock_version,

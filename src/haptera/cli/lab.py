@@ -13,8 +13,8 @@ import click
 import msgspec
 
 from haptera.cli.main import INTERRUPTED, OK
-from haptera.cli.output import live
 from haptera.cli.output.differences import lines
+from haptera.cli.output.live import live
 from haptera.cli.output.words import printable
 from haptera.client import Access, Client, RefusedError, calls, find
 from haptera.daemon.cluster import check_cluster

@@ -25,7 +25,7 @@ from haptera.model.events import (
     WatchReported,
 )
 from haptera.model.parts import API, Manifest
-from haptera.runtime.processes.confinement import Confinement
+from haptera.runtime.processes.confinement.confinement import Confinement
 from haptera.runtime.processes.forking import LoopZygote
 from haptera.runtime.processes.module_frames import call_frame, event_of
 from haptera.runtime.processes.output import Output

@@ -38,7 +38,7 @@ from haptera.core.sync.neighbours import Neighbours
 from haptera.core.sync.peers import Tier
 from haptera.core.sync.presence import HEAR
 from haptera.core.views.news import publish
-from haptera.kinds import budget
+from haptera.kinds.rules import budget
 from haptera.model.changes import Stored
 from haptera.model.effects import Effect, RequestRetry
 from haptera.model.entity import EntityId, node_id

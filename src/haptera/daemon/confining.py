@@ -15,7 +15,7 @@ from haptera.modules import BUNDLED
 from haptera.modules.jobs.gate import JOBS
 from haptera.modules.netboot import content as netboot_content
 from haptera.modules.netboot import strangers
-from haptera.runtime.processes.confinement import (
+from haptera.runtime.processes.confinement.confinement import (
     Confine,
     Confinement,
     landlock_version,

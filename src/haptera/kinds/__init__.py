@@ -5,15 +5,12 @@ from typing import Final
 
 from haptera.kinds import (
     backend,
-    budget,
-    freeze,
     group,
     image,
     instance,
     lease,
     module,
     node,
-    policy,
     pool,
     replica,
     roll,
@@ -22,6 +19,7 @@ from haptera.kinds import (
 )
 from haptera.kinds.brought import brought_kinds
 from haptera.kinds.extensions import node_kind
+from haptera.kinds.rules import budget, freeze, policy
 from haptera.model.schema import Kind
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Final
 
-from haptera.kinds.rule import OF_BYTES_MAX
+from haptera.kinds.rules.rule import OF_BYTES_MAX
 from haptera.model.desired_check import between
 from haptera.model.errors import HapteraError
 from haptera.model.schema import Kind, Plain

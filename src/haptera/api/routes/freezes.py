@@ -14,9 +14,10 @@ from haptera.api.requests.endpoint import NOT_FOUND, UNWRITTEN, Caller, Contract
 from haptera.api.requests.query import THAWED, WHY
 from haptera.core.desired.thaw import Thaw, thaw
 from haptera.core.state.selecting import Declared
-from haptera.kinds import KINDS, freeze
+from haptera.kinds import KINDS
 from haptera.kinds.meaning import check_selector
-from haptera.kinds.rule import parse_rule
+from haptera.kinds.rules import freeze
+from haptera.kinds.rules.rule import parse_rule
 from haptera.model.changes import (
     Author,
     Change,

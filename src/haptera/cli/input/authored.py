@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import click
 
-from haptera.cli.output.lint_forms import Location
+from haptera.cli.output.findings.lint_forms import Location
 from haptera.kinds.brought import MODULES_GROUP, brought, imported, the_one
 from haptera.model.errors import ParseError
 from haptera.model.parts import Manifest

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from haptera.kinds import freeze
+from haptera.kinds.rules import freeze
 from haptera.model.past import Changed
 from haptera.model.walltime import utc_text
 

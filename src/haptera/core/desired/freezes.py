@@ -12,7 +12,7 @@ from haptera.core.state.side import Side
 from haptera.core.state.table import EntityTable
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
-from haptera.kinds import freeze
+from haptera.kinds.rules import freeze
 from haptera.model.changes import Undeclare
 from haptera.model.entity import EntityId
 from haptera.model.walltime import WALL_S_MAX

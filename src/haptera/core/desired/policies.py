@@ -9,7 +9,7 @@ from haptera.core.state.rules import Rules, selector_of
 from haptera.core.state.selecting import Attributes, Declared, attributes_of
 from haptera.core.state.table import EntityTable
 from haptera.core.state.turn import Turn
-from haptera.kinds import policy
+from haptera.kinds.rules import policy
 from haptera.model.changes import (
     Change,
     CloseIntent,

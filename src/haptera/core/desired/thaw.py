@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from haptera.core.state.selecting import Declared
-from haptera.kinds.rule import OF_BYTES_MAX
+from haptera.kinds.rules.rule import OF_BYTES_MAX
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import Code, HapteraError
 from haptera.selectors.nodeset import NodeSet, fold

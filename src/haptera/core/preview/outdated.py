@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from haptera.kinds import freeze
+from haptera.kinds.rules import freeze
 from haptera.model.errors import HapteraError
 from haptera.model.plan import Plan, PlanGroup, Rewrite
 from haptera.selectors.nodeset import expand, fold

@@ -6,9 +6,9 @@ from haptera.core.safety.budgets import Where
 from haptera.core.state.row import EntityState
 from haptera.core.state.selecting import Declared, attributes_of
 from haptera.core.state.table import EntityTable
-from haptera.kinds import budget
-from haptera.kinds.budget import Budget, Per
 from haptera.kinds.node import fault_group, rack
+from haptera.kinds.rules import budget
+from haptera.kinds.rules.budget import Budget, Per
 from haptera.model.entity import EntityId, node_id
 from haptera.selectors.selector import ALL, parse_selector
 

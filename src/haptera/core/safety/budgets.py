@@ -7,7 +7,7 @@ from typing import Final
 
 from haptera.core.state.limits import S
 from haptera.core.state.turn import Turn
-from haptera.kinds.budget import DEFAULT, Budget, Per
+from haptera.kinds.rules.budget import DEFAULT, Budget, Per
 from haptera.model.entity import EntityId
 from haptera.planner.domain.pieces import Pieces
 

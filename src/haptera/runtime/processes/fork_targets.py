@@ -13,8 +13,8 @@ import msgspec
 
 from haptera.model.errors import Code, HapteraError
 from haptera.runtime import clock
-from haptera.runtime.processes.confine import confine
-from haptera.runtime.processes.confinement import Confinement, confine_to
+from haptera.runtime.processes.confinement.confine import confine
+from haptera.runtime.processes.confinement.confinement import Confinement, confine_to
 from haptera.runtime.processes.controllers import ControllerPlace
 from haptera.runtime.processes.zygote import resolve
 from haptera.sdk import Controller, Module

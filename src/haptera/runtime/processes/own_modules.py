@@ -12,7 +12,7 @@ from haptera.model.effects import Start
 from haptera.model.errors import Code, HapteraError
 from haptera.model.events import Event, Exited, Ready
 from haptera.model.parts import Manifest
-from haptera.runtime.processes.confinement import Confine, unconfined
+from haptera.runtime.processes.confinement.confinement import Confine, unconfined
 from haptera.runtime.processes.forking import LoopZygote
 from haptera.runtime.processes.places import ModulePlace
 from haptera.runtime.processes.process import ModuleProcesses

@@ -25,7 +25,7 @@ from haptera.model.events import (
     WatchReported,
 )
 from haptera.runtime.processes.child_handle import ChildHandle
-from haptera.runtime.processes.confinement import Confine, Confinement, unconfined
+from haptera.runtime.processes.confinement.confinement import Confine, Confinement, unconfined
 from haptera.runtime.processes.controllers import Controllers, ServedController
 from haptera.runtime.processes.forking import Child, LoopZygote
 from haptera.runtime.processes.ipc import Frame, FrameLink

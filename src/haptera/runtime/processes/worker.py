@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from haptera.model.errors import Code, HapteraError
-from haptera.runtime.processes.confine import confine
+from haptera.runtime.processes.confinement.confine import confine
 from haptera.runtime.processes.forking import Child, LoopZygote
 from haptera.runtime.processes.output import Output
 from haptera.runtime.processes.process import log_of

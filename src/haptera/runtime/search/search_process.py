@@ -9,7 +9,7 @@ from haptera.model.effects import SearchPlan
 from haptera.model.errors import HapteraError
 from haptera.model.events import PlanFound
 from haptera.planner.plan_query import answer
-from haptera.runtime.processes.confine import confine
+from haptera.runtime.processes.confinement.confine import confine
 from haptera.runtime.search.search_frames import Frame, search_of, searched_frame
 from haptera.wire.frame import Reject
 from haptera.wire.ipc import Frames, encode_frame

@@ -6,8 +6,8 @@ from typing import Final
 
 from haptera.core.modules.module_parts import BY
 from haptera.core.sync import presence
-from haptera.kinds import budget, policy
 from haptera.kinds.meaning import check_selector
+from haptera.kinds.rules import budget, policy
 from haptera.model.desired_check import check_plain, nearest
 from haptera.model.entity import EntityId, check_name
 from haptera.model.errors import Code, HapteraError, ParseError, UnknownNameError

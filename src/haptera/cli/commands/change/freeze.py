@@ -6,12 +6,12 @@ import click
 
 from haptera.cli.input import completing
 from haptera.cli.main import the_client
+from haptera.cli.output.live.redrawing import keep_showing, watch_option
 from haptera.cli.output.printing import Format, entities_option, print_names
-from haptera.cli.output.redrawing import keep_showing, watch_option
 from haptera.cli.output.tables import print_table
 from haptera.cli.output.words import printable
 from haptera.client import Client, calls
-from haptera.kinds import freeze as haptera_freeze
+from haptera.kinds.rules import freeze as haptera_freeze
 from haptera.model.errors import Code, HapteraError
 from haptera.model.walltime import parse_duration_ms, utc_text
 from haptera.rest.schemas import FreezeView

@@ -6,8 +6,8 @@ import msgspec
 from haptera.cli.input import completing
 from haptera.cli.input.naming import entity_named
 from haptera.cli.main import the_client
+from haptera.cli.output.live.redrawing import keep_showing, watch_option
 from haptera.cli.output.printing import Format, entities_option, print_entities
-from haptera.cli.output.redrawing import keep_showing, watch_option
 from haptera.cli.output.tables import print_sentence
 from haptera.cli.output.words import (
     COLOURS,

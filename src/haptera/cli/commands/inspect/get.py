@@ -9,8 +9,8 @@ from haptera.cli.input import completing
 from haptera.cli.input.selected import past, selected
 from haptera.cli.main import the_client
 from haptera.cli.output.alike import ToldEntity, print_alike
+from haptera.cli.output.live.redrawing import keep_showing, watch_option
 from haptera.cli.output.printing import Format, entities_option, print_entities
-from haptera.cli.output.redrawing import keep_showing, watch_option
 from haptera.cli.output.words import printable, standing, values
 from haptera.client import Client, calls
 from haptera.kinds import KINDS

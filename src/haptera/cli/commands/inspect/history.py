@@ -9,8 +9,8 @@ from haptera.cli.input import completing
 from haptera.cli.input.selected import selected
 from haptera.cli.main import the_client
 from haptera.cli.output import frozen
+from haptera.cli.output.live.redrawing import keep_showing, watch_option
 from haptera.cli.output.printing import Format, entities_option, print_entities
-from haptera.cli.output.redrawing import keep_showing, watch_option
 from haptera.cli.output.tables import print_table
 from haptera.cli.output.words import printable
 from haptera.client import Client, calls

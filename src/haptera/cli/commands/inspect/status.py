@@ -4,8 +4,8 @@ import click
 
 from haptera.cli.input import completing
 from haptera.cli.main import NOT_CONVERGED, NOTHING_DESIRED, the_client
+from haptera.cli.output.live.redrawing import keep_showing, watch_option
 from haptera.cli.output.printing import Format, entities_option, print_entities, print_error
-from haptera.cli.output.redrawing import keep_showing, watch_option
 from haptera.cli.output.standing import print_standing, print_subtrees
 from haptera.cli.output.words import in_front
 from haptera.client import Client, calls

@@ -76,7 +76,7 @@ def wait_for(client: Client, selector: str, standing: str, within: str) -> int:
     Raises:
         HapteraError: it cannot be waited for, or the parent does not tell.
     """
-    from haptera.cli.output.waiting import wait_until_none  # only here: it brings asyncio
+    from haptera.cli.output.live.waiting import wait_until_none  # only here: it brings asyncio
 
     others = _concerned(selector, standing)
     if standing != GONE:

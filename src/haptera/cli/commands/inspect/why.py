@@ -8,8 +8,8 @@ from haptera.cli.main import the_client
 from haptera.cli.output.groups import grouped, together
 from haptera.cli.output.job_words import number_of
 from haptera.cli.output.job_words import sentence as job_sentence
+from haptera.cli.output.live.redrawing import keep_showing, watch_option
 from haptera.cli.output.printing import Format, entities_option, print_entities, print_names
-from haptera.cli.output.redrawing import keep_showing, watch_option
 from haptera.cli.output.tables import print_sentence
 from haptera.cli.output.words import COLOURS, details, of_group, printable, sentence, told
 from haptera.client import Client, calls

@@ -135,7 +135,7 @@ def rm(ctx: click.Context, name: str, take: bool, why: str | None, within: str) 
 
 def _awaited(client: Client, entity: str, state: State, within: str) -> int:
     """Wait until it is so, or is known not to come; an exit code."""
-    from haptera.cli.output.waiting import wait_until_none  # only here: it brings asyncio
+    from haptera.cli.output.live.waiting import wait_until_none  # only here: it brings asyncio
 
     within_s = parse_duration_ms(within) / _MS_PER_S
     left = wait_until_none(client.access, entity, _UNDER_WAY.format(entity), within_s)

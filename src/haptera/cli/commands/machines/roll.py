@@ -10,8 +10,8 @@ import click
 from haptera.cli.commands.inspect.wait import within_option
 from haptera.cli.input import completing
 from haptera.cli.main import NOT_CONVERGED, OK, REFUSED, the_client
+from haptera.cli.output.live.redrawing import keep_showing, watch_option
 from haptera.cli.output.printing import print_error
-from haptera.cli.output.redrawing import keep_showing, watch_option
 from haptera.cli.output.tables import print_table
 from haptera.client import Client, calls
 from haptera.controllers.roll.progress import RollProgress, RollState, progress

@@ -4,8 +4,8 @@ import click
 
 from haptera.cli.input.authored import authored
 from haptera.cli.main import OK, REFUSED
-from haptera.cli.output.findings import lint_options, print_findings
-from haptera.cli.output.lint_forms import Located
+from haptera.cli.output.findings.findings import lint_options, print_findings
+from haptera.cli.output.findings.lint_forms import Located
 from haptera.core.modules.catalog import own_manifests
 from haptera.kinds import KINDS
 from haptera.kinds import module as haptera_module

@@ -6,8 +6,8 @@ import click
 
 from haptera.cli.input import completing
 from haptera.cli.main import the_client
+from haptera.cli.output.live.redrawing import keep_asking, only_tables, watch_option
 from haptera.cli.output.printing import Format, names_option, print_data, print_names
-from haptera.cli.output.redrawing import keep_asking, only_tables, watch_option
 from haptera.cli.output.tables import print_table
 from haptera.client import Access, calls
 from haptera.model.errors import Code, HapteraError, ParseError

@@ -9,8 +9,8 @@ from haptera.cli.input.selected import past
 from haptera.cli.input.sites import site_body
 from haptera.cli.main import REFUSED, client_of, the_access, the_client
 from haptera.cli.output.differences import lines
+from haptera.cli.output.live.redrawing import keep_showing, watch_option
 from haptera.cli.output.printing import Format, entities_option, print_entities, print_error
-from haptera.cli.output.redrawing import keep_showing, watch_option
 from haptera.client import Client, UnreachableError, calls
 from haptera.model.errors import HapteraError
 from haptera.model.news import News

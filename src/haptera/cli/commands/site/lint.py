@@ -4,8 +4,8 @@ import click
 
 from haptera.cli.input.sites import OF_A_LAB, files_argument, site_constants, site_files
 from haptera.cli.main import OK, REFUSED
-from haptera.cli.output.findings import lint_options, print_findings
-from haptera.cli.output.lint_forms import Located, Location
+from haptera.cli.output.findings.findings import lint_options, print_findings
+from haptera.cli.output.findings.lint_forms import Located, Location
 from haptera.runtime.processes.described import described
 from haptera.site.lint.lint import lint_site
 from haptera.site.model.site import parse_site

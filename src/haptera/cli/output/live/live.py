@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from haptera.cli.output.cells import Board, Cell
+from haptera.cli.output.live.cells import Board, Cell
 from haptera.cli.output.printing import is_terminal
 from haptera.cli.output.words import in_front, sentence
 from haptera.client import Access, AsyncClient, Broken, calls

@@ -19,8 +19,8 @@ from zlib import crc32
 import msgspec
 
 from haptera.model.parts import Privilege
-from haptera.runtime.processes import capabilities
-from haptera.runtime.processes.mounting import hide
+from haptera.runtime.processes.confinement import capabilities
+from haptera.runtime.processes.confinement.mounting import hide
 from haptera.runtime.processes.zygote import die_with
 
 # Users that nobody else has: a module's own follows from its name, and stays the same.

@@ -7,8 +7,8 @@ from typing import Any, Final
 from urllib.parse import quote
 
 import haptera
-from haptera.cli.output.lint_forms import Located, Location
-from haptera.cli.output.lint_words import shown
+from haptera.cli.output.findings.lint_forms import Located, Location
+from haptera.cli.output.findings.lint_words import shown
 from haptera.model.finding import RULES, Finding, Rule
 
 VERSION: Final = "2.1.0"

@@ -1,6 +1,6 @@
 """How often parts are tried on some entities, and how long they may take, other than declared."""
 
-from haptera.kinds.rule import OF_BYTES_MAX, parse_rule
+from haptera.kinds.rules.rule import OF_BYTES_MAX, parse_rule
 from haptera.model.desired_check import between
 from haptera.model.entity import NAME_BYTES_MAX, check_name
 from haptera.model.schema import Kind, Plain

@@ -7,10 +7,10 @@ from typing import Any, Final
 import click
 import msgspec
 
-from haptera.cli.output.lint_forms import Located, lint_form
-from haptera.cli.output.lint_words import shown
+from haptera.cli.output.findings.lint_forms import Located, lint_form
+from haptera.cli.output.findings.lint_words import shown
+from haptera.cli.output.findings.sarif import sarif
 from haptera.cli.output.printing import remember
-from haptera.cli.output.sarif import sarif
 from haptera.cli.output.words import printable
 from haptera.model.finding import Level
 

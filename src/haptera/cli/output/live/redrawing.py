@@ -42,7 +42,7 @@ def keep_showing(
         HapteraError: the parent refuses to tell of changes.
     """
     only_tables(output)
-    from haptera.cli.output.watching import again_and_again  # only here: it brings asyncio
+    from haptera.cli.output.live.watching import again_and_again  # only here: it brings asyncio
 
     again_and_again(client.access, events, show)
 

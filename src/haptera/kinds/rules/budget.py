@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from haptera.kinds.rule import OF_BYTES_MAX, parse_rule
+from haptera.kinds.rules.rule import OF_BYTES_MAX, parse_rule
 from haptera.model.desired_check import between
 from haptera.model.errors import HapteraError
 from haptera.model.schema import Kind, Plain

@@ -1,7 +1,7 @@
 """Automation stopped for some entities, by whom its owner is, for a reason and until a time."""
 
 from haptera.kinds import module
-from haptera.kinds.rule import OF_BYTES_MAX, parse_rule
+from haptera.kinds.rules.rule import OF_BYTES_MAX, parse_rule
 from haptera.model.desired_check import between
 from haptera.model.errors import Code, HapteraError
 from haptera.model.schema import Kind, Plain

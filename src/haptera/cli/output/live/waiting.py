@@ -3,7 +3,7 @@
 import asyncio
 from typing import Final
 
-from haptera.cli.output.watching import follow
+from haptera.cli.output.live.watching import follow
 from haptera.client import Access, AsyncClient, calls
 from haptera.model.views import AlikeView
 

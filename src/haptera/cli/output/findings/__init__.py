@@ -1,0 +1,1 @@
+"""Findings of lint, as people, programs and code scanning read them."""

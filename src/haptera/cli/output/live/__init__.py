@@ -1,0 +1,1 @@
+"""Answers that stay current on a terminal: written anew at each change, or drawn as cells."""

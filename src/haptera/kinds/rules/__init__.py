@@ -1,0 +1,1 @@
+"""The kinds that are rules: entities that say how others may be treated, told on every side."""

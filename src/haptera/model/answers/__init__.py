@@ -1,0 +1,1 @@
+"""What people and programs receive: views of entities, plans, findings, graphs, the past."""
