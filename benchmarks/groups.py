@@ -34,8 +34,8 @@ from haptera.controllers.replication import ReplicaHost, settle
 from haptera.daemon.parent.follow_ups import OWNER
 from haptera.kinds.service import Run
 from haptera.lab.tree import descendants
+from haptera.model.answers.views import Condition, DesiredView, EntityView, ObservedView
 from haptera.model.entity import EntityId, node_id
-from haptera.model.views import Condition, DesiredView, EntityView, ObservedView
 from haptera.modules.service import keeper
 
 NODES, GROUPS, REPLICAS, KILLS, LAB_NODES = 1_000, 200, 3, 10, 50

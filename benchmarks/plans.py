@@ -25,12 +25,12 @@ from haptera.core.modules.catalog import Catalog
 from haptera.core.state.limits import MS, S
 from haptera.core.state.side import Side
 from haptera.kinds import KINDS
+from haptera.model.answers.plan import Plan
 from haptera.model.changes import Change, SetDesired, Stored, StoredEntity
 from haptera.model.effects import PlanReply
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Considered, Ticked
 from haptera.model.parts import Context
-from haptera.model.plan import Plan
 from haptera.modules import BUNDLED, load
 from haptera.runtime.garbage import old_objects_frozen
 

@@ -33,6 +33,7 @@ from haptera.core.state.side import Side
 from haptera.core.views.query import explained
 from haptera.kinds import KINDS
 from haptera.model.changes import Desired, SetDesired, Stored, StoredEntity
+from haptera.model.declared.schema import Attribute
 from haptera.model.effects import Call, Effect, Write
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import (
@@ -46,7 +47,6 @@ from haptera.model.events import (
     Written,
 )
 from haptera.model.parts import Context, Look, Manifest, Requirement, Step
-from haptera.model.schema import Attribute
 from haptera.planner.domain.problem import Problem
 from haptera.runtime.garbage import old_objects_frozen
 from tests.core.test_engine import ATTRIBUTES, BMC

@@ -3,7 +3,7 @@
 import asyncio
 
 from examples.first_module.outlet import Outlet, module
-from haptera.model.views import Condition
+from haptera.model.answers.views import Condition
 from haptera.sdk import Refused
 from haptera.testing.bench import Bench
 

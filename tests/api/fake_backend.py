@@ -15,6 +15,18 @@ from haptera.core.state.entity.verdict import Verdict
 from haptera.core.views.bus import Bus
 from haptera.core.views.standing import alike
 from haptera.daemon.logs import part_of
+from haptera.model.answers.graph import DrawingView
+from haptera.model.answers.past import Changed, Deed, Page
+from haptera.model.answers.plan import Plan, PlanGroup, digest_of
+from haptera.model.answers.views import (
+    BrakeView,
+    Condition,
+    DesiredView,
+    EntityView,
+    ObservedView,
+    Summary,
+    detail_of,
+)
 from haptera.model.changes import (
     Cause,
     Declare,
@@ -27,20 +39,8 @@ from haptera.model.changes import (
 from haptera.model.effects import Reply
 from haptera.model.entity import parse_entity
 from haptera.model.errors import HapteraError
-from haptera.model.graph import DrawingView
 from haptera.model.news import News
-from haptera.model.past import Changed, Deed, Page
-from haptera.model.plan import Plan, PlanGroup, digest_of
 from haptera.model.token_scope import Scope
-from haptera.model.views import (
-    BrakeView,
-    Condition,
-    DesiredView,
-    EntityView,
-    ObservedView,
-    Summary,
-    detail_of,
-)
 from haptera.rest.schemas import ReplicaView, ReportTaken
 from haptera.runtime.identity.tokens import ApiToken, Bearer, Certified, MintedToken
 from haptera.runtime.network.peer_messages import LogAsked

@@ -12,11 +12,11 @@ from haptera.api.app import endpoints, make_app
 from haptera.api.requests.callers import EntryRules
 from haptera.api.requests.endpoint import check_scopes
 from haptera.api.routes.stream import StreamRoute
+from haptera.model.answers.explained import Explained
+from haptera.model.answers.graph import DrawingView
 from haptera.model.changes import Declare, Desired, SetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import Code
-from haptera.model.explained import Explained
-from haptera.model.graph import DrawingView
 from haptera.model.token_scope import Scope
 from haptera.runtime.identity.pki import make_request, new_key
 from haptera.runtime.identity.tokens import ApiToken, Bearer

@@ -7,10 +7,10 @@ import msgspec
 
 from haptera.api.app import make_app
 from haptera.api.routes.history import CLOCKS_APART_S_MAX
+from haptera.model.answers.past import Happened, PastView, Sort
 from haptera.model.changes import Author, Declare, Desired, SetDesired, UnsetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import Code
-from haptera.model.past import Happened, PastView, Sort
 from haptera.runtime.store.history_sql import read_changes, read_deeds, reading
 from haptera.site import Sites
 from tests.api.asking import ask

@@ -5,9 +5,9 @@ import pytest
 from haptera.api.app import make_app
 from haptera.kinds import KINDS
 from haptera.model.changes import Declare, SetDesired
+from haptera.model.declared.schema import Attribute, Extension, extend
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import Code
-from haptera.model.schema import Attribute, Extension, extend
 from haptera.site import Sites
 from tests.api.asking import ask
 from tests.api.fake_backend import FakeBackend

@@ -8,9 +8,9 @@ import pytest
 
 from haptera.api.app import make_app
 from haptera.api.requests.lines import LINES, LINES_AT_ONCE, Lines, document
+from haptera.model.answers.past import Happened, PastView, Sort
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import node_id
-from haptera.model.past import Happened, PastView, Sort
 from haptera.site import Sites
 from tests.api.asking import ask
 from tests.api.fake_backend import FakeBackend

@@ -12,11 +12,11 @@ import pytest
 from haptera.api.app import make_app
 from haptera.api.routes.stream import ENTITIES_PER_EVENT, STREAMS_EACH_MAX, StreamRoute
 from haptera.api.serving.server import Server, listen
+from haptera.model.answers.views import Condition
 from haptera.model.changes import Declare, SetDesired, Undeclare
 from haptera.model.entity import node_id
 from haptera.model.errors import Code, HapteraError
 from haptera.model.token_scope import Scope
-from haptera.model.views import Condition
 from haptera.runtime.identity.tokens import Bearer
 from haptera.selectors.subscription import Cursor, Subscription, parse_cursor
 from haptera.site import Sites

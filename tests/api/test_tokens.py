@@ -4,10 +4,10 @@ import pytest
 
 from haptera.api.app import endpoints, make_app
 from haptera.api.routes.stream import StreamRoute
+from haptera.model.answers.past import Happened, PastView, Sort
 from haptera.model.changes import Declare
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import Code
-from haptera.model.past import Happened, PastView, Sort
 from haptera.runtime.identity.pki import make_request, new_key
 from haptera.site import Sites
 from tests.api.asking import ask

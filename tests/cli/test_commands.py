@@ -13,12 +13,12 @@ import pytest
 
 from haptera.cli.main import NOT_CONVERGED, NOTHING_DESIRED, OK, REFUSED, UNREACHABLE, USAGE, run
 from haptera.kinds import KINDS
+from haptera.model.answers.explained import Alternative, Explained, Nearest
+from haptera.model.answers.views import BrakeView, Condition, LinkView, TriedView
 from haptera.model.changes import Declare, SetDesired
-from haptera.model.desired_check import nearest
+from haptera.model.declared.desired_check import nearest
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import Code
-from haptera.model.explained import Alternative, Explained, Nearest
-from haptera.model.views import BrakeView, Condition, LinkView, TriedView
 from haptera.rest.unclaimed import UnclaimedView
 from tests.api.fake_backend import TOKENS
 from tests.api.serving import WITHIN_S, serving

@@ -12,10 +12,10 @@ import pytest
 import yaml
 
 from haptera.cli.main import OK, USAGE
+from haptera.model.answers.past import Happened, PastView, Sort
+from haptera.model.answers.views import Condition
 from haptera.model.changes import Author, Declare, SetDesired, Undeclare
 from haptera.model.entity import EntityId, node_id
-from haptera.model.past import Happened, PastView, Sort
-from haptera.model.views import Condition
 from haptera.rest.unclaimed import UnclaimedView
 from tests.api.serving import WITHIN_S, serving
 from tests.cli.rig import command

@@ -6,9 +6,9 @@ import re
 import pytest
 
 from haptera.cli.main import OK, REFUSED, USAGE, run
+from haptera.model.answers.views import Condition
 from haptera.model.changes import Declare
 from haptera.model.entity import EntityId, node_id
-from haptera.model.views import Condition
 from tests.api.serving import serving
 from tests.cli.test_commands import columns, point_at, typed
 

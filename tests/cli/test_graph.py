@@ -12,9 +12,9 @@ from haptera.cli.main import OK, REFUSED, UNREACHABLE, USAGE, run
 from haptera.cli.output.drawing.dot import dot
 from haptera.cli.output.drawing.mermaid import mermaid
 from haptera.kinds import KINDS
+from haptera.model.answers.graph import DrawingView
 from haptera.model.changes import Declare
 from haptera.model.entity import node_id
-from haptera.model.graph import DrawingView
 from tests.api.serving import serving
 from tests.cli.drawing.examples import EXAMPLES, OFF
 from tests.cli.rig import OTHER, SITE, client_of, served, told, typed

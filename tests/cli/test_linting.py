@@ -13,7 +13,7 @@ from haptera.cli.output.findings.lint_forms import Located, Location
 from haptera.core.modules.catalog import own_manifests
 from haptera.kinds import KINDS
 from haptera.lint.lint import lint_kinds
-from haptera.model.finding import Finding, Level, Rule
+from haptera.model.answers.finding import Finding, Level, Rule
 from haptera.modules import BUNDLED, load
 from tests.docs.answer_schemas import FOLDER, LINT
 from tests.docs.problem_schema import valid_by

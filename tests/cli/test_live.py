@@ -10,10 +10,10 @@ from haptera.cli.output.live.cells import Board, Cell
 from haptera.cli.output.live.live import show
 from haptera.cli.output.words import printable
 from haptera.client import Access
+from haptera.model.answers.views import Condition
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import HapteraError
-from haptera.model.views import Condition
 from haptera.model.walltime import duration
 from tests.api.fake_backend import FakeBackend
 from tests.api.serving import WITHIN_S, serving

@@ -4,9 +4,9 @@ import pytest
 
 from haptera.cli.input.many import AT_ONCE, ask_all
 from haptera.client import Access, RefusedError, calls
+from haptera.model.answers.views import Condition
 from haptera.model.changes import Declare
 from haptera.model.entity import node_id
-from haptera.model.views import Condition
 from tests.api.serving import serving
 from tests.cli.test_commands import point_at, typed
 

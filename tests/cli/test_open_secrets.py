@@ -8,7 +8,7 @@ import pytest
 
 from haptera.cli.main import OK, REFUSED
 from haptera.client import Client, RefusedError, calls, find
-from haptera.model.secrets import SECRET_DO
+from haptera.model.declared.secrets import SECRET_DO
 from haptera.rest.schemas import EntityPatch
 from tests.cli.rig import client_of, command, environment, served, told
 from tests.cli.rig import typed as type_in

@@ -8,9 +8,9 @@ import subprocess
 import pytest
 
 from haptera.cli.main import REFUSED, USAGE
+from haptera.model.answers.views import Condition
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import node_id
-from haptera.model.views import Condition
 from tests.api.serving import serving
 from tests.cli.rig import command, environment, told, typed
 from tests.cli.test_commands import point_at

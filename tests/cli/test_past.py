@@ -6,10 +6,10 @@ import json
 import pytest
 
 from haptera.cli.main import OK, REFUSED, USAGE
+from haptera.model.answers.past import Happened, PastView, Sort
 from haptera.model.changes import Author, Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import Code
-from haptera.model.past import Happened, PastView, Sort
 from tests.api.serving import serving
 from tests.cli.test_commands import columns, point_at, typed
 

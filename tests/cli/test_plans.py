@@ -9,10 +9,10 @@ import pytest
 
 from haptera.cli.main import OK, REFUSED, USAGE
 from haptera.cli.output.plans import print_sum
+from haptera.model.answers.plan import Plan, Rewrite
+from haptera.model.answers.views import Condition
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import node_id
-from haptera.model.plan import Plan, Rewrite
-from haptera.model.views import Condition
 from tests.api.serving import WITHIN_S, serving
 from tests.cli.rig import command
 from tests.cli.test_commands import CHAIN, point_at, typed

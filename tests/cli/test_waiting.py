@@ -6,9 +6,9 @@ import subprocess
 import pytest
 
 from haptera.cli.main import NOT_CONVERGED, OK, REFUSED, USAGE
+from haptera.model.answers.views import Condition
 from haptera.model.changes import Declare, SetDesired, Undeclare
 from haptera.model.entity import EntityId, node_id
-from haptera.model.views import Condition
 from tests.api.serving import WITHIN_S, serving
 from tests.cli.rig import command
 from tests.cli.test_commands import columns, point_at, typed

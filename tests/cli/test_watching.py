@@ -9,9 +9,9 @@ import pytest
 
 from haptera.cli.main import OK, REFUSED, USAGE, run
 from haptera.cli.output.unwatched import UNWATCHED
+from haptera.model.answers.views import BrakeView, Condition
 from haptera.model.changes import Declare, SetDesired, Undeclare
 from haptera.model.entity import EntityId, node_id
-from haptera.model.views import BrakeView, Condition
 from tests.api.serving import WITHIN_S, serving
 from tests.cli.rig import command
 from tests.cli.test_commands import point_at

@@ -3,7 +3,7 @@
 import pytest
 
 from haptera.cli.output.words import details, sentence
-from haptera.model.views import Condition, DoingView, EntityView, ObservedView, ReadingView
+from haptera.model.answers.views import Condition, DoingView, EntityView, ObservedView, ReadingView
 
 OFF = ReadingView("power", "off", "labnode.look_power", 2_000)
 UP = ReadingView("agent", "up", "sync.hear", 300)

@@ -14,10 +14,10 @@ from haptera.client import (
     UnreachableError,
     calls,
 )
+from haptera.model.answers.views import Condition
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import node_id
 from haptera.model.errors import HapteraError
-from haptera.model.views import Condition
 from haptera.rest.schemas import Event
 from haptera.rest.unix_path import PATH_BYTES_MAX
 from tests.api.serving import serving

@@ -5,8 +5,8 @@ import pytest
 
 from haptera.controllers.groups import decide
 from haptera.kinds.lease import LeaseState
+from haptera.model.answers.views import Condition, DesiredView, EntityView, ObservedView
 from haptera.model.entity import parse_entity
-from haptera.model.views import Condition, DesiredView, EntityView, ObservedView
 
 OWNER = "controller:groups"
 RUNS = {"run": "running", "applied": "current"}

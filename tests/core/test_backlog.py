@@ -16,12 +16,12 @@ from haptera.core.state.intake import TAKEN_WORK_MAX, TAKING, TAKING_EACH, take
 from haptera.core.state.limits import S
 from haptera.core.state.timers import WOKEN_MAX
 from haptera.kinds import KINDS
+from haptera.model.answers.views import SETTLED, Condition
 from haptera.model.changes import Change, Desired, SetDesired, Stored, StoredEntity
 from haptera.model.effects import Call, Effect, Publish, Reply, Work, Write
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Answered, Asked, Event, Proposed, Ready, Recalled, Ticked, Written
 from haptera.model.parts import Context, Look, Manifest
-from haptera.model.views import SETTLED, Condition
 from tests.core.test_engine import ATTRIBUTES, BMC, SIDE, told
 
 FLEET = 300

@@ -8,6 +8,7 @@ from haptera.core.modules.catalog import Catalog
 from haptera.core.state.limits import BACKOFF_NS, MS, S
 from haptera.core.views.query import detail, view
 from haptera.kinds import KINDS
+from haptera.model.answers.views import Condition, TriedView
 from haptera.model.changes import CloseIntent, Declare, OpenIntent, SetDesired, Undeclare
 from haptera.model.effects import Call, Cancel, Reply, Work, Write
 from haptera.model.events import (
@@ -25,7 +26,6 @@ from haptera.model.events import (
 )
 from haptera.model.intent import Intent
 from haptera.model.parts import Change
-from haptera.model.views import Condition, TriedView
 from tests.core.test_engine import ATTRIBUTES, BMC, NODE, ON, SIDE, call, parent, stored, told
 
 AGAIN = (

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, precondition, rule
 
 from haptera.core.views.bus import Batch, Bus, BusNews, Shown, told
+from haptera.model.answers.views import Condition, EntityView
 from haptera.model.entity import EntityId, node_id
 from haptera.model.news import News
-from haptera.model.views import Condition, EntityView
 from haptera.selectors.selector import parse_selector
 from haptera.selectors.subscription import EVERY_TYPE, Cursor, Subscription, parse_wanted
 

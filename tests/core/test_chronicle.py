@@ -2,10 +2,10 @@
 
 from haptera.core.state.limits import S
 from haptera.core.views.chronicle import Chronicle
+from haptera.model.answers.past import Happened, Sort
 from haptera.model.changes import Undeclare
 from haptera.model.entity import EntityId
 from haptera.model.events import Answered, Ended, Proposed, Ready, Written
-from haptera.model.past import Happened, Sort
 from tests.core.test_engine import NODE, parent, stored, told
 
 OFFSET = 1_000 * S

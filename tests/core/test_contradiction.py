@@ -12,6 +12,7 @@ from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
 from haptera.core.views.query import view
 from haptera.kinds import KINDS
+from haptera.model.answers.views import Condition, ObservedView, ReadingView
 from haptera.model.changes import Desired, OpenIntent, Stored, StoredEntity
 from haptera.model.effects import Call, Effect, Publish, Tell, Work, Write
 from haptera.model.entity import node_id
@@ -29,7 +30,6 @@ from haptera.model.events import (
 )
 from haptera.model.messages import Mark, Message
 from haptera.model.parts import Change, Context, Look, Manifest, Step
-from haptera.model.views import Condition, ObservedView, ReadingView
 from haptera.modules import load
 
 NODE = node_id("n01")

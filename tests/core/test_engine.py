@@ -15,12 +15,12 @@ from haptera.model.changes import (
     Stored,
     StoredEntity,
 )
+from haptera.model.declared.schema import digest
 from haptera.model.effects import Call, Effect, Publish, Reply, Start, Work, Write
 from haptera.model.entity import node_id
 from haptera.model.events import Answered, Ended, Event, Failed, Proposed, Ready, Ticked, Written
 from haptera.model.intent import Intent
 from haptera.model.parts import Change, Context, Look, Manifest, Requirement, Step
-from haptera.model.schema import digest
 
 NODE = node_id("n01")
 OTHER = node_id("n02")

@@ -10,6 +10,7 @@ from haptera.core.state.rules import ASKED_MAX, NOTHING, Rules
 from haptera.core.state.table import EntityTable
 from haptera.core.views.unblock import unblock
 from haptera.kinds import KINDS
+from haptera.model.answers.views import Condition
 from haptera.model.changes import (
     Cause,
     Change,
@@ -38,7 +39,6 @@ from haptera.model.events import (
 from haptera.model.intent import Intent
 from haptera.model.parts import Change as Brings
 from haptera.model.parts import Look, Manifest, Step
-from haptera.model.views import Condition
 from haptera.selectors.selector import parse_selector
 from tests.core.test_engine import ATTRIBUTES, BMC, NODE, PARENT, SIDE, call, parent, told
 

@@ -10,11 +10,11 @@ from haptera.core.state.limits import S
 from haptera.core.state.row import EntityState
 from haptera.core.views.query import view
 from haptera.kinds import KINDS
+from haptera.model.answers.views import Condition
 from haptera.model.effects import Call, Work
 from haptera.model.events import Answered, Failed, Ready, Ticked, Written
 from haptera.model.facts import Method
 from haptera.model.parts import Change, Step
-from haptera.model.views import Condition
 from tests.core.test_engine import BMC, LOOK, NODE, ON, PARENT, SIDE, stored, told
 
 WHERE = LOOK.requires

@@ -12,12 +12,12 @@ from haptera.core.views.news import publish
 from haptera.core.views.query import view
 from haptera.kinds import KINDS
 from haptera.kinds.node import Power
+from haptera.model.answers.views import Condition
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.effects import Publish
 from haptera.model.entity import EntityId, node_id
 from haptera.model.facts import Fact, Method
 from haptera.model.news import News
-from haptera.model.views import Condition
 from haptera.selectors.subscription import EVERY_TYPE
 
 N1, WEB = node_id("n1"), EntityId("service", "web", "n1")

@@ -19,7 +19,9 @@ from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
 from haptera.kinds import KINDS
 from haptera.kinds.node import agent
+from haptera.model.answers.views import Condition as Standing
 from haptera.model.changes import Desired, SetDesired, Stored, StoredEntity
+from haptera.model.declared.schema import Kind, Variable
 from haptera.model.effects import Call, Effect, Work, Write
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import (
@@ -34,8 +36,6 @@ from haptera.model.events import (
 )
 from haptera.model.parts import Change, Context, Look, Manifest, Requirement, Step
 from haptera.model.policy import STEPPING
-from haptera.model.schema import Kind, Variable
-from haptera.model.views import Condition as Standing
 from haptera.modules import load
 
 GADGET = EntityId("gadget", "g", "n01")

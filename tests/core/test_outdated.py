@@ -10,9 +10,9 @@ from haptera.core.preview.outdated import outdated
 from haptera.core.state.limits import S
 from haptera.core.state.table import EntityTable
 from haptera.kinds import KINDS
+from haptera.model.answers.plan import Plan
 from haptera.model.changes import Change, Declare, SetDesired, Undeclare
 from haptera.model.entity import EntityId, node_id
-from haptera.model.plan import Plan
 from haptera.modules import load
 from tests.core.test_preview import CATALOG, ON_OFF, RUNS, cluster, frozen, known, previewed, see
 from tests.planner.strategies import show_each

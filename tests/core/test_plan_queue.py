@@ -21,6 +21,7 @@ from haptera.core.state.turn import Turn
 from haptera.core.sync.presence import HEAR
 from haptera.core.views.query import view
 from haptera.kinds import KINDS
+from haptera.model.answers.views import Condition
 from haptera.model.chain import NoChain, Reason, ReasonKind, ToldChain
 from haptera.model.changes import (
     CloseIntent,
@@ -46,7 +47,6 @@ from haptera.model.events import (
 )
 from haptera.model.intent import Intent
 from haptera.model.parts import Step
-from haptera.model.views import Condition
 from haptera.planner.domain.problem import problem_of
 from haptera.planner.plan_query import EXPANSIONS_APART_MAX, PlanQuery
 from tests.core.test_engine import ATTRIBUTES, BMC, LOOK, NODE, ON, OTHER, SIDE, call, stored, told

@@ -5,6 +5,7 @@ import pytest
 from haptera.core.desired.policies import PartTerms
 from haptera.core.engine import Engine
 from haptera.core.state.limits import MS, S
+from haptera.model.answers.views import Condition
 from haptera.model.changes import (
     Cause,
     Change,
@@ -23,7 +24,6 @@ from haptera.model.facts import Fact, Method
 from haptera.model.intent import Intent
 from haptera.model.messages import Ask
 from haptera.model.policy import LOOKING, STEPPING, Policy
-from haptera.model.views import Condition
 from tests.core.test_engine import ATTRIBUTES, LOOK, NODE, ON, SIDE, call, parent, told
 
 OTHER = node_id("n02")

@@ -38,6 +38,8 @@ from haptera.core.state.typical_durations import Usual
 from haptera.core.views.query import link_view
 from haptera.kinds import KINDS
 from haptera.kinds.rules.budget import Per
+from haptera.model.answers.plan import AtMost, Plan, PlanFreeze, PlanGroup, Rewrite, Worst
+from haptera.model.answers.views import Condition
 from haptera.model.chain import Chain, NoChain, Reason, ReasonKind, ToldChain
 from haptera.model.changes import Cause, Change, Declare, SetDesired, Undeclare, UnsetDesired
 from haptera.model.effects import PlanReply, SearchPlan
@@ -53,8 +55,6 @@ from haptera.model.events import (
 )
 from haptera.model.facts import Fact, Method
 from haptera.model.parts import Manifest
-from haptera.model.plan import AtMost, Plan, PlanFreeze, PlanGroup, Rewrite, Worst
-from haptera.model.views import Condition
 from haptera.modules import load
 from haptera.planner.contingent import outcomes
 from haptera.planner.domain.bitstate import Field

@@ -10,6 +10,7 @@ from haptera.core.state.side import Side
 from haptera.core.sync.delta import mark_digest
 from haptera.core.views.query import view
 from haptera.kinds import KINDS
+from haptera.model.answers.views import Condition
 from haptera.model.changes import Desired, Stored, StoredEntity, Undeclare
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import (
@@ -25,7 +26,6 @@ from haptera.model.events import (
 from haptera.model.facts import Method
 from haptera.model.messages import Mark, Measure, Message, ObservedUpdate, SeenValue, Standing
 from haptera.model.parts import Context, Look, Manifest
-from haptera.model.views import Condition
 from haptera.modules import load
 
 NODE, WEB = node_id("n01"), EntityId("service", "web", "n01")

@@ -14,6 +14,8 @@ from haptera.core.state.limits import MS, OVERRIDE_NS, S
 from haptera.core.state.side import Side
 from haptera.core.views.unblock import unblock
 from haptera.kinds import KINDS
+from haptera.model.answers.plan import PlanFreeze
+from haptera.model.answers.views import BrakeView
 from haptera.model.changes import (
     CloseIntent,
     Declare,
@@ -42,8 +44,6 @@ from haptera.model.events import (
 from haptera.model.intent import Intent
 from haptera.model.messages import Ask, Mark, Message, ObservedUpdate, Permit, RoomAsk, SeenValue
 from haptera.model.parts import Change, Context, Look, Manifest, Requirement, Step
-from haptera.model.plan import PlanFreeze
-from haptera.model.views import BrakeView
 
 H = 5 * S
 PARENT = Context.PARENT

@@ -10,10 +10,10 @@ from haptera.core.state.selecting import Declared, attributes_of, groups_of, mea
 from haptera.core.state.table import EntityTable
 from haptera.core.views.query import view
 from haptera.kinds import KINDS
+from haptera.model.answers.views import Condition
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.model.facts import Fact, Method
-from haptera.model.views import Condition
 from haptera.selectors.nodeset import expand
 from haptera.selectors.selector import parse_selector
 from tests.model.view_subject import ViewSubject

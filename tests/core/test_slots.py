@@ -11,12 +11,12 @@ from haptera.core.modules.catalog import Catalog
 from haptera.core.modules.slots import SlotCaller, Slots
 from haptera.core.state.limits import ANSWER_GRACE_NS, MS, S
 from haptera.kinds import KINDS
+from haptera.model.answers.views import Condition
 from haptera.model.changes import Desired, Stored, StoredEntity
 from haptera.model.effects import Call, Effect, Work, Write
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Answered, Ended, Event, Ready, Ticked, Written
 from haptera.model.parts import Context, Manifest
-from haptera.model.views import Condition
 from tests.core.test_engine import ATTRIBUTES, BMC, LOOK, SIDE, told
 
 AT_ONCE = 4

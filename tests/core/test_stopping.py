@@ -9,10 +9,10 @@ from haptera.core.modules.catalog import Catalog
 from haptera.core.state.limits import MS, S
 from haptera.core.views.query import view
 from haptera.kinds import KINDS
+from haptera.model.answers.views import Condition
 from haptera.model.changes import Change, SetDesired, UnsetDesired
 from haptera.model.effects import StopStep
 from haptera.model.events import Answered, Failed, Progressed, Proposed, Ready, Ticked, Written
-from haptera.model.views import Condition
 from tests.core.test_engine import BMC, NODE, ON, SIDE, stored, told
 
 STOP = StopStep(2, "bmc")

@@ -17,6 +17,7 @@ from haptera.core.modules.supervise import (
 from haptera.core.state.limits import MS, S
 from haptera.core.views.query import detail
 from haptera.kinds import KINDS
+from haptera.model.answers.views import Condition
 from haptera.model.changes import (
     CloseIntent,
     Declare,
@@ -26,6 +27,7 @@ from haptera.model.changes import (
     StoredEntity,
     UnsetDesired,
 )
+from haptera.model.declared.packing import schema_digest
 from haptera.model.effects import Call, Cancel, Reply, Start, Stop, Tell, Work, Write
 from haptera.model.entity import EntityId
 from haptera.model.events import (
@@ -44,10 +46,8 @@ from haptera.model.events import (
     Written,
 )
 from haptera.model.intent import Intent
-from haptera.model.packing import schema_digest
 from haptera.model.parts import Context, Manifest
 from haptera.model.policy import STEPPING
-from haptera.model.views import Condition
 from tests.core.test_engine import BMC, LOOK, NODE, ON, SIDE, call, parent, stored, told
 
 MODULE = EntityId("module", "bmc", None)

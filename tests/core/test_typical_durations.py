@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from haptera.core.state.limits import S
 from haptera.core.state.typical_durations import LAST_MAX, NODES_MAX, NOTABLE_NS, Usual, is_notable
 from haptera.core.views.query import view
+from haptera.model.answers.views import DoingView
 from haptera.model.effects import Call
 from haptera.model.events import Answered, Ended, Ready, Ticked, Written
-from haptera.model.views import DoingView
 from tests.core.test_engine import NODE, parent, stored, told
 
 

@@ -6,12 +6,12 @@ from haptera.core.state.limits import S
 from haptera.core.state.side import Side
 from haptera.core.views.query import view
 from haptera.kinds import KINDS
+from haptera.model.answers.views import Condition
 from haptera.model.changes import Desired, Stored, StoredEntity
 from haptera.model.effects import Call, Effect, Work, Write
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Answered, Enrolled, Event, Failed, Ready, Written
 from haptera.model.parts import Context
-from haptera.model.views import Condition
 from haptera.modules import load
 from tests.core.test_reports import parent, says
 

@@ -3,8 +3,8 @@
 from random import Random
 from typing import Any, Final
 
+from haptera.model.declared.schema import Variable
 from haptera.model.parts import Context, Requirement, Step
-from haptera.model.schema import Variable
 from haptera.sdk import Module, Refused, Target
 from tests.planner.shapes import drawn
 from tests.planner.tangle import KIND, TANGLE

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from haptera.model.changes import Declare, SetDesired
+from haptera.model.declared.secrets import parse_reference
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
-from haptera.model.secrets import parse_reference
 from haptera.runtime.network.peer_messages import SecretTold
 from haptera.runtime.processes.secrets import SecretStore
 from tests.daemon.channel_rig import rig

@@ -25,11 +25,11 @@ from haptera.daemon.settings import ParentSettings
 from haptera.kinds import KINDS
 from haptera.kinds.brought import KINDS_GROUP
 from haptera.model.changes import Declare, SetDesired
+from haptera.model.declared.packing import schema_digest
 from haptera.model.effects import Write
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Unwritten, Written
 from haptera.model.messages import Message
-from haptera.model.packing import schema_digest
 from haptera.model.parts import Context
 from haptera.modules import load
 from haptera.planner.domain.domain import compile_class

@@ -20,9 +20,9 @@ from haptera.cli.commands.site.site import SiteChecked
 from haptera.cli.output.findings.lint_forms import LintForm
 from haptera.kinds.brought import Brought
 from haptera.minos.build import Inside
-from haptera.model.graph import DrawingView
-from haptera.model.past import Happened, Page, PastView
-from haptera.model.views import BrakeView, EntityDetail, EntityView
+from haptera.model.answers.graph import DrawingView
+from haptera.model.answers.past import Happened, Page, PastView
+from haptera.model.answers.views import BrakeView, EntityDetail, EntityView
 from haptera.rest.jobs import HolderView, JobView, QueueView, Submitted
 from haptera.rest.schemas import (
     AppliedView,

@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 
+from haptera.model.answers.explained import Alternative, Explained, Nearest
+from haptera.model.answers.views import Condition, LinkView, ObservedView, TriedView
 from haptera.model.changes import Author, Change, Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
-from haptera.model.explained import Alternative, Explained, Nearest
-from haptera.model.views import Condition, LinkView, ObservedView, TriedView
 from haptera.modules.jobs.gate import JobsGate, gate_path
 from tests.api.serving import Serving, serving
 from tests.cli.rig import SITE, served

@@ -7,7 +7,7 @@ import pytest
 
 from haptera.cli.main import run
 from haptera.lint.reachability import CHOICES_CLASS_MAX
-from haptera.model.finding import REFUSED, RULES, Level, Rule
+from haptera.model.answers.finding import REFUSED, RULES, Level, Rule
 from haptera.planner.domain.classes import CLASSES_MAX
 from haptera.planner.domain.witness import CHOICES_MAX
 

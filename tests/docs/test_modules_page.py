@@ -8,8 +8,8 @@ from haptera.cli.input.authored import authored
 from haptera.core.modules.supervise import DEATHS_WITHIN_NS, RESTARTING, SERVED_WELL_NS
 from haptera.kinds import module
 from haptera.kinds.module import ModuleRun
+from haptera.model.declared.secrets import references
 from haptera.model.entity import EntityId
-from haptera.model.secrets import references
 from haptera.rest.schemas import SiteFile
 from haptera.runtime.processes.output import LOG_BYTES_MAX
 from haptera.runtime.processes.process import LIMITS

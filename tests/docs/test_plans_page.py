@@ -6,7 +6,7 @@ from pathlib import Path
 
 from haptera.api.writes.planning import UNPLANNED
 from haptera.cli.input.plan_file import PLAN_BYTES_MAX
-from haptera.model.plan import RADIUS_PERCENT, UNASKED_MAX
+from haptera.model.answers.plan import RADIUS_PERCENT, UNASKED_MAX
 from haptera.planner.contingent import FOLLOWED_MAX
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/reference/plans.md").read_text("utf-8")

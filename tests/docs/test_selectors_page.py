@@ -7,8 +7,8 @@ import pytest
 
 from haptera.kinds.meaning import check_selector
 from haptera.kinds.rules.rule import OF_BYTES_MAX
+from haptera.model.answers.views import Condition
 from haptera.model.errors import HapteraError
-from haptera.model.views import Condition
 from haptera.selectors import nodeset, selector
 from haptera.selectors.selector_ast import OLDER, StateLayer
 

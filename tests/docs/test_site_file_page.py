@@ -13,9 +13,9 @@ from haptera.lab.bmc import FLAP_S
 from haptera.lab.layout import BOOT_MS_MAX, DELAY_MS_MAX
 from haptera.lab.orders import FAULT_DELAY_MS_MAX, GivenFaults, Lie
 from haptera.lab.settings import LabSettings, lab_nodes
+from haptera.model.declared.schema import Applied, Kind
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import InputError
-from haptera.model.schema import Applied, Kind
 from haptera.model.walltime import parse_duration_ms
 from haptera.modules import BUNDLED, load
 from haptera.rest.schemas import SiteFile

@@ -9,14 +9,14 @@ import pytest
 from haptera.core.state.entity.attempts import TRIED_MAX
 from haptera.core.state.limits import MS, S
 from haptera.kinds import KINDS
+from haptera.model.answers.views import Condition
 from haptera.model.changes import Declare, SetDesired
+from haptera.model.declared.schema import Kind, Plain, Variable
 from haptera.model.effects import Call, Work
 from haptera.model.entity import node_id
 from haptera.model.events import Answered, Ended, Heard, Proposed, Ready, Ticked, Written
 from haptera.model.facts import Method
 from haptera.model.messages import Mark, Message, ObservedUpdate, SeenValue
-from haptera.model.schema import Kind, Plain, Variable
-from haptera.model.views import Condition
 from haptera.planner.domain.domain import compile_class
 from haptera.planner.explain.problem_json import answer_to_json, problem_from_json
 from haptera.planner.planner import plan

@@ -7,9 +7,9 @@ import pytest
 from haptera.core.state.limits import S
 from haptera.kinds import service
 from haptera.kinds.service import Run
+from haptera.model.answers.views import Condition
 from haptera.model.changes import Declare, SetDesired, UnsetDesired
 from haptera.model.entity import EntityId, node_id
-from haptera.model.views import Condition
 from haptera.sdk import Module, Refused
 from haptera.testing.bench import Bench
 from haptera.testing.machine import Trouble

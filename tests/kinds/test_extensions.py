@@ -5,9 +5,9 @@ from enum import StrEnum
 import pytest
 
 from haptera.kinds import node
-from haptera.model.desired_check import check_attributes
+from haptera.model.declared.desired_check import check_attributes
+from haptera.model.declared.schema import ENTITY_BYTES_MAX, Attribute, Extension, Variable, extend
 from haptera.model.errors import HapteraError
-from haptera.model.schema import ENTITY_BYTES_MAX, Attribute, Extension, Variable, extend
 from haptera.wire.updates import Codec
 
 BIG = tuple(Attribute("node", f"big.text{number}", size_bytes_max=200) for number in range(9))

@@ -8,15 +8,15 @@ from haptera.core.state.limits import S
 from haptera.core.state.side import Side
 from haptera.core.views.query import summary, view
 from haptera.kinds import KINDS
+from haptera.model.answers.views import Condition, DesiredView
 from haptera.model.changes import Declare, SetDesired, Stored
-from haptera.model.desired_check import check_desired
+from haptera.model.declared.desired_check import check_desired
 from haptera.model.effects import Publish, Reply, Write
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.model.events import Proposed, Written
 from haptera.model.news import News
 from haptera.model.parts import Context
-from haptera.model.views import Condition, DesiredView
 from haptera.selectors.subscription import EVERY_TYPE
 
 RULES = ("budget", "freeze", "policy")

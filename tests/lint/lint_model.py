@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import permutations, product
 
-from haptera.model.finding import Rule
+from haptera.model.answers.finding import Rule
 from haptera.model.parts import Change, Look, Part, Step
 from haptera.planner.domain.problem import Problem, subjects
 from tests.planner.planner_model import Model, State

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from haptera.lint.goals import Aim, lint_goal, lint_together
 from haptera.lint.reachability import Reachability
-from haptera.model.finding import Finding, Rule
+from haptera.model.answers.finding import Finding, Rule
 from haptera.planner.domain.domain import compile_class
 from haptera.planner.domain.problem import Problem
 from tests.lint import lint_strategies

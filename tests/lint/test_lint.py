@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from haptera.lint.lint import lint
-from haptera.model.finding import Example, Finding, Rule
+from haptera.model.answers.finding import Example, Finding, Rule
 from haptera.model.parts import Look, Requirement, Step
 from haptera.planner.domain.problem import Problem
 from tests.lint import lint_strategies

@@ -3,7 +3,7 @@
 import pytest
 
 from haptera.kinds import KINDS
-from haptera.model.desired_check import check_attribute, check_desired
+from haptera.model.declared.desired_check import check_attribute, check_desired
 from haptera.model.errors import HapteraError
 
 NODE, SERVICE = KINDS["node"], KINDS["service"]

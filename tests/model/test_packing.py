@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from haptera.kinds import KINDS, node
 from haptera.kinds.node import Power
+from haptera.model.declared.packing import Held, Unpacked, layout_of, pack, schema_digest, unpack
+from haptera.model.declared.schema import Kind, Variable
 from haptera.model.facts import Method
-from haptera.model.packing import Held, Unpacked, layout_of, pack, schema_digest, unpack
 from haptera.model.parts import ANY, Change, Look, Part, Step
-from haptera.model.schema import Kind, Variable
 
 NODE = layout_of(node.kind)
 LOOK = Look("bmc", "power", "node", "power", ("off", "on"))

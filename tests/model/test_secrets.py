@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from haptera.kinds import module
-from haptera.model.desired_check import check_plain
+from haptera.model.declared.desired_check import check_plain
+from haptera.model.declared.secrets import Keeper, Reference, parse_reference, references, resolved
 from haptera.model.errors import HapteraError
-from haptera.model.secrets import Keeper, Reference, parse_reference, references, resolved
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from haptera.kinds.node import Power
-from haptera.model.views import Condition
+from haptera.model.answers.views import Condition
 from haptera.modules import ipmi, redfish
 from haptera.modules.ipmi.bmc import IpmiError
 from haptera.modules.power import (

@@ -5,8 +5,8 @@ from enum import StrEnum
 from random import Random
 from typing import Any
 
+from haptera.model.declared.schema import Kind, Variable
 from haptera.model.parts import Context, Manifest
-from haptera.model.schema import Kind, Variable
 from haptera.planner.domain.problem import Problem
 from tests.planner.shapes import drawn, entangled, problem
 

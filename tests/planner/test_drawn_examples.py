@@ -6,9 +6,7 @@ from typing import Any
 
 from haptera.core.state.limits import S
 from haptera.core.views.course import course_of
-from haptera.model.chain import Chain, Do
-from haptera.model.events import Answered, Ready
-from haptera.model.graph import (
+from haptera.model.answers.graph import (
     CourseView,
     DrawingView,
     EdgeView,
@@ -16,6 +14,8 @@ from haptera.model.graph import (
     StateView,
     TakenView,
 )
+from haptera.model.chain import Chain, Do
+from haptera.model.events import Answered, Ready
 from haptera.planner.domain.domain import compile_class
 from haptera.planner.explain.drawing import Course, drawing
 from haptera.planner.explain.graph import graphs_of

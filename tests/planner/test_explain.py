@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import pytest
 from hypothesis import assume, given
 
+from haptera.model.answers.explained import Alternative, Explained
 from haptera.model.chain import Chain, Find, Hurdle, Link, Role
-from haptera.model.explained import Alternative, Explained
 from haptera.model.parts import Change, Part, Step
 from haptera.planner.domain.domain import compile_class
 from haptera.planner.domain.problem import Problem, subjects

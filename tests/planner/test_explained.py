@@ -9,10 +9,10 @@ from haptera.core.sync.delta import mark_digest
 from haptera.core.views.query import explained
 from haptera.core.views.unblock import unblock
 from haptera.kinds import KINDS
+from haptera.model.answers.explained import Alternative, Explained
 from haptera.model.changes import Desired, Stored, StoredEntity
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Answered, Enrolled, Heard, Ready, Ticked
-from haptera.model.explained import Alternative, Explained
 from haptera.model.facts import Method
 from haptera.model.messages import Mark, Message, ObservedUpdate, SeenValue
 from haptera.model.parts import Context

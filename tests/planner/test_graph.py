@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from haptera.model.answers.graph import DrawingView, EdgeView, GraphView, StateView, TakenView
 from haptera.model.chain import Chain, Find, Link
-from haptera.model.graph import DrawingView, EdgeView, GraphView, StateView, TakenView
 from haptera.model.parts import Requirement
 from haptera.planner.domain.domain import compile_class
 from haptera.planner.domain.problem import Problem, subjects

@@ -9,6 +9,7 @@ from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
 from haptera.core.sync.presence import BOOT_PATIENCE, BOOT_WITHIN_MS, BOOTING, HEAR
 from haptera.kinds import KINDS
+from haptera.model.answers.views import Condition
 from haptera.model.changes import Desired, Stored, StoredEntity
 from haptera.model.effects import Call, Effect, Work, Write
 from haptera.model.entity import node_id
@@ -24,7 +25,6 @@ from haptera.model.events import (
     Written,
 )
 from haptera.model.parts import Change, Context, Look, Manifest, Step
-from haptera.model.views import Condition
 from haptera.model.walltime import span
 
 NODE = node_id("n01")

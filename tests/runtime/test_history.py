@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from haptera.core.desired.revert import revert
+from haptera.model.answers.past import Changed, Page
 from haptera.model.changes import (
     Author,
     Change,
@@ -20,7 +21,6 @@ from haptera.model.changes import (
 )
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import Code, HapteraError
-from haptera.model.past import Changed, Page
 from haptera.runtime.store.changes_sql import FORGOTTEN_AT_ONCE, HISTORY_KEPT_S
 from haptera.runtime.store.history_sql import DEEDS, OF_WRITE
 from haptera.runtime.store.store import Store

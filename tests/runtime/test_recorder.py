@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from haptera.model.answers.past import Happened, Sort
 from haptera.model.entity import EntityId, node_id, parse_entity
 from haptera.model.errors import StorageError
-from haptera.model.past import Happened, Sort
 from haptera.runtime.store.event_log_reader import KnownThen, known_at, last_happenings
 from haptera.runtime.store.event_log_writer import QUEUED_MAX, Recorder, days
 from tests.api.fake_backend import everything

@@ -12,12 +12,12 @@ from haptera.core.modules.catalog import Catalog
 from haptera.core.state.limits import S
 from haptera.core.state.side import Side
 from haptera.kinds import KINDS
+from haptera.model.answers.views import Condition
 from haptera.model.changes import Change, Declare, SetDesired, Stored
 from haptera.model.effects import Call, Cancel, Effect, Start, Stop, Write
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Event, Proposed, Ready, Written
 from haptera.model.parts import Context
-from haptera.model.views import Condition
 from haptera.runtime import clock
 from haptera.runtime.driver import Driver
 from haptera.runtime.processes.forking import LoopZygote, exec_zygote

@@ -5,11 +5,11 @@ import stat
 
 import pytest
 
+from haptera.model.declared.secrets import Keeper, parse_reference
 from haptera.model.effects import Call, Start, Stop, Work
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.model.events import Exited, Failed
-from haptera.model.secrets import Keeper, parse_reference
 from haptera.runtime.processes.secrets import SECRET_BYTES_MAX, SecretStore, Starter
 
 

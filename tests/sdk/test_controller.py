@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from haptera.model.answers.views import Condition, DesiredView, EntityView
 from haptera.model.news import News
-from haptera.model.views import Condition, DesiredView, EntityView
 from haptera.sdk import Changes, Cluster, Conflict, Controller, HapteraError
 from haptera.wire import control
 from haptera.wire.control import Answer, frame_of

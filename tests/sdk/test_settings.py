@@ -10,9 +10,9 @@ import pytest
 
 from haptera.kinds import node
 from haptera.kinds.node import Power
+from haptera.model.declared.secrets import open_secrets
 from haptera.model.effects import Start
 from haptera.model.errors import HapteraError
-from haptera.model.secrets import open_secrets
 from haptera.runtime.processes.ipc import Frame
 from haptera.runtime.processes.module_frames import begin_frame, event_of
 from haptera.sdk import API, Module, Secret, Setting, SettingType, Target

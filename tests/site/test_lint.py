@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from haptera.model.answers.finding import Level, Rule
 from haptera.model.deprecated import UNDECLARED_SETTINGS
-from haptera.model.finding import Level, Rule
 from haptera.model.parts import (
     Change,
     Context,

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
+from haptera.model.declared.secrets import SECRET_DO
 from haptera.model.errors import Code, InputError
 from haptera.model.parts import Context, Manifest, Setting, SettingType
-from haptera.model.secrets import SECRET_DO
 from haptera.rest.schemas import SiteFile
 from haptera.site import Sites, parse_site
 from haptera.site.model.settings import check_secrets

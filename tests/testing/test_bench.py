@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from haptera.kinds import node
 from haptera.kinds.node import Power
-from haptera.model.views import Condition
+from haptera.model.answers.views import Condition
 from haptera.sdk import PARENT, Module, Policy, Refused
 from haptera.testing.bench import Bench
 

@@ -1,8 +1,8 @@
 """A cluster as the overview has to show it: racks, causes, owners, told over sockets."""
 
+from haptera.model.answers.views import Condition, LinkView, ObservedView
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
-from haptera.model.views import Condition, LinkView, ObservedView
 
 NODES = [f"rack{rack}n{number}" for rack in range(1, 5) for number in range(1, 5)]
 REFUSES = "switch_on: the BMC of {} does not answer"

@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
+from haptera.model.answers.views import Condition
 from haptera.model.changes import Declare
 from haptera.model.entity import EntityId, node_id
-from haptera.model.views import Condition
 from haptera.selectors.nodeset import fold
 from tests.api.serving import serving
 from tests.web.chromium import FOUND, browsing

@@ -10,9 +10,9 @@ import pytest
 
 from haptera.api.serving.guard import HEADERS
 from haptera.cli.main import OK
+from haptera.model.answers.views import Condition, ObservedView
 from haptera.model.changes import Declare
 from haptera.model.entity import EntityId, node_id
-from haptera.model.views import Condition, ObservedView
 from haptera.runtime import clock
 from haptera.runtime.identity.tokens import ApiToken, Bearer, Scope
 from tests.api.serving import serving

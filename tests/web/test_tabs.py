@@ -7,9 +7,9 @@ from importlib.resources import files
 
 import pytest
 
+from haptera.model.answers.views import BrakeView, Condition
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
-from haptera.model.views import BrakeView, Condition
 from haptera.queue.duty import Duty
 from haptera.queue.entry import Submission
 from haptera.queue.job import JobSpec, JobState, Size

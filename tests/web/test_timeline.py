@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from haptera.model.past import Happened, PastView, Sort
+from haptera.model.answers.past import Happened, PastView, Sort
 from tests.api.serving import serving
 from tests.web.chromium import FOUND, browsing
 from tests.web.seen import NODES, changes, tell

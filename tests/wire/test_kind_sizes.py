@@ -9,13 +9,13 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from haptera.kinds import KINDS
+from haptera.model.answers.views import Condition
+from haptera.model.declared.schema import Applied, Attribute, Kind, Plain, Variable, attribute_bytes
+from haptera.model.declared.told_bytes import TOLD_BYTES_MAX
 from haptera.model.entity import NAME_BYTES_MAX, EntityId
 from haptera.model.errors import DeclarationError, HapteraError
 from haptera.model.facts import Method
 from haptera.model.messages import DesiredUpdate, ObservedUpdate, SeenValue, Standing
-from haptera.model.schema import Applied, Attribute, Kind, Plain, Variable, attribute_bytes
-from haptera.model.told_bytes import TOLD_BYTES_MAX
-from haptera.model.views import Condition
 from haptera.wire.frame import CONTENT_BYTES_MAX
 from haptera.wire.updates import BY_BYTES_MAX, VALUE_BYTES_MAX, WORDS_BYTES_MAX, Codec
 

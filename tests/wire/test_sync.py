@@ -9,6 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from haptera.kinds import KINDS
+from haptera.model.answers.views import Condition
+from haptera.model.declared.remote_schema import ToldSchema, told_schema
+from haptera.model.declared.schema import Attribute, Kind, Plain, Variable
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import HapteraError
 from haptera.model.facts import Method
@@ -25,9 +28,6 @@ from haptera.model.messages import (
     Standing,
     Update,
 )
-from haptera.model.remote_schema import ToldSchema, told_schema
-from haptera.model.schema import Attribute, Kind, Plain, Variable
-from haptera.model.views import Condition
 from haptera.wire.frame import BODY_BYTES_MAX, FrameFault, Reject
 from haptera.wire.measures import USUAL_MS_MAX
 from haptera.wire.sync import decode, encode

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from haptera.model.answers.views import EntityView
 from haptera.model.changes import CloseIntent, OpenIntent
 from haptera.model.effects import Call, Cancel, Work, Write
 from haptera.model.entity import EntityId
@@ -20,7 +21,6 @@ from haptera.model.events import (
 )
 from haptera.model.intent import Intent
 from haptera.model.parts import Context, Look, Manifest, Requirement, Step
-from haptera.model.views import EntityView
 from haptera.testing.disk import Disk
 from haptera.testing.machine import Reading
 from haptera.testing.tape import TapeEntry

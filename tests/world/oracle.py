@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
+from haptera.model.declared.schema import Applied
 from haptera.model.entity import EntityId, parse_entity
 from haptera.model.events import Heard
 from haptera.model.parts import ANY, Manifest
-from haptera.model.schema import Applied
 from haptera.testing.machine import LATE_MS, Command, Machine, PowerReading
 from haptera.testing.world import World
 from tests.world import harm

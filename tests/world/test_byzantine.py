@@ -5,6 +5,7 @@ import pytest
 
 from haptera.core.state.side import PARENT
 from haptera.core.views.query import view
+from haptera.model.answers.views import Condition
 from haptera.model.entity import EntityId, node_id
 from haptera.model.facts import Method
 from haptera.model.messages import (
@@ -15,7 +16,6 @@ from haptera.model.messages import (
     SeenValue,
     Standing,
 )
-from haptera.model.views import Condition
 from haptera.testing.network import NetworkFaults
 from haptera.testing.world import World
 from haptera.testing.world_process import WorldProcess

@@ -1,8 +1,8 @@
 """Clusters whose BMCs and agents contradict each other."""
 
 from haptera.core.views.query import view
+from haptera.model.answers.views import Condition
 from haptera.model.entity import node_id
-from haptera.model.views import Condition
 from haptera.testing.world import World
 from tests.world.history import CALM, cluster
 

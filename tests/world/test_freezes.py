@@ -2,9 +2,9 @@
 
 from haptera.core.state.limits import S
 from haptera.core.state.row import EntityState
+from haptera.model.answers.views import Condition
 from haptera.model.changes import Declare, SetDesired, Undeclare, UnsetDesired
 from haptera.model.entity import EntityId, node_id
-from haptera.model.views import Condition
 from haptera.testing.world import World
 from tests.world.history import CALM, NODES, cluster, web
 

@@ -1,10 +1,10 @@
 """What parts take on nodes is known to their parent, whatever the network loses."""
 
 from haptera.core.state.limits import MS, S
+from haptera.model.answers.plan import PlanGroup
 from haptera.model.changes import SetDesired
 from haptera.model.effects import PlanReply
 from haptera.model.events import Considered
-from haptera.model.plan import PlanGroup
 from haptera.testing.world import World
 from tests.world.history import CALM, NODES, ROUGH, cluster, web
 

@@ -1,7 +1,7 @@
 """What is remembered, and for how long: by those who saw it, and not across a restart."""
 
 from haptera.core.views.query import view
-from haptera.model.views import ObservedView
+from haptera.model.answers.views import ObservedView
 from haptera.testing.world import World
 from tests.world.history import CALM, cluster, web
 

@@ -7,13 +7,13 @@ import pytest
 from haptera.core.engine import Engine
 from haptera.core.state.limits import S
 from haptera.core.views.query import summary
+from haptera.model.answers.views import Condition
 from haptera.model.changes import Change, Declare, SetDesired, Undeclare
 from haptera.model.effects import Call, Work
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Reported
 from haptera.model.facts import Method
 from haptera.model.messages import ObservedUpdate, SeenValue
-from haptera.model.views import Condition
 from haptera.modules import load
 from haptera.testing.network import NetworkFaults
 from haptera.testing.world import World

@@ -4,10 +4,10 @@ import gc
 
 import pytest
 
+from haptera.model.answers.views import Condition
 from haptera.model.changes import Change, Declare, SetDesired, Undeclare
 from haptera.model.entity import node_id
 from haptera.model.events import Considered
-from haptera.model.views import Condition
 from haptera.testing.machine import Machine
 from tests.world.history import CALM, NODES, ROUGH, History, cluster, web
 

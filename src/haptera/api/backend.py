@@ -7,14 +7,14 @@ from cryptography.x509 import CertificateSigningRequest
 
 from haptera.core.figures import Figures
 from haptera.core.views.bus import Bus
+from haptera.model.answers.explained import Explained
+from haptera.model.answers.graph import DrawingView
+from haptera.model.answers.past import Changed, Deed, Happened, Page, PastView
+from haptera.model.answers.plan import Plan
+from haptera.model.answers.views import AlikeView, BrakeView, EntityDetail, EntityView, Summary
 from haptera.model.changes import Author, Change, StoredEntity
 from haptera.model.effects import Reply
 from haptera.model.entity import EntityId
-from haptera.model.explained import Explained
-from haptera.model.graph import DrawingView
-from haptera.model.past import Changed, Deed, Happened, Page, PastView
-from haptera.model.plan import Plan
-from haptera.model.views import AlikeView, BrakeView, EntityDetail, EntityView, Summary
 from haptera.queue.duty import Duty
 from haptera.queue.entry import Submission
 from haptera.queue.job import Job

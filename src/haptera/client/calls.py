@@ -8,11 +8,11 @@ done only if that is the plan's.
 from collections.abc import Iterable, Mapping
 
 from haptera.client.call import ApiCall, path
-from haptera.model.graph import DrawingView
+from haptera.model.answers.graph import DrawingView
+from haptera.model.answers.past import Page
+from haptera.model.answers.views import BrakeView, EntityDetail, EntityView
 from haptera.model.news import News
-from haptera.model.past import Page
 from haptera.model.token_scope import Scope
-from haptera.model.views import BrakeView, EntityDetail, EntityView
 from haptera.queue.job import JobState
 from haptera.rest.jobs import (
     DutyBody,

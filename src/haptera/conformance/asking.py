@@ -7,9 +7,9 @@ from haptera.conformance.exam import QUIET_S, Exam
 from haptera.conformance.report import CheckFailed, Skipped, quoted
 from haptera.conformance.talk import ModuleTalk
 from haptera.kinds import KINDS
+from haptera.model.declared.schema import Applied
 from haptera.model.events import Answered, Ended, Failed
 from haptera.model.parts import AT_ONCE, Look
-from haptera.model.schema import Applied
 from haptera.runtime import clock
 
 # Of a digest that a look at `applied` finds.

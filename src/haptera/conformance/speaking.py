@@ -10,7 +10,7 @@ from haptera.conformance.report import CheckFailed
 from haptera.core.modules.catalog import own_manifests
 from haptera.kinds import KINDS
 from haptera.lint.lint import lint_kinds
-from haptera.model.finding import Level
+from haptera.model.answers.finding import Level
 from haptera.wire.ipc import FRAME_BYTES_MAX, encode_frame
 
 # Between single bytes: time enough for each to be read by itself.

@@ -6,8 +6,8 @@ from typing import Final
 from haptera.kinds.group import members_of, numbered
 from haptera.kinds.node import Power
 from haptera.kinds.service import Run
+from haptera.model.declared.schema import Applied
 from haptera.model.facts import Method
-from haptera.model.schema import Applied
 from haptera.sdk import Condition, EntityView
 
 # Where half of all nodes fall silent, but this many at least, nothing is placed for so long: it

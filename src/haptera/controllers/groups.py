@@ -37,8 +37,8 @@ from haptera.kinds.group import (
 from haptera.kinds.lease import LeaseState
 from haptera.kinds.node import Power
 from haptera.kinds.service import Run
+from haptera.model.declared.schema import Applied
 from haptera.model.entity import EntityId, parse_entity
-from haptera.model.schema import Applied
 from haptera.sdk import Changes, Cluster, Condition, Conflict, Controller, EntityView
 from haptera.selectors.names import ALL_NODES, GroupName
 from haptera.selectors.nodeset import parse_nodeset

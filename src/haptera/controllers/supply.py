@@ -23,8 +23,8 @@ from haptera.kinds import instance, node, pool
 from haptera.kinds.instance import Exist, RefusalWords, noted_attributes
 from haptera.kinds.node import Agent, Power
 from haptera.kinds.pool import InstanceSize, parse_factor, parse_sizes
+from haptera.model.answers.views import Condition, EntityView
 from haptera.model.errors import HapteraError
-from haptera.model.views import Condition, EntityView
 from haptera.queue.capacity import capacity_of
 from haptera.queue.duty import Duty, DutyMode, DutyState
 

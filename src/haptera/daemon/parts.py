@@ -6,8 +6,8 @@ from typing import Final
 from haptera.core.modules.catalog import Catalog
 from haptera.kinds import KINDS
 from haptera.model.changes import Stored
+from haptera.model.declared.packing import schema_digest
 from haptera.model.errors import Code, HapteraError
-from haptera.model.packing import schema_digest
 from haptera.model.parts import Manifest
 from haptera.modules import BUNDLED, load
 from haptera.wire.updates import Codec

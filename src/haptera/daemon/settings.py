@@ -6,8 +6,8 @@ from typing import Final
 
 import msgspec
 
+from haptera.model.answers.plan import RADIUS_PERCENT
 from haptera.model.errors import HapteraError
-from haptera.model.plan import RADIUS_PERCENT
 from haptera.runtime.processes.controllers import ControllerPlace
 from haptera.runtime.processes.places import ModulePlace
 

@@ -20,7 +20,7 @@ from haptera.kinds import (
 from haptera.kinds.brought import brought_kinds
 from haptera.kinds.extensions import node_kind
 from haptera.kinds.rules import budget, freeze, policy
-from haptera.model.schema import Kind
+from haptera.model.declared.schema import Kind
 
 
 class Kinds(Mapping[str, Kind]):

@@ -2,9 +2,9 @@
 
 from enum import StrEnum
 
-from haptera.model.desired_check import nearest
+from haptera.model.declared.desired_check import nearest
+from haptera.model.declared.schema import Kind, Plain
 from haptera.model.errors import HapteraError
-from haptera.model.schema import Kind, Plain
 
 
 class BackendEngine(StrEnum):

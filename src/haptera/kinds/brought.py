@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final
 
+from haptera.model.declared.schema import Kind
 from haptera.model.errors import DeclarationError, HapteraError
-from haptera.model.schema import Kind
 
 KINDS_GROUP: Final = "haptera.kinds"
 MODULES_GROUP: Final = "haptera.modules"

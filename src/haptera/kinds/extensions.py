@@ -5,7 +5,7 @@ from typing import Final
 
 from haptera.kinds import node, slurm
 from haptera.kinds.brought import Brought, brought, imported, the_one, wrong
-from haptera.model.schema import Extension, Kind, extend
+from haptera.model.declared.schema import Extension, Kind, extend
 
 EXTENSIONS_GROUP: Final = "haptera.extensions"
 # Those of the modules that come with haptera.

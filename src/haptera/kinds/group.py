@@ -7,9 +7,9 @@ from typing import Final
 
 from haptera.kinds import service
 from haptera.kinds.extensions import node_kind
-from haptera.model.desired_check import between, nearest
+from haptera.model.declared.desired_check import between, nearest
+from haptera.model.declared.schema import Kind, Plain
 from haptera.model.errors import HapteraError
-from haptera.model.schema import Kind, Plain
 from haptera.model.walltime import parse_duration_ms
 from haptera.selectors.nodeset import parse_nodeset
 

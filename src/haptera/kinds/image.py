@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from haptera.model.schema import Applied, Kind, Plain, Variable
+from haptera.model.declared.schema import Applied, Kind, Plain, Variable
 
 
 class State(StrEnum):

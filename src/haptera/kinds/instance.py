@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from haptera.model.declared.schema import Attribute, Kind, Plain, Variable
 from haptera.model.entity import check_name
-from haptera.model.schema import Attribute, Kind, Plain, Variable
 
 
 class Exist(StrEnum):

@@ -6,7 +6,7 @@ It is called GROUP.EPOCH.
 from enum import StrEnum
 
 from haptera.kinds import group, node
-from haptera.model.schema import Kind, Plain, Variable
+from haptera.model.declared.schema import Kind, Plain, Variable
 
 
 class LeaseState(StrEnum):

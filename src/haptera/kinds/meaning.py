@@ -5,10 +5,10 @@ from typing import Final
 
 from haptera.kinds import KINDS
 from haptera.kinds.extensions import node_kind
-from haptera.model.desired_check import nearest
+from haptera.model.answers.views import Condition
+from haptera.model.declared.desired_check import nearest
+from haptera.model.declared.schema import Kind
 from haptera.model.errors import HapteraError, ParseError
-from haptera.model.schema import Kind
-from haptera.model.views import Condition
 from haptera.selectors.names import GroupName
 from haptera.selectors.selector import Selector
 from haptera.selectors.selector_ast import (

@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 
 from haptera.kinds import node
+from haptera.model.declared.schema import Applied, Kind, Plain, Variable
+from haptera.model.declared.secrets import SECRET, references
 from haptera.model.errors import HapteraError, ParseError
-from haptera.model.schema import Applied, Kind, Plain, Variable
-from haptera.model.secrets import SECRET, references
 
 
 class ModuleRun(StrEnum):

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Final
 
-from haptera.model.schema import Attribute, Kind, Variable
+from haptera.model.declared.schema import Attribute, Kind, Variable
 
 
 class Power(StrEnum):

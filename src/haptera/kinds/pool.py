@@ -4,10 +4,10 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from haptera.model.desired_check import between
+from haptera.model.declared.desired_check import between
+from haptera.model.declared.schema import Kind, Plain
 from haptera.model.entity import check_name
 from haptera.model.errors import HapteraError
-from haptera.model.schema import Kind, Plain
 from haptera.selectors.nodeset import expand
 
 INSTANCES_MAX: Final = 1_000

@@ -8,8 +8,8 @@ from typing import Final
 
 from haptera.kinds import group, node, service
 from haptera.kinds.service import Run
-from haptera.model.desired_check import between
-from haptera.model.schema import Applied, Attribute, Kind, Plain, Variable
+from haptera.model.declared.desired_check import between
+from haptera.model.declared.schema import Applied, Attribute, Kind, Plain, Variable
 
 WHY_BYTES_MAX: Final = 160
 

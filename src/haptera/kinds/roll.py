@@ -6,9 +6,9 @@ from enum import StrEnum
 from typing import Final
 
 from haptera.kinds.rules.rule import OF_BYTES_MAX
-from haptera.model.desired_check import between
+from haptera.model.declared.desired_check import between
+from haptera.model.declared.schema import Kind, Plain
 from haptera.model.errors import HapteraError
-from haptera.model.schema import Kind, Plain
 
 COUNT_MAX: Final = 1_000_000
 HALTED_BYTES_MAX: Final = 140

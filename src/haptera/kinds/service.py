@@ -7,9 +7,9 @@ from enum import StrEnum
 from typing import Final
 
 from haptera.kinds import node
-from haptera.model.desired_check import between
+from haptera.model.declared.desired_check import between
+from haptera.model.declared.schema import Applied, Kind, Plain, Variable
 from haptera.model.errors import HapteraError, ParseError
-from haptera.model.schema import Applied, Kind, Plain, Variable
 
 PORT_MAX: Final = 65_535
 

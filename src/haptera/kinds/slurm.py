@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Final
 
-from haptera.model.schema import Attribute, Extension, Variable
+from haptera.model.declared.schema import Attribute, Extension, Variable
 
 
 class SlurmState(StrEnum):

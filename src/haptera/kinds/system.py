@@ -4,9 +4,9 @@ from enum import StrEnum
 
 from haptera.kinds import node
 from haptera.kinds.service import check_command
-from haptera.model.desired_check import between
+from haptera.model.declared.desired_check import between
+from haptera.model.declared.schema import Applied, Kind, Plain, Variable
 from haptera.model.entity import check_name
-from haptera.model.schema import Applied, Kind, Plain, Variable
 
 ATTEMPTS_MAX = 1_000_000
 

@@ -9,7 +9,7 @@ from typing import Final
 from haptera.lint.demands import Demand, clash, spoken
 from haptera.lint.reachability import Reachability
 from haptera.lint.subject import example, nearest
-from haptera.model.finding import Example, Finding, Rule
+from haptera.model.answers.finding import Example, Finding, Rule
 from haptera.planner.domain.bitsets import each
 from haptera.planner.domain.bitstate import Field
 from haptera.planner.domain.problem import subjects

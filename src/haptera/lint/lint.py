@@ -18,10 +18,10 @@ from haptera.lint.values import (
     unreachable,
     unserved,
 )
+from haptera.model.answers.finding import Finding, Level, Rule
+from haptera.model.declared.schema import Applied, Kind
 from haptera.model.errors import HapteraError
-from haptera.model.finding import Finding, Level, Rule
 from haptera.model.parts import Manifest, Part, Step
-from haptera.model.schema import Applied, Kind
 from haptera.planner.domain.classes import CLASSES_MAX
 from haptera.planner.domain.problem import Problem, check, problem_of, subjects
 from haptera.planner.domain.witness import CHOICES_MAX, TooLargeError

@@ -6,8 +6,8 @@ from itertools import islice, product
 
 from haptera.lint.reachability import Reachability
 from haptera.lint.subject import LintSubject, example
+from haptera.model.answers.finding import Example, Finding, Rule
 from haptera.model.chain import Do
-from haptera.model.finding import Example, Finding, Rule
 from haptera.model.parts import Change, Step
 from haptera.planner.domain.bitstate import Field, Operator
 

@@ -8,7 +8,7 @@ from operator import or_
 from haptera.lint.demands import Clash, clash, demands, spoken
 from haptera.lint.reachability import Reachability
 from haptera.lint.subject import LintSubject, example, nearest
-from haptera.model.finding import Finding, Rule
+from haptera.model.answers.finding import Finding, Rule
 from haptera.model.parts import Change, Look, Part, Requirement, Step
 from haptera.planner.domain.bitstate import Operator
 from haptera.planner.domain.domain import Domain, unmet

@@ -8,10 +8,10 @@ from typing import Final
 
 from haptera.lint.parts import never, never_kept
 from haptera.lint.subject import subjecting
+from haptera.model.answers.finding import REFUSED, Finding
+from haptera.model.declared.schema import Kind
 from haptera.model.errors import HapteraError
-from haptera.model.finding import REFUSED, Finding
 from haptera.model.parts import Part
-from haptera.model.schema import Kind
 from haptera.planner.domain.pieces import Pieces, at_once
 from haptera.planner.domain.problem import problem_of
 from haptera.planner.domain.witness import TooLargeError

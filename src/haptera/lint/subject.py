@@ -5,7 +5,7 @@ from typing import Final
 
 from haptera.lint.demands import Clash
 from haptera.lint.reachability import CHOICES_CLASS_MAX, Reachability
-from haptera.model.finding import Example, Finding, Rule
+from haptera.model.answers.finding import Example, Finding, Rule
 from haptera.model.parts import Part
 from haptera.planner.domain.bitstate import Operator
 from haptera.planner.domain.classes import compiling

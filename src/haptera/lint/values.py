@@ -8,8 +8,8 @@ from operator import or_
 from haptera.lint.demands import spoken
 from haptera.lint.reachability import Reachability
 from haptera.lint.subject import LintSubject, example
+from haptera.model.answers.finding import Example, Finding, Rule
 from haptera.model.chain import Do
-from haptera.model.finding import Example, Finding, Rule
 from haptera.model.parts import Change, Look, Step
 from haptera.planner.domain.bitsets import each
 from haptera.planner.domain.bitstate import Field

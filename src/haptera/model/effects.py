@@ -4,12 +4,12 @@ from enum import StrEnum
 
 import msgspec
 
+from haptera.model.answers.plan import Plan
 from haptera.model.changes import Author, Cause, Change, StoredEntity
 from haptera.model.entity import EntityId
 from haptera.model.messages import Message
 from haptera.model.news import Types
 from haptera.model.parts import Look, Step
-from haptera.model.plan import Plan
 
 
 class Work(StrEnum):

@@ -6,10 +6,10 @@ import msgspec
 
 from haptera.model.chain import NoChain, ToldChain
 from haptera.model.changes import Author, Cause, Change
+from haptera.model.declared.remote_schema import ToldSchema
 from haptera.model.entity import EntityId
 from haptera.model.messages import Mark, Message, ObservedUpdate
 from haptera.model.parts import Manifest
-from haptera.model.remote_schema import ToldSchema
 
 
 class Proposed(msgspec.Struct, frozen=True, gc=False):

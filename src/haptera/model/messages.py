@@ -2,9 +2,9 @@
 
 import msgspec
 
+from haptera.model.answers.views import Condition
 from haptera.model.entity import EntityId
 from haptera.model.facts import Method
-from haptera.model.views import Condition
 
 
 class Mark(msgspec.Struct, frozen=True, gc=False):

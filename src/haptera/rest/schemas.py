@@ -4,6 +4,9 @@ from typing import Annotated, Final
 
 import msgspec
 
+from haptera.model.answers.past import Deed, Happened, PastView
+from haptera.model.answers.plan import Plan
+from haptera.model.answers.views import AlikeView, EntityView
 from haptera.model.changes import (
     Change,
     CloseIntent,
@@ -14,10 +17,7 @@ from haptera.model.changes import (
     UnsetDesired,
 )
 from haptera.model.news import News
-from haptera.model.past import Deed, Happened, PastView
-from haptera.model.plan import Plan
 from haptera.model.token_scope import Scope
-from haptera.model.views import AlikeView, EntityView
 from haptera.rest.problems import ProblemView
 
 # A token holds for two years at most.

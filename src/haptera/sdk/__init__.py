@@ -2,13 +2,13 @@
 
 from typing import Final
 
+from haptera.model.answers.views import Condition, EntityView
+from haptera.model.declared.schema import Applied, Attribute, Extension, Kind, Plain, Variable
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.model.news import News
 from haptera.model.parts import ANY, API, Context, Manifest, Privilege, Setting, SettingType
 from haptera.model.policy import Policy
-from haptera.model.schema import Applied, Attribute, Extension, Kind, Plain, Variable
-from haptera.model.views import Condition, EntityView
 from haptera.sdk.controller import Changes, Cluster, Conflict, Controller
 from haptera.sdk.module import Module, Served
 from haptera.sdk.settings import Secret

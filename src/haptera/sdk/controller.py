@@ -8,10 +8,10 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
+from haptera.model.answers.views import EntityView
 from haptera.model.entity import EntityId, check_name
 from haptera.model.errors import Code, DeclarationError, HapteraError
 from haptera.model.news import News
-from haptera.model.views import EntityView
 from haptera.selectors.selector import ALL
 from haptera.wire import control
 from haptera.wire.control import Answer, Frame, Request, frame_of, parse_answer

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from haptera.model.declared.schema import Attribute, Variable
 from haptera.model.errors import DeclarationError
 from haptera.model.parts import Requirement
-from haptera.model.schema import Attribute, Variable
 from haptera.sdk.terms import Conditions
 
 

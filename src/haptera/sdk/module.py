@@ -7,11 +7,11 @@ from enum import StrEnum
 from inspect import isasyncgenfunction
 from typing import Any, Generic, Literal, Unpack, cast, overload
 
+from haptera.model.declared.schema import Applied, Variable
 from haptera.model.effects import Work
 from haptera.model.errors import DeclarationError, DuplicateError
 from haptera.model.parts import API, AT_ONCE, Change, Context, Look, Manifest, Requirement, Step
 from haptera.model.policy import LOOKING, STEPPING
-from haptera.model.schema import Applied, Variable
 from haptera.sdk.declaring import checked, in_ms, requirements
 from haptera.sdk.settings import declared, made
 from haptera.sdk.target import Setup, Target

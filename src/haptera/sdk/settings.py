@@ -7,7 +7,7 @@ from typing import Any, Final, NewType, Union, get_args, get_origin, get_type_hi
 
 import msgspec
 
-from haptera.model.desired_check import nearest
+from haptera.model.declared.desired_check import nearest
 from haptera.model.errors import DeclarationError
 from haptera.model.parts import Setting, SettingType
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Generic, Protocol, Required, TypedDict, TypeVar, overload
 
+from haptera.model.declared.schema import Attribute, Variable
 from haptera.model.entity import EntityId
 from haptera.model.parts import Change, Context, Privilege
 from haptera.model.policy import Policy
-from haptera.model.schema import Attribute, Variable
 from haptera.sdk.target import Setup
 
 Values = TypeVar("Values", bound=StrEnum)

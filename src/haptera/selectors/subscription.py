@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from haptera.model.desired_check import nearest
+from haptera.model.declared.desired_check import nearest
 from haptera.model.entity import EntityId
 from haptera.model.errors import ParseError, UnknownNameError
 from haptera.model.news import EVERY_TYPE, News, Types

@@ -11,14 +11,14 @@ from haptera.core.state.side import PARENT, Side
 from haptera.core.views.query import view
 from haptera.kinds import KINDS
 from haptera.kinds.node import JOBS_NONE, Power, jobs, power
+from haptera.model.answers.views import Condition, EntityView
 from haptera.model.changes import Desired, Stored, StoredEntity
+from haptera.model.declared.schema import Kind
 from haptera.model.effects import Call, Effect, Reply, SearchPlan, Start, Tell, Work, Write
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Answered, Ended, Enrolled, Event, Failed, Heard, Ready, Written
 from haptera.model.messages import DesiredUpdate, Mark, Message, Permit
 from haptera.model.parts import Context
-from haptera.model.schema import Kind
-from haptera.model.views import Condition, EntityView
 from haptera.sdk import Module, Refused, Target
 from haptera.testing.searching import searched
 

@@ -10,10 +10,10 @@ from haptera.core.state.limits import S
 from haptera.core.state.selecting import means
 from haptera.core.views.bus import Bus
 from haptera.core.views.query import detail
+from haptera.model.answers.views import EntityView
 from haptera.model.changes import Author, Change, StoredEntity
 from haptera.model.effects import Reply
 from haptera.model.entity import EntityId
-from haptera.model.views import EntityView
 from haptera.modules import load
 from haptera.runtime.processes.control import Control
 from haptera.sdk import Cluster, Controller

@@ -7,14 +7,14 @@ from haptera.core.modules.catalog import Catalog
 from haptera.core.state.limits import MS, S
 from haptera.core.state.side import PARENT
 from haptera.kinds import KINDS
+from haptera.model.answers.views import SETTLED
 from haptera.model.changes import Change
+from haptera.model.declared.packing import schema_digest
 from haptera.model.events import (
     Enrolled,
     Proposed,
 )
-from haptera.model.packing import schema_digest
 from haptera.model.parts import Manifest
-from haptera.model.views import SETTLED
 from haptera.planner.search.search_budget import WORK_MAX
 from haptera.testing.clock import Clock
 from haptera.testing.disk import Disk

@@ -4,8 +4,8 @@ from typing import Any
 
 import msgspec
 
+from haptera.model.answers.views import EntityView
 from haptera.model.news import News
-from haptera.model.views import EntityView
 from haptera.wire.frame import FrameFault, Reject
 
 Frame = dict[str, Any]

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import Final
 
+from haptera.model.declared.schema import WORDS_MAX
 from haptera.model.messages import Ask, Mark, Measure, Message, Permit, RoomAsk, Update
-from haptera.model.schema import WORDS_MAX
 from haptera.wire.frame import (
     BODY_BYTES_MAX,
     CONTENT_BYTES_MAX,

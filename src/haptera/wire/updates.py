@@ -5,14 +5,21 @@ from typing import Annotated, Final
 
 import msgspec
 
+from haptera.model.answers.views import Condition
+from haptera.model.declared.packing import (
+    Held,
+    PackedLayout,
+    layout_of,
+    layout_of_numbers,
+    pack,
+    unpack,
+)
+from haptera.model.declared.remote_schema import ToldSchema
+from haptera.model.declared.schema import WORDS_MAX, Kind
 from haptera.model.entity import EntityId, check_name
 from haptera.model.errors import HapteraError
 from haptera.model.facts import Method
 from haptera.model.messages import DesiredUpdate, ObservedUpdate, SeenValue, Standing, Update
-from haptera.model.packing import Held, PackedLayout, layout_of, layout_of_numbers, pack, unpack
-from haptera.model.remote_schema import ToldSchema
-from haptera.model.schema import WORDS_MAX, Kind
-from haptera.model.views import Condition
 from haptera.wire.frame import FrameFault, Reject
 
 DESIRED: Final = 1

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from haptera.cli.input.problem_line import draw_line
-from haptera.model.graph import DrawingView
+from haptera.model.answers.graph import DrawingView
 from tests.planner.test_original_tables import KRAKEN, LAYERCAKE
 from tests.planner.test_worked_examples import PROBLEM
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from haptera.cli.output.drawing import words
-from haptera.model.graph import GraphView
+from haptera.model.answers.graph import GraphView
 from tests.cli.drawing.examples import EXAMPLES, drawn
 from tests.planner.test_original_tables import LAYERCAKE
 

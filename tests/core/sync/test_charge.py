@@ -9,6 +9,7 @@ from haptera.core.state.side import Side
 from haptera.core.sync.reporter import Reporter
 from haptera.core.sync.reports import UNDECLARED_MAX
 from haptera.kinds import KINDS
+from haptera.model.answers.views import Condition
 from haptera.model.changes import Declare, Desired, Stored, StoredEntity
 from haptera.model.effects import Call, Effect, Tell, Write
 from haptera.model.entity import EntityId, node_id
@@ -24,7 +25,6 @@ from haptera.model.events import (
 from haptera.model.facts import Method
 from haptera.model.messages import Mark, Message, ObservedUpdate, SeenValue, Standing
 from haptera.model.parts import Context
-from haptera.model.views import Condition
 from haptera.modules import load
 
 MANIFESTS = [load(name).manifest() for name in ("labnode", "service")]

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta
 
-from haptera.model.plan import DIGEST_DIGITS
+from haptera.model.answers.plan import DIGEST_DIGITS
 from haptera.model.walltime import WALL_S_MAX
 
 # Characters of the reason that is given for a change.

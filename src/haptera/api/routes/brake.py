@@ -10,7 +10,7 @@ from haptera.api.backend import Backend
 from haptera.api.requests.body import as_json
 from haptera.api.requests.endpoint import Caller, Contract, Endpoint, author
 from haptera.api.requests.query import WHY
-from haptera.model.views import BrakeView
+from haptera.model.answers.views import BrakeView
 from haptera.runtime.identity.tokens import Scope
 
 

@@ -24,9 +24,9 @@ from haptera.api.requests.problems import problem, problem_view, status_of
 from haptera.api.requests.query import DIGEST, DRY_RUN, TAKE, WHY
 from haptera.api.writes.patching import Patcher
 from haptera.api.writes.planning import UNPLANNED, Make, Planning, digest_in
+from haptera.model.answers.plan import Plan
 from haptera.model.changes import Author, Cause, Change
 from haptera.model.errors import DuplicateError, HapteraError, InputError
-from haptera.model.plan import Plan
 from haptera.rest.schemas import Bulk, BulkBody, EntityPatch, Patched
 from haptera.runtime.identity.tokens import Scope
 from haptera.runtime.store.optimistic_write import WriteError, write

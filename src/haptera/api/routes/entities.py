@@ -28,13 +28,13 @@ from haptera.api.routes.logs import log_place, log_view
 from haptera.api.writes.patching import Patcher, missing, tag_of
 from haptera.kinds import KINDS
 from haptera.kinds.meaning import check_selector
+from haptera.model.answers.graph import DrawingView
+from haptera.model.answers.views import EntityDetail, EntityView
 from haptera.model.changes import Change
-from haptera.model.desired_check import nearest
+from haptera.model.declared.desired_check import nearest
 from haptera.model.entity import EntityId, parse_entity
 from haptera.model.errors import Code, HapteraError, UnknownNameError
-from haptera.model.graph import DrawingView
 from haptera.model.token_scope import Scope
-from haptera.model.views import EntityDetail, EntityView
 from haptera.rest.schemas import Entities, EntityPatch, LogView, Retried, StatusView, SummaryView
 from haptera.runtime.store.optimistic_write import write
 from haptera.selectors.selector import Selector, parse_selector

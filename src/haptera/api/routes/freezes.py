@@ -27,7 +27,7 @@ from haptera.model.changes import (
     Undeclare,
     UnsetDesired,
 )
-from haptera.model.desired_check import check_plain
+from haptera.model.declared.desired_check import check_plain
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import Code, HapteraError
 from haptera.rest.schemas import FreezeBody, FreezeView, Frozen, Thawed, ThawView

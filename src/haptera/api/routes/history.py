@@ -36,10 +36,10 @@ from haptera.api.requests.query import (
 from haptera.api.writes.planning import UNPLANNED, Planning
 from haptera.core.desired.revert import revert
 from haptera.kinds.meaning import check_selector
+from haptera.model.answers.past import Changed, Deed, Happened, Page, PastView
 from haptera.model.changes import Author, Change
 from haptera.model.entity import EntityId
 from haptera.model.errors import Code, HapteraError
-from haptera.model.past import Changed, Deed, Happened, Page, PastView
 from haptera.model.walltime import WALL_S_MAX, utc_text_s
 from haptera.rest.schemas import AppliedView, Audit, Happenings, Past
 from haptera.runtime.identity.tokens import Scope

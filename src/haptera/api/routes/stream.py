@@ -23,7 +23,7 @@ from haptera.core.views.bus import Batch, Listener, Shown, told
 from haptera.kinds import KINDS
 from haptera.kinds.meaning import check_selector
 from haptera.model import token_scope as scopes
-from haptera.model.desired_check import nearest
+from haptera.model.declared.desired_check import nearest
 from haptera.model.entity import EntityId
 from haptera.model.errors import Code, HapteraError, UnknownNameError
 from haptera.rest.schemas import Event

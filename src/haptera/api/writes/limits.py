@@ -8,8 +8,8 @@ import msgspec
 from haptera.core.desired.ownership import Claim
 from haptera.kinds import KINDS, module
 from haptera.model.changes import StoredEntity
+from haptera.model.declared.secrets import Reference, references
 from haptera.model.errors import Code, HapteraError
-from haptera.model.secrets import Reference, references
 from haptera.rest.schemas import EntityPatch
 from haptera.selectors.selector import Selector
 

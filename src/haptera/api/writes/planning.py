@@ -10,9 +10,9 @@ from starlette.requests import Request
 
 from haptera.api.backend import Backend
 from haptera.api.requests.endpoint import dry_run
+from haptera.model.answers.plan import DIGEST_DIGITS, Plan
 from haptera.model.changes import Author, Change
 from haptera.model.errors import Code, HapteraError
-from haptera.model.plan import DIGEST_DIGITS, Plan
 from haptera.rest.schemas import AppliedView, change_view
 from haptera.runtime.store.optimistic_write import write
 

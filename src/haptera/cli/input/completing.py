@@ -13,7 +13,7 @@ from haptera.model.errors import HapteraError
 
 if TYPE_CHECKING:
     from haptera.client import Client
-    from haptera.model.views import AlikeView
+    from haptera.model.answers.views import AlikeView
 
 # More than this nobody reads; a letter more is typed.
 OFFERED_MAX: Final = 1_000

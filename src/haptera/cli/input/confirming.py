@@ -7,8 +7,8 @@ import click
 
 from haptera.cli.output.plans import print_plan
 from haptera.client import ApiCall, Client, RefusedError
+from haptera.model.answers.plan import Plan
 from haptera.model.errors import Code, HapteraError
-from haptera.model.plan import Plan
 from haptera.rest.schemas import AppliedView
 
 # The call that writes, if this digest is that of its plan; None names none.

@@ -8,6 +8,7 @@ import msgspec
 
 from haptera.client import ApiCall, Client, RefusedError, calls
 from haptera.core.preview.outdated import outdated
+from haptera.model.answers.plan import Plan, digest_of
 from haptera.model.errors import (
     Code,
     HapteraError,
@@ -16,7 +17,6 @@ from haptera.model.errors import (
     ParseError,
     UnreadableError,
 )
-from haptera.model.plan import Plan, digest_of
 from haptera.rest.schemas import AppliedView, SiteBody
 
 # A site as large as it may be, with the plan of a large cluster.

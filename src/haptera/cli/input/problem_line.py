@@ -6,9 +6,9 @@ from enum import StrEnum
 from operator import attrgetter
 from typing import Any, Final, NoReturn
 
+from haptera.model.answers.graph import DrawingView
 from haptera.model.chain import Chain, NoChain
 from haptera.model.errors import DuplicateError, HapteraError, LimitError, ParseError
-from haptera.model.graph import DrawingView
 from haptera.planner.domain.domain import compile_class
 from haptera.planner.explain.drawing import Course, drawing
 from haptera.planner.explain.explain import PlanQuestion, explain

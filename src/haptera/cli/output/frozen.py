@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from haptera.kinds.rules import freeze
-from haptera.model.past import Changed
+from haptera.model.answers.past import Changed
 from haptera.model.walltime import utc_text
 
 KIND: Final = f"{freeze.kind.name}:"

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from haptera.cli.output.words import held, printable, sentence
+from haptera.model.answers.reason_text import cause
+from haptera.model.answers.views import SETTLED, Condition, EntityView
 from haptera.model.entity import EntityId
-from haptera.model.reason_text import cause
-from haptera.model.views import SETTLED, Condition, EntityView
 from haptera.model.walltime import duration
 from haptera.selectors.nodeset import fold
 from haptera.selectors.selector import fold_entities

@@ -8,7 +8,7 @@ import click
 from haptera.cli.output.printing import Format, print_entities
 from haptera.cli.output.words import chain_lines, printable
 from haptera.kinds.rules import freeze
-from haptera.model.plan import Plan, PlanFreeze, PlanGroup, Worst
+from haptera.model.answers.plan import Plan, PlanFreeze, PlanGroup, Worst
 from haptera.model.walltime import duration
 from haptera.rest.schemas import AppliedView
 from haptera.selectors.nodeset import expand, fold

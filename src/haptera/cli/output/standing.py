@@ -7,7 +7,7 @@ import click
 
 from haptera.cli.output.tables import print_table
 from haptera.cli.output.words import COLOURS, in_front, printable, standing
-from haptera.model.views import AlikeView, Condition
+from haptera.model.answers.views import AlikeView, Condition
 
 _HEADERS: Final = ("WHAT", "CONDITION", "COUNT", "ON", "REASON")
 _SUBTREES: Final = ("BELOW", "WHAT", "CONDITION", "COUNT")

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from itertools import zip_longest
 
-from haptera.model.explained import Alternative, Explained
-from haptera.model.views import (
+from haptera.model.answers.explained import Alternative, Explained
+from haptera.model.answers.views import (
     CONTESTED,
     SETTLED,
     Condition,

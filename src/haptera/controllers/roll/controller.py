@@ -10,7 +10,7 @@ from haptera.controllers.roll.decide import RollMoves, next_moves
 from haptera.controllers.roll.observe import is_heard, member_of, order_of, systems_of
 from haptera.kinds import node, roll, system
 from haptera.kinds.roll import HALTED_BYTES_MAX
-from haptera.model.views import EntityView
+from haptera.model.answers.views import EntityView
 from haptera.sdk import Cluster, Conflict, Controller
 
 # Time passes deadlines, and makes of the silent the vanished: so often that is looked at.

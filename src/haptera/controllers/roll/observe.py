@@ -8,9 +8,9 @@ from haptera.kinds import node, roll, system
 from haptera.kinds.node import Busy
 from haptera.kinds.roll import OnFailure, RollWish
 from haptera.kinds.system import SystemRun
+from haptera.model.answers.views import EntityView
+from haptera.model.declared.schema import Applied, Plain, Variable
 from haptera.model.entity import node_id
-from haptera.model.schema import Applied, Plain, Variable
-from haptera.model.views import EntityView
 
 Views = Mapping[str, EntityView]
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from haptera.controllers.roll.decide import RollOrder, is_done, waits_for
 from haptera.controllers.roll.observe import member_of, order_of, systems_of
 from haptera.kinds.roll import RollWish
-from haptera.model.views import EntityView
+from haptera.model.answers.views import EntityView
 
 
 class RollState(StrEnum):

@@ -17,10 +17,10 @@ from haptera.core.state.turn import Turn
 from haptera.core.sync.peers import SUSPECT_AFTER, Peer, Tier
 from haptera.core.sync.presence import HEAR, MODULE
 from haptera.kinds.node import Agent, agent
+from haptera.model.answers.views import CONTESTED
 from haptera.model.facts import Fact, Method
 from haptera.model.parts import Look, Requirement
 from haptera.model.policy import LOOKING
-from haptera.model.views import CONTESTED
 from haptera.planner.domain.domain import Domain
 
 # A reading must be so much newer than what denies it: a hello may have been under way, and have

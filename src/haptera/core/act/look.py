@@ -15,12 +15,12 @@ from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
 from haptera.core.state.typical_durations import Usual
 from haptera.core.sync.presence import HEAR
+from haptera.model.declared.schema import Applied
 from haptera.model.effects import Work
 from haptera.model.entity import EntityId
 from haptera.model.events import Answered, WatchReported
 from haptera.model.facts import Fact, Method
 from haptera.model.parts import Look, Part
-from haptera.model.schema import Applied
 from haptera.planner.domain.domain import Domain
 
 READING_BYTES_MAX = 64

@@ -8,8 +8,8 @@ from typing import Final
 from haptera.core.state.entity.verdict import Verdict
 from haptera.core.state.row import EntityState
 from haptera.core.state.turn import Turn
+from haptera.model.answers.views import SETTLED, Condition
 from haptera.model.entity import EntityId
-from haptera.model.views import SETTLED, Condition
 
 # What is done about an entity meanwhile.
 PLANNED: Final = "is being planned"

@@ -26,11 +26,11 @@ from haptera.core.state.table import EntityTable
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
 from haptera.core.sync.presence import BOOT_PATIENCE, HEAR, is_heard
+from haptera.model.answers.views import Condition
 from haptera.model.chain import Chain, Do, Find, Link, NoChain, ReasonKind, gives_up
 from haptera.model.entity import EntityId
 from haptera.model.facts import Method
 from haptera.model.parts import Context, Part, Step
-from haptera.model.views import Condition
 from haptera.model.walltime import span
 from haptera.planner.domain.domain import Domain
 from haptera.planner.plan_query import query_of

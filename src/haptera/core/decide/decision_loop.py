@@ -13,8 +13,8 @@ from haptera.core.state.row import EntityState
 from haptera.core.state.table import EntityTable
 from haptera.core.state.turn import Turn
 from haptera.core.sync.neighbours import Neighbours
+from haptera.model.answers.views import Condition
 from haptera.model.entity import EntityId
-from haptera.model.views import Condition
 
 # How often one entity may be decided on again within a turn.
 ROUNDS_MAX: Final = 16

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 import msgspec
 
+from haptera.model.answers.past import Changed
 from haptera.model.changes import Desired, StoredEntity
 from haptera.model.entity import EntityId, parse_entity
-from haptera.model.past import Changed
 
 
 def desired_before(

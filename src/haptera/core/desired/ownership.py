@@ -3,12 +3,17 @@
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 
+from haptera.model.answers.views import DesiredView
 from haptera.model.changes import Change, Declare, Desired, SetDesired, Undeclare, UnsetDesired
-from haptera.model.desired_check import check_attributes, check_desired, find_desirable, nearest
+from haptera.model.declared.desired_check import (
+    check_attributes,
+    check_desired,
+    find_desirable,
+    nearest,
+)
+from haptera.model.declared.schema import Kind
 from haptera.model.entity import EntityId
 from haptera.model.errors import Code, ConflictError, HapteraError
-from haptera.model.schema import Kind
-from haptera.model.views import DesiredView
 
 # Desired values by name, each with its owner, as stored or as shown.
 Held = Mapping[str, Desired | DesiredView]

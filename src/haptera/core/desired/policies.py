@@ -20,12 +20,12 @@ from haptera.model.changes import (
     Undeclare,
     UnsetDesired,
 )
-from haptera.model.desired_check import nearest
+from haptera.model.declared.desired_check import nearest
+from haptera.model.declared.schema import Kind
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import HapteraError
 from haptera.model.parts import Look, Part
 from haptera.model.policy import Policy
-from haptera.model.schema import Kind
 from haptera.planner.domain.pieces import Pieces, slices
 
 _KIND: Final = policy.kind.name

@@ -15,12 +15,12 @@ from haptera.core.state.table import EntityTable
 from haptera.core.state.turn import Turn
 from haptera.kinds import module, node
 from haptera.model.changes import Cause, Change, Declare, SetDesired, Undeclare, UnsetDesired
-from haptera.model.desired_check import check_desired
+from haptera.model.declared.desired_check import check_desired
+from haptera.model.declared.remote_schema import ModuleSum
+from haptera.model.declared.secrets import SECRET_DO, open_secrets
+from haptera.model.declared.uniqueness import Unique
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import HapteraError
-from haptera.model.remote_schema import ModuleSum
-from haptera.model.secrets import SECRET_DO, open_secrets
-from haptera.model.uniqueness import Unique
 from haptera.planner.domain.pieces import Pieces, slices
 
 # Work, in moves that a search could try: going through a change, and completing it.

@@ -4,10 +4,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 
 import msgspec
 
+from haptera.model.answers.past import Changed
 from haptera.model.changes import Change, Declare, SetDesired, StoredEntity, Undeclare, UnsetDesired
 from haptera.model.entity import EntityId, parse_entity
 from haptera.model.errors import ConflictError, InputError
-from haptera.model.past import Changed
 from haptera.selectors.selector import fold_entities
 
 Held = Callable[[EntityId], StoredEntity | None]

@@ -10,11 +10,11 @@ from haptera.core.state.limits import ANSWER_GRACE_NS
 from haptera.core.state.row import EntityState
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
+from haptera.model.answers.views import Condition
 from haptera.model.effects import Call, Cancel, Work
 from haptera.model.entity import EntityId
 from haptera.model.intent import Intent
 from haptera.model.parts import Look, Part, Step
-from haptera.model.views import Condition
 
 # Work that takes one of its module's slots: a watch waits for what happens, a gate cannot wait.
 _COUNTS: Final = (Work.LOOK, Work.STEP)

@@ -10,10 +10,10 @@ from haptera.core.sync import presence
 from haptera.kinds import module
 from haptera.lint.refusal import refuse, refusing
 from haptera.model.chain import Chain, NoChain
+from haptera.model.declared.remote_schema import ModuleSum, sums_of
+from haptera.model.declared.schema import Kind
 from haptera.model.errors import Code, HapteraError
 from haptera.model.parts import Context, Look, Manifest, Part, Step
-from haptera.model.remote_schema import ModuleSum, sums_of
-from haptera.model.schema import Kind
 from haptera.planner.domain.domain import Domain, compiling_class
 from haptera.planner.domain.pieces import Pieces, at_once
 from haptera.planner.domain.problem import check, problem_of

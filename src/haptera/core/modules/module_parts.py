@@ -5,8 +5,8 @@ from typing import Final
 from haptera.kinds import module, node
 from haptera.kinds.module import ModuleRun
 from haptera.kinds.node import Agent
+from haptera.model.declared.schema import Applied
 from haptera.model.parts import ANY, Change, Context, Look, Manifest, Requirement, Step
-from haptera.model.schema import Applied
 
 BY: Final = "supervise"
 

@@ -20,12 +20,12 @@ from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
 from haptera.kinds import module
 from haptera.kinds.module import ModuleRun
+from haptera.model.answers.views import Condition
 from haptera.model.effects import Start, Stop
 from haptera.model.entity import EntityId
 from haptera.model.events import Exited, LoopBlocked, Ready
 from haptera.model.facts import Fact, Method
 from haptera.model.policy import RESTARTING
-from haptera.model.views import Condition
 
 # A module that dies more often than five times within so long has failed, and is left alone.
 DEATHS_WITHIN_NS: Final = 600 * S

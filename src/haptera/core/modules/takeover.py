@@ -10,9 +10,9 @@ from haptera.core.state.side import Side
 from haptera.core.state.table import EntityTable
 from haptera.core.state.turn import Turn
 from haptera.core.sync.neighbours import Neighbours
+from haptera.model.declared.packing import schema_digest
 from haptera.model.errors import HapteraError
 from haptera.model.events import Ready
-from haptera.model.packing import schema_digest
 from haptera.model.parts import Manifest
 from haptera.planner.domain.pieces import Pieces
 

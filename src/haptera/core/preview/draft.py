@@ -19,9 +19,9 @@ from haptera.core.state.selecting import Attributes
 from haptera.core.state.start import start
 from haptera.core.state.table import EntityTable
 from haptera.kinds import node
+from haptera.model.answers.plan import Rewrite
 from haptera.model.changes import Change, CloseIntent, OpenIntent, Undeclare
 from haptera.model.entity import EntityId, node_id
-from haptera.model.plan import Rewrite
 from haptera.planner.domain.domain import Domain
 from haptera.selectors.names import split
 from haptera.selectors.nodeset import fold

@@ -21,11 +21,19 @@ from haptera.core.views.query import link_view
 from haptera.kinds import service
 from haptera.kinds.node import Busy, busy
 from haptera.kinds.service import Run
+from haptera.model.answers.plan import (
+    AtMost,
+    Plan,
+    PlanFreeze,
+    PlanGroup,
+    Rewrite,
+    Worst,
+    digest_of,
+)
+from haptera.model.answers.views import Condition
 from haptera.model.chain import Chain, Do, Find, Link, NoChain, ReasonKind
 from haptera.model.entity import EntityId, node_id
 from haptera.model.parts import Context, Step
-from haptera.model.plan import AtMost, Plan, PlanFreeze, PlanGroup, Rewrite, Worst, digest_of
-from haptera.model.views import Condition
 from haptera.planner.contingent import Outcomes
 from haptera.planner.domain.pieces import Pieces
 from haptera.planner.domain.task import Memory

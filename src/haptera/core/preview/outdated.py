@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from haptera.kinds.rules import freeze
+from haptera.model.answers.plan import Plan, PlanGroup, Rewrite
 from haptera.model.errors import HapteraError
-from haptera.model.plan import Plan, PlanGroup, Rewrite
 from haptera.selectors.nodeset import expand, fold
 
 # One entity: its title, and the node it is on.

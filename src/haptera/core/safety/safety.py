@@ -21,13 +21,13 @@ from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
 from haptera.core.sync.peers import DOWN_AFTER, SUSPECT_AFTER, Peer
 from haptera.kinds.node import Busy, Power, busy, if_lost, power
+from haptera.model.answers.views import BrakeView
 from haptera.model.changes import Disruption
 from haptera.model.entity import EntityId
 from haptera.model.facts import Method
 from haptera.model.intent import Intent
 from haptera.model.messages import Ask, Permit
 from haptera.model.parts import Context, Step
-from haptera.model.views import BrakeView
 from haptera.planner.domain.domain import Domain
 from haptera.planner.domain.pieces import Pieces
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from haptera.core.state.row import EntityState
 from haptera.kinds import module
 from haptera.kinds.module import ModuleRun
+from haptera.model.declared.schema import Applied
 from haptera.model.parts import Requirement
-from haptera.model.schema import Applied
 from haptera.planner.domain.domain import Domain
 
 

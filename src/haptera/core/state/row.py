@@ -10,12 +10,12 @@ from haptera.core.state.entity.link_state import LinkState
 from haptera.core.state.entity.node_report import NodeReport
 from haptera.core.state.entity.stance import Stance
 from haptera.core.state.entity.work import EntityWork
+from haptera.model.answers.views import SETTLED
+from haptera.model.declared.schema import Applied, Kind, digest
 from haptera.model.entity import EntityId
 from haptera.model.facts import Fact, Method
 from haptera.model.messages import Ask
 from haptera.model.parts import Step
-from haptera.model.schema import Applied, Kind, digest
-from haptera.model.views import SETTLED
 
 # What stands for what was last published of an entity: desired, observed, and the rest.
 Published = tuple[int, int, int]

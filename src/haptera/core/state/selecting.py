@@ -9,8 +9,8 @@ from haptera.core.state.row import EntityState
 from haptera.core.state.table import EntityTable
 from haptera.kinds import KINDS, node
 from haptera.kinds.extensions import node_kind
+from haptera.model.declared.schema import Attribute, Plain, Variable
 from haptera.model.entity import EntityId, node_id
-from haptera.model.schema import Attribute, Plain, Variable
 from haptera.selectors.names import EVERY, GroupName, Groups
 from haptera.selectors.selector import Selector
 from haptera.selectors.selector_ast import CONDITION, NEVER_MS, NODE, Datum, StateLayer

@@ -17,8 +17,8 @@ from haptera.model.changes import (
     Undeclare,
     UnsetDesired,
 )
+from haptera.model.declared.schema import Kind
 from haptera.model.entity import EntityId, node_id
-from haptera.model.schema import Kind
 
 
 class EntityTable:

@@ -14,11 +14,11 @@ from haptera.core.sync.delta import Outgoing
 from haptera.core.sync.lists import Lists
 from haptera.core.sync.merge import Incoming
 from haptera.core.sync.peers import PROBE_EVERY, SUSPECT_AFTER, Peer, Tier, phase_ns
+from haptera.model.declared.remote_schema import ModuleSum, ToldSchema, differences
 from haptera.model.effects import FetchSchema, Tell
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Alive, Heard, Learnt, Listed, Recalled
 from haptera.model.messages import Ask, Mark, Measure, Message, Permit, RoomAsk, Update
-from haptera.model.remote_schema import ModuleSum, ToldSchema, differences
 
 # After how long a neighbour that has not shown to hold a change is told it again; then hellos do.
 TELL_AGAIN_NS: Final = (250 * MS, 500 * MS, 1 * S, 1 * S, 2 * S)

@@ -20,10 +20,10 @@ from haptera.core.sync.node_scope import NodeScope
 from haptera.core.sync.peers import Peer
 from haptera.core.sync.reports import Reports
 from haptera.core.sync.uplink import SyncUplink
+from haptera.model.declared.remote_schema import ModuleSum
 from haptera.model.entity import EntityId
 from haptera.model.events import Alive, Heard, Learnt, Listed, Recalled, Reported, Silenced
 from haptera.model.messages import Mark
-from haptera.model.remote_schema import ModuleSum
 
 # A tick that comes later than this past its time is a pause in our own listening.
 LAG_MAX_NS: Final = 250 * MS

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from haptera.core.state.row import EntityState
 from haptera.core.state.side import PARENT
 from haptera.core.state.table import EntityTable
+from haptera.model.answers.views import Condition
 from haptera.model.entity import EntityId, node_id
 from haptera.model.facts import Fact
-from haptera.model.views import Condition
 
 # A variable's name, what is believed of it, and whether that is known, or remembered only.
 NamedFact = tuple[str, Fact, bool]

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from zlib import crc32
 
+from haptera.model.declared.remote_schema import ToldSchema
 from haptera.model.entity import EntityId
 from haptera.model.messages import Ask, Mark, Message, Permit, RoomAsk
-from haptera.model.remote_schema import ToldSchema
 
 
 class Tier(StrEnum):

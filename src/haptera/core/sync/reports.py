@@ -10,11 +10,11 @@ from haptera.core.state.row import EntityState
 from haptera.core.state.table import EntityTable
 from haptera.core.state.turn import Turn
 from haptera.core.sync.charge import Charge
+from haptera.model.answers.views import Condition
 from haptera.model.entity import EntityId
 from haptera.model.events import Reported, Silenced
 from haptera.model.facts import Fact
 from haptera.model.messages import ObservedUpdate
-from haptera.model.views import Condition
 
 # Of entities that are not declared here, or not yet, so many are noted in the words of one parent.
 UNDECLARED_MAX: Final = 1_000

@@ -13,9 +13,9 @@ from typing import Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from haptera.model.answers.views import EntityView
 from haptera.model.entity import EntityId
 from haptera.model.news import News, Types
-from haptera.model.views import EntityView
 from haptera.selectors.subscription import Cursor, Subscription
 
 # Entities that one listener may be behind with; past that it overruns, and begins anew with a

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from haptera.core.state.row import EntityState
 from haptera.core.state.table import EntityTable
+from haptera.model.answers.past import Happened, Sort
+from haptera.model.answers.views import Condition
 from haptera.model.entity import EntityId
-from haptera.model.past import Happened, Sort
-from haptera.model.views import Condition
 
 _NS_PER_S = 1e9
 

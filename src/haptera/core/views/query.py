@@ -15,11 +15,8 @@ from haptera.core.state.start import start
 from haptera.core.sync.presence import HEAR
 from haptera.core.views.offers import offers
 from haptera.core.views.unblock import again_at, unblock
-from haptera.model.chain import Chain, Do, Find, Link, NoChain
-from haptera.model.explained import Explained
-from haptera.model.facts import Fact
-from haptera.model.parts import Manifest
-from haptera.model.views import (
+from haptera.model.answers.explained import Explained
+from haptera.model.answers.views import (
     DesiredView,
     DoingView,
     EntityView,
@@ -29,6 +26,9 @@ from haptera.model.views import (
     Summary,
     TriedView,
 )
+from haptera.model.chain import Chain, Do, Find, Link, NoChain
+from haptera.model.facts import Fact
+from haptera.model.parts import Manifest
 from haptera.planner.explain.explain import PlanQuestion, explain
 from haptera.planner.search.search_budget import affordable
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 from haptera.core.state.entity.stance import Stance
 from haptera.kinds import node
+from haptera.model.answers.reason_text import cause
+from haptera.model.answers.views import AlikeView, Condition
 from haptera.model.entity import EntityId
-from haptera.model.reason_text import cause
-from haptera.model.views import AlikeView, Condition
 from haptera.selectors.nodeset import fold
 
 _NODE = node.kind.name

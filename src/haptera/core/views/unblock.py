@@ -3,10 +3,10 @@
 from typing import Final
 
 from haptera.core.state.row import EntityState
+from haptera.model.answers.views import Condition
 from haptera.model.chain import Chain, NoChain, Reason, ReasonKind
 from haptera.model.entity import node_id
 from haptera.model.parts import Context
-from haptera.model.views import Condition
 from haptera.planner.reasons.achievers import listed
 
 NO_WAY: Final = {

@@ -14,9 +14,9 @@ from haptera.core.views.query import detail
 from haptera.daemon.channels.exchange import Exchange
 from haptera.daemon.logs import Logs
 from haptera.daemon.parts import HELLO_PORT
+from haptera.model.declared.secrets import Keeper, Reference
 from haptera.model.errors import Code, HapteraError
 from haptera.model.events import Asked, Event
-from haptera.model.secrets import Keeper, Reference
 from haptera.runtime import clock
 from haptera.runtime.enrolment.journal import Journal
 from haptera.runtime.identity.pki import half_life_s, make_request

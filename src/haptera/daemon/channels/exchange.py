@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Final, assert_never
 
 from haptera.core.engine import Engine
+from haptera.model.declared.remote_schema import told_schema
 from haptera.model.effects import Errand, FetchList, FetchSchema, Recall, RequestRetry
 from haptera.model.events import Event, Learnt, Listed, Recalled
-from haptera.model.remote_schema import told_schema
 from haptera.runtime.network.peer_messages import (
     Answer,
     ListAsked,

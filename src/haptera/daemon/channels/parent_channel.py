@@ -10,10 +10,10 @@ import msgspec
 from haptera.core.engine import Engine
 from haptera.daemon.channels.exchange import Exchange
 from haptera.kinds import module, system
+from haptera.model.declared.secrets import Keeper, Reference, references
 from haptera.model.entity import node_id
 from haptera.model.errors import HapteraError
 from haptera.model.events import Event
-from haptera.model.secrets import Keeper, Reference, references
 from haptera.queue.work import WorkAsked, WorkTold
 from haptera.runtime.identity.pki import Authority, issue_node, parse_request
 from haptera.runtime.network.peer_client import ASK_WITHIN_S, Asker, Party

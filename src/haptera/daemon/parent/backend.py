@@ -27,16 +27,23 @@ from haptera.daemon.queue.job_logs import JobLogs
 from haptera.daemon.queue.parent_side import ParentQueue
 from haptera.daemon.tree.below import Below
 from haptera.daemon.tree.replicas import Replicas
+from haptera.model.answers.explained import Explained
+from haptera.model.answers.graph import DrawingView
+from haptera.model.answers.past import Changed, Deed, Happened, Page, PastView
+from haptera.model.answers.plan import RADIUS_PERCENT, Plan
+from haptera.model.answers.views import (
+    AlikeView,
+    BrakeView,
+    EntityDetail,
+    EntityView,
+    Summary,
+    detail_of,
+)
 from haptera.model.changes import Author, Cause, Change, StoredEntity
 from haptera.model.effects import PlanReply, Reply
 from haptera.model.entity import EntityId
 from haptera.model.errors import Code, HapteraError
 from haptera.model.events import Asked, Considered, Event, Proposed, Released
-from haptera.model.explained import Explained
-from haptera.model.graph import DrawingView
-from haptera.model.past import Changed, Deed, Happened, Page, PastView
-from haptera.model.plan import RADIUS_PERCENT, Plan
-from haptera.model.views import AlikeView, BrakeView, EntityDetail, EntityView, Summary, detail_of
 from haptera.modules.netboot.strangers import read_strangers
 from haptera.planner.explain.drawing import drawing
 from haptera.planner.explain.graph import graphs_of

@@ -11,6 +11,7 @@ from haptera.core.desired.ownership import declare, desire
 from haptera.kinds import KINDS, replica
 from haptera.kinds.group import REPLICAS_MAX
 from haptera.kinds.service import Run
+from haptera.model.answers.views import Condition, DesiredView, EntityView, ObservedView
 from haptera.model.changes import (
     Change,
     CloseIntent,
@@ -20,10 +21,9 @@ from haptera.model.changes import (
     Undeclare,
     UnsetDesired,
 )
+from haptera.model.declared.schema import Applied
 from haptera.model.entity import EntityId, parse_entity
 from haptera.model.facts import Method
-from haptera.model.schema import Applied
-from haptera.model.views import Condition, DesiredView, EntityView, ObservedView
 
 OWNER = f"controller:{controller.name}"
 # More than a group has replicas: with each round of a roll one is changed, and with the last none.

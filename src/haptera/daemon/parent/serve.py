@@ -7,8 +7,8 @@ from haptera.daemon.cluster import ClusterIdentity, read_cluster
 from haptera.daemon.parent.parent import run
 from haptera.daemon.settings import HELLO_MS, WAYS, ParentSettings, Ways, check_address, home_of
 from haptera.daemon.tree.above import join
+from haptera.model.answers.plan import RADIUS_PERCENT
 from haptera.model.errors import UnreadableError
-from haptera.model.plan import RADIUS_PERCENT
 from haptera.runtime.identity.private import private_directory
 from haptera.site.model.site import load_site
 from haptera.site.syntax.sources import constants_of

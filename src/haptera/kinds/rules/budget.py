@@ -5,9 +5,9 @@ from enum import StrEnum
 from typing import Final
 
 from haptera.kinds.rules.rule import OF_BYTES_MAX, parse_rule
-from haptera.model.desired_check import between
+from haptera.model.declared.desired_check import between
+from haptera.model.declared.schema import Kind, Plain
 from haptera.model.errors import HapteraError
-from haptera.model.schema import Kind, Plain
 from haptera.selectors.selector import ALL, Selector, parse_selector
 
 COUNT_MAX = 1_000_000

@@ -2,9 +2,9 @@
 
 from haptera.kinds import module
 from haptera.kinds.rules.rule import OF_BYTES_MAX, parse_rule
-from haptera.model.desired_check import between
+from haptera.model.declared.desired_check import between
+from haptera.model.declared.schema import Kind, Plain
 from haptera.model.errors import Code, HapteraError
-from haptera.model.schema import Kind, Plain
 from haptera.model.walltime import WALL_S_MAX, utc_text
 
 REASON_BYTES_MAX = 256

@@ -1,9 +1,9 @@
 """How often parts are tried on some entities, and how long they may take, other than declared."""
 
 from haptera.kinds.rules.rule import OF_BYTES_MAX, parse_rule
-from haptera.model.desired_check import between
+from haptera.model.declared.desired_check import between
+from haptera.model.declared.schema import Kind, Plain
 from haptera.model.entity import NAME_BYTES_MAX, check_name
-from haptera.model.schema import Kind, Plain
 
 ATTEMPTS_MAX = 1_000_000
 RANK_MAX = 1_000_000

@@ -3,7 +3,7 @@
 from typing import Final
 
 from haptera.kinds.extensions import TAKEN, node_kind
-from haptera.model.desired_check import nearest
+from haptera.model.declared.desired_check import nearest
 from haptera.model.errors import ParseError
 from haptera.selectors.selector import Selector, parse_selector
 from haptera.selectors.selector_ast import (

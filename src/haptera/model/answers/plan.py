@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from haptera.model.views import Condition, LinkView
+from haptera.model.answers.views import Condition, LinkView
 
 # Hexadecimal digits of a digest: enough that two plans never share one, few enough to be typed.
 DIGEST_DIGITS: Final = 12

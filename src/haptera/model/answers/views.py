@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from haptera.model.explained import Explained
+from haptera.model.answers.explained import Explained
 
 # What a reason begins with that names readings which contradict each other.
 CONTESTED: Final = "contested: "

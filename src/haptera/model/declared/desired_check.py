@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
+from haptera.model.declared.schema import Applied, Kind, Plain, Variable, attribute_bytes
 from haptera.model.errors import HapteraError, LimitError, UnknownNameError
-from haptera.model.schema import Applied, Kind, Plain, Variable, attribute_bytes
 
 INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
 

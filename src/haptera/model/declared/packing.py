@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from haptera.model.declared.remote_schema import Numbers, numbers_of
+from haptera.model.declared.schema import WORD_BITS, Attribute, Kind, Plain, Variable
 from haptera.model.facts import Method
 from haptera.model.parts import Part
-from haptera.model.remote_schema import Numbers, numbers_of
-from haptera.model.schema import WORD_BITS, Attribute, Kind, Plain, Variable
 
 # A value, whether it is known (or only remembered), and how it was come by.
 Held = tuple[str, bool, Method]

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import msgspec
 
+from haptera.model.declared.schema import Kind
 from haptera.model.parts import Manifest
-from haptera.model.schema import Kind
 
 NAMED_MAX = 3
 

@@ -8,8 +8,8 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from haptera.model.declared.told_bytes import TOLD_BYTES_MAX, desired_bytes, observed_bytes
 from haptera.model.errors import DeclarationError, DuplicateError, LimitError
-from haptera.model.told_bytes import TOLD_BYTES_MAX, desired_bytes, observed_bytes
 
 WORD_BITS = 64
 WORDS_MAX = 4

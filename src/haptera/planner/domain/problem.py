@@ -9,9 +9,9 @@ from itertools import chain
 
 from haptera.kinds import node
 from haptera.kinds.extensions import node_kind
+from haptera.model.declared.schema import Kind
 from haptera.model.errors import HapteraError
 from haptera.model.parts import ANY, Change, Look, Part, Requirement, Step
-from haptera.model.schema import Kind
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
-from haptera.model.chain import Chain, Find, Link, NoChain
-from haptera.model.graph import (
+from haptera.model.answers.graph import (
     Conditions,
     CourseView,
     DrawingView,
@@ -15,6 +14,7 @@ from haptera.model.graph import (
     StateView,
     TakenView,
 )
+from haptera.model.chain import Chain, Find, Link, NoChain
 from haptera.model.parts import Part, Requirement, Step
 from haptera.planner.domain.bitstate import Field, Operator
 from haptera.planner.domain.domain import Domain

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
+from haptera.model.answers.explained import Alternative, Explained, Nearest
 from haptera.model.chain import Chain, NoChain, Role
-from haptera.model.explained import Alternative, Explained, Nearest
 from haptera.planner.domain.domain import Domain
 from haptera.planner.domain.problem import subjects
 from haptera.planner.domain.replay import link_name, replay

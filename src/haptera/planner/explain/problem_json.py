@@ -6,10 +6,10 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from haptera.model.answers.explained import Explained
+from haptera.model.answers.graph import noted
 from haptera.model.chain import Chain, Find, Link, NoChain, Reason, ReasonKind
 from haptera.model.errors import HapteraError
-from haptera.model.explained import Explained
-from haptera.model.graph import noted
 from haptera.model.parts import ANY, Change, Look, Requirement, Step
 from haptera.planner.domain.problem import Problem, check, check_values
 

@@ -6,10 +6,10 @@ from typing import Annotated, Final
 import msgspec
 
 from haptera.core.state.limits import RECALLED_MAX
+from haptera.model.answers.views import EntityView
+from haptera.model.declared.remote_schema import ToldSchema
 from haptera.model.entity import EntityId
 from haptera.model.messages import Mark
-from haptera.model.remote_schema import ToldSchema
-from haptera.model.views import EntityView
 from haptera.queue.work import WorkAsked, WorkTold
 from haptera.runtime.network.one_frame import hear
 

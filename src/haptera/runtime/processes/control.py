@@ -9,11 +9,11 @@ from haptera.core.desired.ownership import declare, desire, undeclare
 from haptera.core.views.bus import Bus, Listener, told
 from haptera.kinds import KINDS
 from haptera.kinds.meaning import check_selector
+from haptera.model.answers.views import EntityView
 from haptera.model.changes import Author, Cause, Change, Desired, StoredEntity
 from haptera.model.effects import Reply
 from haptera.model.entity import EntityId, parse_entity
 from haptera.model.errors import Code, ConflictError, HapteraError
-from haptera.model.views import EntityView
 from haptera.runtime.store.optimistic_write import WriteError, write
 from haptera.selectors.selector import Selector, parse_selector
 from haptera.selectors.subscription import Subscription, parse_wanted

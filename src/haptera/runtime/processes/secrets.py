@@ -10,11 +10,7 @@ from typing import Any, Final, assert_never
 import msgspec
 
 from haptera.kinds import module
-from haptera.model.effects import Call, Start, Stop
-from haptera.model.entity import EntityId
-from haptera.model.errors import Code, HapteraError
-from haptera.model.events import Event, Exited, Failed
-from haptera.model.secrets import (
+from haptera.model.declared.secrets import (
     SECRET,
     Keeper,
     Reference,
@@ -23,6 +19,10 @@ from haptera.model.secrets import (
     references,
     resolved,
 )
+from haptera.model.effects import Call, Start, Stop
+from haptera.model.entity import EntityId
+from haptera.model.errors import Code, HapteraError
+from haptera.model.events import Event, Exited, Failed
 from haptera.runtime.identity.private import private_directory, write_durable
 from haptera.runtime.processes.process import ModuleProcesses
 from haptera.sdk.target import Boot

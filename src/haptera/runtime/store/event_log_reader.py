@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from haptera.model.answers.past import Happened, Sort
 from haptera.model.entity import EntityId, parse_entity
-from haptera.model.past import Happened, Sort
 from haptera.runtime.store.event_log_writer import days, file_of
 from haptera.runtime.store.history_sql import reading
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from haptera.model.past import Happened, Sort
+from haptera.model.answers.past import Happened, Sort
 from haptera.runtime.clock import now_ns
 from haptera.runtime.identity.private import private_directory
 

@@ -6,9 +6,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 
+from haptera.model.answers.past import Changed, Deed, Page
 from haptera.model.entity import EntityId, parse_entity
 from haptera.model.errors import Code, HapteraError, StorageError
-from haptera.model.past import Changed, Deed, Page
 from haptera.model.walltime import utc_text
 
 _ROWS: Final = (

@@ -8,12 +8,12 @@ from sqlite3 import Connection
 from typing import Final, Self, TypeVar
 from uuid import UUID
 
+from haptera.model.answers.past import Changed, Deed, Page
 from haptera.model.changes import CloseIntent, Stored
 from haptera.model.effects import Write
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.model.events import Unwritten, Written
-from haptera.model.past import Changed, Deed, Page
 from haptera.queue.entry import QueueChanges, StoredQueue
 from haptera.runtime.identity.lock import Lock, take
 from haptera.runtime.identity.private import private_directory

@@ -7,7 +7,7 @@ from typing import Final
 
 from haptera.kinds import node
 from haptera.kinds.node import Agent
-from haptera.model.desired_check import check_attribute
+from haptera.model.declared.desired_check import check_attribute
 from haptera.model.entity import check_name
 from haptera.model.errors import HapteraError, LimitError
 from haptera.site.imports.remarks import Remarks, RemarkSort

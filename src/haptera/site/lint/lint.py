@@ -13,10 +13,10 @@ from haptera.kinds import KINDS
 from haptera.lint.goals import Aim, lint_goal, lint_together
 from haptera.lint.lint import lint_kinds
 from haptera.lint.reachability import Reachability
+from haptera.model.answers.finding import REFUSED, Finding, Level, Rule
 from haptera.model.changes import Desired
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import HapteraError
-from haptera.model.finding import REFUSED, Finding, Level, Rule
 from haptera.model.parts import Manifest
 from haptera.modules import BUNDLED, load
 from haptera.planner.domain.domain import Domain

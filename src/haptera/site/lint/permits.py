@@ -6,8 +6,8 @@ from haptera.core.modules.catalog import Catalog
 from haptera.core.modules.gates import MEND, has_no_agent, never_permits
 from haptera.core.state.row import EntityState
 from haptera.kinds.node import Agent, agent, kind
+from haptera.model.answers.finding import Finding, Rule
 from haptera.model.entity import EntityId, node_id
-from haptera.model.finding import Finding, Rule
 from haptera.selectors.nodeset import fold
 from haptera.site.model.site import Site, SiteEntity
 

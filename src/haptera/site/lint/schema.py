@@ -8,8 +8,8 @@ import msgspec
 from haptera.kinds import backend, group, image, module, pool, roll, service
 from haptera.kinds.extensions import node_kind
 from haptera.lab.settings import LabSettings
+from haptera.model.declared.schema import Applied, Attribute, Kind, Plain, Variable
 from haptera.model.parts import Context
-from haptera.model.schema import Applied, Attribute, Kind, Plain, Variable
 from haptera.model.walltime import parse_duration_ms
 from haptera.modules import BUNDLED
 from haptera.site.model.modules import PLACE

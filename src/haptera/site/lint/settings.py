@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from haptera.kinds import module
+from haptera.model.answers.finding import Finding, Rule
+from haptera.model.declared.desired_check import nearest
+from haptera.model.declared.secrets import SECRET_DO, is_reference, open_secrets
 from haptera.model.deprecated import DECLARE_SETTINGS, UNDECLARED_SETTINGS
-from haptera.model.desired_check import nearest
-from haptera.model.finding import Finding, Rule
 from haptera.model.parts import Manifest, Setting, SettingType
-from haptera.model.secrets import SECRET_DO, is_reference, open_secrets
 from haptera.site.model.settings import settings_of
 from haptera.site.model.site import Site, SiteEntity
 

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from haptera.controllers import BUNDLED as BUNDLED_CONTROLLERS
-from haptera.model.desired_check import nearest
+from haptera.model.declared.desired_check import nearest
 from haptera.model.entity import check_name
 from haptera.model.errors import Code, HapteraError, LimitError, ParseError, UnknownNameError
 from haptera.modules import BUNDLED

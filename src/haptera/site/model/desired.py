@@ -6,10 +6,10 @@ from typing import Final
 
 from haptera.kinds import KINDS, group, module, node, service
 from haptera.kinds.extensions import node_kind
-from haptera.model.desired_check import check_plain, nearest
+from haptera.model.declared.desired_check import check_plain, nearest
+from haptera.model.declared.schema import Kind
 from haptera.model.entity import EntityId, check_name
 from haptera.model.errors import Code, HapteraError, UnknownNameError
-from haptera.model.schema import Kind
 from haptera.site.model.layers import ITSELF
 from haptera.site.model.modules import Modules
 from haptera.site.model.nodes import Nodes

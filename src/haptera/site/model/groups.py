@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping
 
-from haptera.model.desired_check import nearest
+from haptera.model.declared.desired_check import nearest
 from haptera.model.entity import check_name
 from haptera.model.errors import HapteraError, UnknownNameError
 from haptera.selectors.names import ALL_NODES, GroupName

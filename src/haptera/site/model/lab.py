@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from haptera.lab.settings import LabSettings
-from haptera.model.desired_check import nearest
+from haptera.model.declared.desired_check import nearest
 from haptera.model.errors import HapteraError, UnknownNameError
 from haptera.selectors.nodeset import fold
 from haptera.site.model.nodes import Nodes

@@ -6,7 +6,7 @@ from typing import Final
 
 from haptera.kinds import module, node, service
 from haptera.kinds.extensions import node_kind
-from haptera.model.desired_check import nearest
+from haptera.model.declared.desired_check import nearest
 from haptera.model.entity import check_name
 from haptera.model.errors import UnknownNameError
 from haptera.site.model.modules import Modules, read_terms

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from haptera.model.desired_check import nearest
+from haptera.model.declared.desired_check import nearest
 from haptera.model.errors import (
     DuplicateError,
     HapteraError,

@@ -10,7 +10,7 @@ import msgspec
 from haptera.kinds import module
 from haptera.kinds.brought import MODULES_GROUP, brought, the_one
 from haptera.kinds.module import ModuleRun
-from haptera.model.desired_check import check_plain, nearest
+from haptera.model.declared.desired_check import check_plain, nearest
 from haptera.model.entity import check_name
 from haptera.model.errors import (
     DuplicateError,

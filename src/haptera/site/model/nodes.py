@@ -8,11 +8,11 @@ from typing import Final
 
 from haptera.kinds import node
 from haptera.kinds.extensions import node_kind
-from haptera.model.desired_check import check_attribute, check_attributes, nearest
+from haptera.model.declared.desired_check import check_attribute, check_attributes, nearest
+from haptera.model.declared.uniqueness import Unique
 from haptera.model.entity import check_name, node_id
 from haptera.model.errors import DuplicateError, HapteraError, LimitError, UnknownNameError
 from haptera.model.parts import Manifest
-from haptera.model.uniqueness import Unique
 from haptera.selectors.names import ALL_NODES, GroupName
 from haptera.selectors.nodeset import expand, fold
 from haptera.site.model.groups import Groups, not_yet

@@ -8,10 +8,10 @@ from haptera.core.modules.module_parts import BY
 from haptera.core.sync import presence
 from haptera.kinds.meaning import check_selector
 from haptera.kinds.rules import budget, policy
-from haptera.model.desired_check import check_plain, nearest
+from haptera.model.declared.desired_check import check_plain, nearest
+from haptera.model.declared.schema import Kind, Plain
 from haptera.model.entity import EntityId, check_name
 from haptera.model.errors import Code, HapteraError, ParseError, UnknownNameError
-from haptera.model.schema import Kind, Plain
 from haptera.model.walltime import parse_duration_ms
 from haptera.modules import BUNDLED
 from haptera.selectors.names import EVERY

@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 
 from haptera.kinds import module
+from haptera.model.declared.secrets import SECRET_DO, open_secrets
 from haptera.model.errors import Code, HapteraError
 from haptera.model.parts import Setting
-from haptera.model.secrets import SECRET_DO, open_secrets
 from haptera.site.model.site import Site, SiteEntity
 from haptera.site.syntax.tree import Errors
 

@@ -7,10 +7,10 @@ from typing import Final
 
 from haptera.kinds import service
 from haptera.kinds.extensions import node_kind
-from haptera.model.desired_check import check_attribute, check_desired, find_desirable
+from haptera.model.declared.desired_check import check_attribute, check_desired, find_desirable
+from haptera.model.declared.schema import Kind
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
-from haptera.model.schema import Kind
 from haptera.site.syntax.template import Known, fill
 from haptera.site.syntax.tree import Branch, Errors, Leaf, Place, Tree, entries_of, leaf
 

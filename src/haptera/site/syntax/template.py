@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from haptera.model.desired_check import nearest
+from haptera.model.declared.desired_check import nearest
 from haptera.model.errors import HapteraError, LimitError, ParseError, UnknownNameError
 
 # What stands for a name; it raises a HapteraError where nothing does.

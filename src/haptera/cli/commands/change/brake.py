@@ -6,7 +6,7 @@ from haptera.cli.main import the_client
 from haptera.cli.output.live.redrawing import keep_asking, only_tables, watch_option
 from haptera.cli.output.printing import Format, output_option, print_data
 from haptera.client import calls
-from haptera.model.views import BrakeView
+from haptera.model.answers.views import BrakeView
 from haptera.model.walltime import duration
 
 

@@ -7,8 +7,8 @@ from haptera.cli.input.selected import selected
 from haptera.cli.main import the_client
 from haptera.cli.output.printing import Format, entities_option, print_entities
 from haptera.client import calls
+from haptera.model.answers.views import Condition
 from haptera.model.entity import parse_entity
-from haptera.model.views import Condition
 from haptera.selectors.selector import fold_entities
 
 _HELD_UP = (Condition.WAITING, Condition.STUCK)

@@ -14,9 +14,9 @@ from haptera.cli.output.printing import Format, entities_option, print_entities
 from haptera.cli.output.tables import print_sentence
 from haptera.cli.output.words import details, sentence
 from haptera.client import Client, calls
+from haptera.model.answers.views import EntityView
 from haptera.model.entity import parse_entity
 from haptera.model.errors import HapteraError, LimitError, ParseError
-from haptera.model.views import EntityView
 from haptera.rest.schemas import PATCHES_MAX, Bulk, EntityPatch
 from haptera.selectors.selector import fold_entities
 

@@ -18,8 +18,8 @@ from haptera.cli.output.words import (
     tried_lines,
 )
 from haptera.client import Client, calls
-from haptera.model.explained import Explained
-from haptera.model.views import EntityView, LinkView, TriedView
+from haptera.model.answers.explained import Explained
+from haptera.model.answers.views import EntityView, LinkView, TriedView
 
 
 class ChainForm(msgspec.Struct, frozen=True):

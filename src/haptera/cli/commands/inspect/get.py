@@ -14,10 +14,10 @@ from haptera.cli.output.printing import Format, entities_option, print_entities
 from haptera.cli.output.words import printable, standing, values
 from haptera.client import Client, calls
 from haptera.kinds import KINDS
-from haptera.model.desired_check import nearest
+from haptera.model.answers.past import PastView
+from haptera.model.answers.views import EntityView
+from haptera.model.declared.desired_check import nearest
 from haptera.model.errors import Code, HapteraError, UnknownNameError
-from haptera.model.past import PastView
-from haptera.model.views import EntityView
 from haptera.model.walltime import utc_text_s
 from haptera.rest.schemas import Past
 

@@ -21,10 +21,10 @@ from haptera.cli.output.drawing.svg import svg
 from haptera.client import calls
 from haptera.daemon.parts import catalog_of
 from haptera.kinds import KINDS
-from haptera.model.desired_check import nearest
+from haptera.model.answers.graph import DrawingView
+from haptera.model.declared.desired_check import nearest
 from haptera.model.entity import parse_entity
 from haptera.model.errors import DuplicateError, HapteraError, UnknownNameError
-from haptera.model.graph import DrawingView
 from haptera.model.parts import Part
 from haptera.modules import BUNDLED
 from haptera.planner.domain.domain import compile_class

@@ -14,9 +14,9 @@ from haptera.cli.output.printing import Format, entities_option, print_entities
 from haptera.cli.output.tables import print_table
 from haptera.cli.output.words import printable
 from haptera.client import Client, calls
+from haptera.model.answers.past import Changed, Deed, Happened, Sort
 from haptera.model.entity import parse_entity
 from haptera.model.news import News
-from haptera.model.past import Changed, Deed, Happened, Sort
 from haptera.model.walltime import utc_text, utc_text_s
 from haptera.selectors.nodeset import fold
 

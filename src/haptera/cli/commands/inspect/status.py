@@ -9,8 +9,8 @@ from haptera.cli.output.printing import Format, entities_option, print_entities,
 from haptera.cli.output.standing import print_standing, print_subtrees
 from haptera.cli.output.words import in_front
 from haptera.client import Client, calls
+from haptera.model.answers.views import SETTLED
 from haptera.model.errors import Code, HapteraError
-from haptera.model.views import SETTLED
 
 
 @click.command()

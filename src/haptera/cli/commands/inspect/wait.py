@@ -13,8 +13,8 @@ from haptera.cli.main import NOT_CONVERGED, the_client
 from haptera.cli.output.printing import Format, print_error
 from haptera.cli.output.standing import print_standing
 from haptera.client import Client
+from haptera.model.answers.views import SETTLED, Condition
 from haptera.model.errors import Code, HapteraError
-from haptera.model.views import SETTLED, Condition
 from haptera.model.walltime import parse_duration_ms
 from haptera.selectors.selector import ALL, parse_selector
 from haptera.selectors.selector_ast import Age, Comparison, Pattern, parts_of

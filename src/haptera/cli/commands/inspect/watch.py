@@ -12,8 +12,8 @@ from haptera.cli.main import client_of, the_access
 from haptera.cli.output.printing import Format, entities_option, print_data, print_error
 from haptera.cli.output.words import COLOURS, printable, values
 from haptera.client import Access, ApiCall, AsyncClient, Broken, calls
+from haptera.model.answers.views import EntityView
 from haptera.model.news import News
-from haptera.model.views import EntityView
 from haptera.rest.schemas import Event
 from haptera.selectors.selector import parse_selector
 

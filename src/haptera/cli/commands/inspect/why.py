@@ -14,7 +14,7 @@ from haptera.cli.output.tables import print_sentence
 from haptera.cli.output.words import COLOURS, details, of_group, printable, sentence, told
 from haptera.client import Client, calls
 from haptera.kinds.group import numbered
-from haptera.model.views import SETTLED, EntityDetail, EntityView
+from haptera.model.answers.views import SETTLED, EntityDetail, EntityView
 
 
 @click.command()

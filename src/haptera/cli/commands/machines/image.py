@@ -20,9 +20,9 @@ from haptera.cli.output.words import details, sentence
 from haptera.client import Client, calls
 from haptera.kinds import image as kind
 from haptera.kinds.image import State
+from haptera.model.answers.views import Condition, EntityView
 from haptera.model.entity import EntityId, check_name
 from haptera.model.errors import Code, HapteraError
-from haptera.model.views import Condition, EntityView
 from haptera.model.walltime import parse_duration_ms
 
 _MS_PER_S: Final = 1_000

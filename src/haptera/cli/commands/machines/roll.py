@@ -18,9 +18,9 @@ from haptera.controllers.roll.progress import RollProgress, RollState, progress
 from haptera.kinds import image, node, roll, system
 from haptera.kinds.image import State
 from haptera.kinds.roll import OnFailure, RollWish
+from haptera.model.answers.views import EntityView
 from haptera.model.entity import EntityId, check_name
 from haptera.model.errors import HapteraError
-from haptera.model.views import EntityView
 from haptera.model.walltime import parse_duration_ms
 from haptera.rest.schemas import EntityPatch
 from haptera.runtime.clock import wall_s

@@ -21,7 +21,7 @@ from haptera.conformance import (
     check_module,
 )
 from haptera.kinds.brought import MODULES_GROUP, brought, the_one
-from haptera.model.desired_check import nearest
+from haptera.model.declared.desired_check import nearest
 from haptera.model.entity import check_name, parse_entity
 from haptera.model.errors import HapteraError
 from haptera.model.parts import Context

@@ -10,8 +10,8 @@ from haptera.core.modules.catalog import own_manifests
 from haptera.kinds import KINDS
 from haptera.kinds import module as haptera_module
 from haptera.lint.lint import lint_kinds
+from haptera.model.answers.finding import Finding, Rule
 from haptera.model.deprecated import DECLARE_SETTINGS, UNDECLARED_GO
-from haptera.model.finding import Finding, Rule
 from haptera.modules import BUNDLED
 
 

@@ -12,10 +12,10 @@ from haptera.cli.output.printing import Format, names_option, print_names
 from haptera.cli.output.tables import print_table
 from haptera.client import Client, calls, find
 from haptera.kinds import module
+from haptera.model.answers.views import EntityView
+from haptera.model.declared.secrets import Keeper, Reference, references
 from haptera.model.entity import parse_entity
 from haptera.model.errors import HapteraError, UnknownNameError, UnreadableError
-from haptera.model.secrets import Keeper, Reference, references
-from haptera.model.views import EntityView
 from haptera.runtime.identity.private import private_directory
 from haptera.runtime.processes.secrets import SECRET_BYTES_MAX, SecretStore
 from haptera.selectors.selector import fold_entities

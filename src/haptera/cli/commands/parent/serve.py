@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
-from haptera.model.plan import RADIUS_PERCENT
+from haptera.model.answers.plan import RADIUS_PERCENT
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -12,9 +12,9 @@ from haptera.cli.output.differences import lines
 from haptera.cli.output.live.redrawing import keep_showing, watch_option
 from haptera.cli.output.printing import Format, entities_option, print_entities, print_error
 from haptera.client import Client, UnreachableError, calls
+from haptera.model.answers.past import PastView
 from haptera.model.errors import HapteraError
 from haptera.model.news import News
-from haptera.model.past import PastView
 from haptera.model.walltime import utc_text_s
 from haptera.rest.schemas import DifferenceView, SiteBody
 

@@ -11,7 +11,7 @@ from haptera.cli.main import OK, REFUSED
 from haptera.cli.output.printing import Format, entities_option, print_entities
 from haptera.cli.output.words import printable
 from haptera.kinds import node
-from haptera.model.desired_check import nearest
+from haptera.model.declared.desired_check import nearest
 from haptera.model.entity import check_name, node_id
 from haptera.model.errors import Code, DuplicateError, HapteraError, ParseError, UnknownNameError
 from haptera.selectors.nodeset import fold

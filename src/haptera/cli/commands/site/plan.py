@@ -18,8 +18,8 @@ from haptera.cli.output.plans import show_planned
 from haptera.cli.output.printing import Format, entities_option, print_error
 from haptera.cli.output.words import explained_lines, printable
 from haptera.client import calls
+from haptera.model.answers.explained import Explained
 from haptera.model.errors import HapteraError
-from haptera.model.explained import Explained
 
 EXIT_CODES: Final = {
     Outcome.CHAIN: 0,

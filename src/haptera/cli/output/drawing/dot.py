@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from haptera.cli.output.drawing import words
-from haptera.model.graph import CourseView, DrawingView, EdgeView, GraphView
+from haptera.model.answers.graph import CourseView, DrawingView, EdgeView, GraphView
 
 INDENT: Final = "  "
 COLOURS: Final = {"now": "#1d4ed8", "goal": "#15803d", "harm": "#c2410c"}

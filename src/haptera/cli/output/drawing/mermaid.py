@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from haptera.cli.output.drawing import words
 from haptera.cli.output.drawing.dot import COLOURS
-from haptera.model.graph import CourseView, DrawingView, EdgeView, GraphView
+from haptera.model.answers.graph import CourseView, DrawingView, EdgeView, GraphView
 
 
 def mermaid(drawing: DrawingView) -> str:

@@ -5,8 +5,8 @@ import subprocess
 from typing import Final
 
 from haptera.cli.output.drawing.dot import dot
+from haptera.model.answers.graph import DrawingView
 from haptera.model.errors import Code, HapteraError
-from haptera.model.graph import DrawingView
 
 PROGRAM: Final = "dot"
 # A drawing has 1,024 edges a graph at most: they take Graphviz some seconds.

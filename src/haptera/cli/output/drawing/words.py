@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from haptera.cli.output.words import printable
-from haptera.model.graph import Conditions, CourseView, DrawingView, EdgeView, GraphView
+from haptera.model.answers.graph import Conditions, CourseView, DrawingView, EdgeView, GraphView
 
 # Characters of a name or a line of words; what is longer is cut.
 NAME_CHARS_MAX: Final = 48

@@ -12,7 +12,7 @@ from haptera.cli.output.findings.lint_words import shown
 from haptera.cli.output.findings.sarif import sarif
 from haptera.cli.output.printing import remember
 from haptera.cli.output.words import printable
-from haptera.model.finding import Level
+from haptera.model.answers.finding import Level
 
 COLOURS: Final = {Level.ERROR: "red", Level.WARNING: "yellow", Level.NOTE: "blue"}
 

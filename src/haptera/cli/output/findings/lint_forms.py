@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from haptera.model.finding import Example, Finding, Level, Rule
+from haptera.model.answers.finding import Example, Finding, Level, Rule
 
 
 class Location(msgspec.Struct, frozen=True, order=True):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from haptera.model.finding import Example, Finding
+from haptera.model.answers.finding import Example, Finding
 
 Values = Mapping[str, str]
 

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import haptera
 from haptera.cli.output.findings.lint_forms import Located, Location
 from haptera.cli.output.findings.lint_words import shown
-from haptera.model.finding import RULES, Finding, Rule
+from haptera.model.answers.finding import RULES, Finding, Rule
 
 VERSION: Final = "2.1.0"
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"

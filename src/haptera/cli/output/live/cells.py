@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from haptera.model.views import Condition, EntityView
+from haptera.model.answers.views import Condition, EntityView
 from haptera.selectors.nodeset import natural
 
 _NO_RACK = "-"

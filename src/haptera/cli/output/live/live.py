@@ -10,7 +10,7 @@ from haptera.cli.output.live.cells import Board, Cell
 from haptera.cli.output.printing import is_terminal
 from haptera.cli.output.words import in_front, sentence
 from haptera.client import Access, AsyncClient, Broken, calls
-from haptera.model.views import Condition, EntityView
+from haptera.model.answers.views import Condition, EntityView
 from haptera.model.walltime import duration
 from haptera.rest.schemas import Event
 

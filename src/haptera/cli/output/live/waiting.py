@@ -5,7 +5,7 @@ from typing import Final
 
 from haptera.cli.output.live.watching import follow
 from haptera.client import Access, AsyncClient, calls
-from haptera.model.views import AlikeView
+from haptera.model.answers.views import AlikeView
 
 # Asked so often at the most, and at the least: ages grow without news.
 ASK_EVERY_S: Final = 0.2

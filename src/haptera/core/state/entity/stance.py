@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from haptera.core.state.entity.verdict import Verdict
+from haptera.model.answers.views import Condition
 from haptera.model.chain import Chain, NoChain
-from haptera.model.views import Condition
 
 IDLE: Final = Verdict(Condition.IDLE)
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from haptera.model.views import Condition
+from haptera.model.answers.views import Condition
 
 
 class Lacking(NamedTuple):
