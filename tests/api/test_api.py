@@ -67,6 +67,7 @@ ROUTES = [
     ("GET", "/page/api.js", None),
     ("GET", "/page/causes.js", None),
     ("GET", "/page/colours.js", None),
+    ("GET", "/page/differences.js", None),
     ("GET", "/page/dom.js", None),
     ("GET", "/page/fleet.js", None),
     ("GET", "/page/groups.js", None),

@@ -79,9 +79,8 @@ def say(line):
 
 
 def equals(expression, value):
-    return (
-        f"JSON.stringify({expression}) === {json.dumps(json.dumps(value, separators=(',', ':')))}"
-    )
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)  # As JavaScript writes it.
+    return f"JSON.stringify({expression}) === {json.dumps(text)}"
 
 
 def test_nodes_are_grouped_by_rack_unless_something_else_is_asked_for(page):

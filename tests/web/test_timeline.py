@@ -27,15 +27,14 @@ NOW_COUNTS = ["8 converged", "1 waiting", "3 stuck", "4 off"]
 THEN_COUNTS = ["15 converged", "1 stuck"]
 
 
-class AnyTime(dict):
-    """The same past, whenever it is asked for."""
+class TwoTimes(dict):
+    """One past before the last half hour, and another one after it, whenever it is asked for."""
 
-    def get(self, _at_s, _other):
-        return self["any"]
+    def get(self, at_s, _other):
+        return self["early" if at_s < time.time() - 1800 else "late"]
 
 
-def past():
-    broken = NODES[0]
+def past(broken):
     for name in NODES:
         condition = "stuck" if name == broken else "converged"
         why = "it burnt" if name == broken else None
@@ -52,7 +51,7 @@ def parent():
             Happened(at_s, f"node:{NODES[0]}", Sort.STANDS, None, "stuck", "it burnt"),
             Happened(at_s - 1, f"node:{NODES[0]}", Sort.TRIED, "ipmi.boot", "failed", "no answer"),
         ]
-        one.backend.pasts = AnyTime(any=list(past()))
+        one.backend.pasts = TwoTimes(early=list(past(NODES[1])), late=list(past(NODES[0])))
         yield one
 
 
@@ -93,6 +92,49 @@ def test_the_slider_leads_to_how_it_was_and_back(page, parent):
     assert page.evaluate(LABEL) == "now"
     assert not page.evaluate("location.hash.includes('at=')")
     assert page.await_(f"{BUTTONS} > 0")
+
+
+DIFFERENCES = "[...document.querySelectorAll('#differences li')].map((one) => one.innerText)"
+HEADING = "document.getElementById('compared').textContent"
+KEEP = "document.getElementById('keep').click()"
+
+
+def test_differences_to_now_are_told_alike_together_and_lead_to_their_nodes(page, parent):
+    see(page, parent, at=int(time.time()) - AGO_S)
+    page.await_(equals(COUNTS, THEN_COUNTS))
+    assert page.evaluate(HEADING).endswith(" and now")
+    told = page.evaluate(DIFFERENCES)
+    assert told == [
+        "4 nodes observed power: on \u2192 off",
+        "3 nodes condition: converged \u2192 stuck",
+        "rack3n1 condition: converged \u2192 waiting",
+        "rack1n1 condition: stuck \u2192 converged",
+        "rack3n2 desired power: on \u2192 off",
+    ]
+    page.evaluate("document.querySelectorAll('#differences button')[1].click()")
+    page.await_("document.getElementById('lit').textContent === '3 of 16 nodes'")
+
+
+def test_a_kept_time_is_compared_with_another_and_with_now_again(page, parent):
+    see(page, parent, at=int(time.time()) - 3000)
+    page.await_(f"{DIFFERENCES}.length > 1")
+    page.evaluate(KEEP)
+    page.await_(equals(DIFFERENCES, ["nothing"]))  # The time that is shown is the kept one.
+    assert page.evaluate("location.hash.includes('since=')")
+    page.await_("Number(document.querySelector('#time input').value) < 100")
+    slide(page, 100)
+    page.await_(
+        equals(
+            DIFFERENCES,
+            [
+                "rack1n1 condition: converged \u2192 stuck",
+                "rack1n2 condition: stuck \u2192 converged",
+            ],
+        )
+    )
+    page.evaluate(KEEP)
+    page.await_(f"{HEADING}.endsWith(' and now')")
+    assert not page.evaluate("location.hash.includes('since=')")
 
 
 def test_what_failed_is_seen_on_the_strip(page, parent):

@@ -5,6 +5,7 @@ import { ask, follow, token } from "./api.js";
 import { Brake } from "./brake.js";
 import { CauseList, causesOf } from "./causes.js";
 import { Colouring, SHORT, SPOKEN } from "./colours.js";
+import { Differences } from "./differences.js";
 import { at, duration, make, refill, write } from "./dom.js";
 import { Fleet } from "./fleet.js";
 import { Health } from "./health.js";
@@ -20,7 +21,7 @@ import { groupsOf, offer } from "./groups.js";
 import { fleetAt } from "./past.js";
 import { EntityTable } from "./table.js";
 import { HEALTH, JOBS, OTHERS, Tabs } from "./tabs.js";
-import { Timeline } from "./timeline.js";
+import { Timeline, spokenTime } from "./timeline.js";
 
 const CAUSES_EVERY_MS = 250;
 const SEARCH_EVERY_MS = 2000;
@@ -28,12 +29,13 @@ const SEARCH_AFTER_MS = 300; // of typing no more
 
 let live = new Fleet(); // as the events tell it
 let fleet = live; // what is shown: this, or the past
+let since = null; // what is shown is compared with; null for the present
 let going = 0; // how often another time was asked for
 const colouring = new Colouring();
 let scene = null;
 let causes = [];
 let causesAt = -Infinity;
-let picked = null; // the cause whose nodes alone are lit
+let picked = null; // the cause or the difference whose nodes alone are lit
 let searched = null; // the nodes that the selector means; null for all
 let searching = null;
 let matchesOf = [];
@@ -61,6 +63,7 @@ function paint() {
   map.draw(scene);
   list.update(scene);
   paintCauses(changed);
+  paintDifferences();
   paintCounts();
   const views = chosenViews();
   panel.update(place.node, views, rightsText());
@@ -128,16 +131,23 @@ function spoken(number) {
 // Which nodes are lit: null for all, else a byte for each; the same array while nothing changed.
 function matching(changed) {
   const only = new Set(onlyLabels());
-  const of = [place.only, place.colour, picked, searched, fleet.shape, picked && causes];
+  const of = [place.only, place.colour, picked, searched, fleet.shape, picked && causes, picked && differences.rows];
   const stale = changed.size > 0 && only.size > 0;
   if (!stale && of.every((one, number) => one === matchesOf[number])) return scene?.matches ?? null;
   matchesOf = of;
-  const on = picked === null ? null : new Set(causes.find((one) => one.key === picked)?.on ?? []);
+  const on = found(picked) ? new Set(found(picked).on) : null;
   if (!only.size && !on && !searched) return null;
   return Uint8Array.from(fleet.nodes, (name, number) => {
     if (only.size && !only.has(colouring.of(number))) return 0;
     return (!on || on.has(name)) && (!searched || searched.has(name)) ? 1 : 0;
   });
+}
+
+const found = (key) => [...causes, ...differences.rows].find((one) => one.key === key);
+
+function pick(key) {
+  picked = picked === key ? null : key;
+  paintSoon();
 }
 
 function paintCauses(changed) {
@@ -149,10 +159,21 @@ function paintCauses(changed) {
     causesAt = now;
     causes = causesOf(fleet);
     if (picked !== null) paintSoon(); // its nodes are others now, or it is gone
-    if (!causes.some((one) => one.key === picked)) picked = null;
+    if (!found(picked)) picked = null;
     if (place.select) searchAgain();
   }
   causeList.update(causes, picked);
+}
+
+// Of the kept time and the one that is shown; or of the one that is shown, and now.
+function paintDifferences() {
+  const times = place.since ? [place.since, place.at] : [place.at, ""];
+  const known = place.since ? since !== null : fleet !== live; // it may still be asked for
+  const title = known ? `Changed between ${times.map(spokenTime).join(" and ")}` : null;
+  const [then, now] = place.since ? [since, fleet] : [fleet, live];
+  differences.update(title, then, now, picked);
+  at("keep").hidden = place.since === "" && place.at === "";
+  write(at("keep"), place.since ? "Compare with now" : "Compare with this time");
 }
 
 let countsShown = "";
@@ -265,18 +286,17 @@ async function travel() {
   const mine = (going += 1);
   const when = place.at === "" ? null : Number(place.at);
   timeline.show(when);
-  let shown = live;
-  if (when !== null) {
-    try {
-      shown = await fleetAt(when, live.cluster);
-      write(at("searched"), "");
-    } catch (error) {
-      if (mine === going) write(at("searched"), error.message);
-      return;
-    }
+  let [shown, kept] = [live, null];
+  try {
+    if (when !== null) shown = await fleetAt(when, live.cluster);
+    if (place.since) kept = await fleetAt(Number(place.since), live.cluster);
+    if (mine === going) write(at("searched"), "");
+  } catch (error) {
+    if (mine === going) write(at("searched"), error.message);
+    return;
   }
   if (mine !== going) return;
-  fleet = shown;
+  [fleet, since] = [shown, kept];
   fleet.touch();
   actions.past = when !== null;
   document.body.classList.toggle("past", actions.past);
@@ -301,10 +321,8 @@ const map = new NodeMap({
   redraw: paintSoon,
 });
 const list = new NodeList(at("list"), choose);
-const causeList = new CauseList(at("causes"), (key) => {
-  picked = picked === key ? null : key;
-  paintSoon();
-});
+const causeList = new CauseList(at("causes"), pick);
+const differences = new Differences({ element: at("differences"), heading: at("compared"), pick });
 const actions = new Actions(at("ask"), (text) => write(at("done"), text));
 const panel = new Panel({ element: at("entity"), history: at("history"), actions });
 const log = new Log(at("log"));
@@ -323,6 +341,11 @@ const timeline = new Timeline(at("time"), (when) => {
   travel();
 });
 
+at("keep").addEventListener("click", () => {
+  place.since = place.since ? "" : place.at;
+  writePlace();
+  travel();
+});
 at("counts").addEventListener("click", (event) => {
   const key = event.target.dataset.key;
   if (key === undefined) return;
@@ -403,7 +426,7 @@ function begin() {
     taken: (kind, event) => {
       const first = !live.views.size;
       live.take(kind, event);
-      if (first && place.at) travel();
+      if (first && (place.at || place.since)) travel();
       if (fleet === live) paintSoon();
     },
   });

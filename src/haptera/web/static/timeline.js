@@ -38,7 +38,7 @@ export class Timeline {
     if (at_s !== null) this.element.open = true;
     const position = at_s === null ? BARS : Math.round((at_s - this.#from_s) / this.#bar_s);
     this.slider.value = String(Math.min(BARS, Math.max(0, position)));
-    const text = at_s === null ? "now" : `as it was at ${spoken(at_s)}`;
+    const text = at_s === null ? "now" : `as it was at ${spokenTime(at_s)}`;
     this.slider.setAttribute("aria-valuetext", text);
     write(this.label, text);
     this.now.hidden = at_s === null;
@@ -129,7 +129,9 @@ const COLOURS = ["--stuck", "--converged", "--waiting"];
 const failed = ({ sort, value }) =>
   (sort === "tried" && value !== "worked") || (sort === "stands" && value === "stuck");
 
-function spoken(at_s) {
+// Of seconds since 1970, a number or digits; "" is now.
+export function spokenTime(at_s) {
+  if (at_s === "") return "now";
   const when = new Date(at_s * 1000);
   const day = when.toDateString() === new Date().toDateString() ? "" : `${when.toLocaleDateString("en-CA")} `;
   return day + when.toLocaleTimeString("en-GB");
