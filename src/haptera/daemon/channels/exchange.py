@@ -58,7 +58,24 @@ class Exchange:
         """Ask until cancelled, each neighbour in a task of its own."""
         async with asyncio.TaskGroup() as tasks:
             while True:
-                tasks.create_task(self._run(await self._errands.get()))
+                tasks.create_task(self.carry_out(await self._errands.get()))
+
+    async def carry_out(self, errand: Errand) -> None:
+        """Ask this now; what came of it is delivered."""
+        match errand:
+            case FetchList(peer):
+                answer = await self._ask(peer, ListAsked())
+                self._deliver([_listed(peer, answer)])
+            case FetchSchema(peer):
+                self._learn(peer, await self._ask(peer, SchemaAsked()))
+            case RequestRetry(peer, entity):
+                # So does this, in how the entity stands then.
+                await self._ask(peer, RetryAsked(entity))
+            case Recall(peer, entities):
+                # Whether it was heard shows in what the neighbour then tells, or does not.
+                await self._ask(peer, RecallAsked(entities))
+            case _:
+                assert_never(errand)
 
     def answer(self, peer: str, request: Request) -> Answer:
         """What a neighbour is told."""
@@ -74,22 +91,6 @@ class Exchange:
                 return Noted()
             case _:
                 return Unable("this is not sent to a neighbour")
-
-    async def _run(self, errand: Errand) -> None:
-        match errand:
-            case FetchList(peer):
-                answer = await self._ask(peer, ListAsked())
-                self._deliver([_listed(peer, answer)])
-            case FetchSchema(peer):
-                self._learn(peer, await self._ask(peer, SchemaAsked()))
-            case RequestRetry(peer, entity):
-                # So does this, in how the entity stands then.
-                await self._ask(peer, RetryAsked(entity))
-            case Recall(peer, entities):
-                # Whether it was heard shows in what the neighbour then tells, or does not.
-                await self._ask(peer, RecallAsked(entities))
-            case _:
-                assert_never(errand)
 
     def _learn(self, peer: str, answer: Answer) -> None:
         """Read its words before the neighbour hears that they are read."""
