@@ -3,8 +3,10 @@
 import fcntl
 import os
 import socket
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Final
 from uuid import UUID
@@ -41,3 +43,10 @@ def ipv6_loopback() -> Iterator[None]:
     with Path(__file__).open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         yield
+
+
+@cache
+def why_no_networks() -> str | None:
+    """Why no network namespace can be made here, if so: not every root of a container may."""
+    tried = subprocess.run(["unshare", "--net", "true"], capture_output=True, text=True)
+    return tried.stderr.strip() if tried.returncode else None

@@ -9,16 +9,19 @@ from haptera.api.requests.callers import ENTRY
 from haptera.api.serving.server import Server, listen, listen_unix
 from haptera.site import Sites
 from tests.api.fake_backend import FakeBackend
+from tests.network import NETWORK
 
-WITHIN_S = 20
+WITHIN_S = 60
+OWN = f"{NETWORK}.48.1"
 
 
 class Serving:
     """`do` runs a function in the server's loop, where the backend lives."""
 
-    def __init__(self, backend, streams, port, loop):
+    def __init__(self, backend, streams, host, port, loop):
         self.backend = backend
         self.streams = streams
+        self.host = host
         self.port = port
         self._loop = loop
 
@@ -26,7 +29,7 @@ class Serving:
     def url(self):
         if isinstance(self.port, str):
             return f"unix:{self.port}"
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://{self.host}:{self.port}"
 
     def do(self, function, *arguments, **named):
         async def run():
@@ -36,12 +39,13 @@ class Serving:
 
 
 @contextlib.contextmanager
-def serving(*changes, port=0, path=None, mode=0o600, entry=ENTRY, **limits):
+def serving(*changes, host="127.0.0.1", port=0, path=None, mode=0o600, entry=ENTRY, **limits):
     """Serve a fake backend that holds these changes, on a port or on a Unix socket's path.
 
+    Who serves at a port again does so at OWN, where nobody else can have taken it meanwhile.
     `limits` are the server's.
     """
-    listener = listen("127.0.0.1", port) if path is None else listen_unix(path, mode)
+    listener = listen(host, port) if path is None else listen_unix(path, mode)
     port = listener.getsockname()[1] if path is None else str(path)
     ready, started = threading.Event(), []
 
@@ -51,7 +55,7 @@ def serving(*changes, port=0, path=None, mode=0o600, entry=ENTRY, **limits):
             backend.write(*changes)
         app = make_app(backend, Sites("quick"), cluster="quick", entry=entry)
         server, loop = Server(app, listener, **limits), asyncio.get_running_loop()
-        started.append((Serving(backend, app.state.streams, port, loop), server))
+        started.append((Serving(backend, app.state.streams, host, port, loop), server))
         ready.set()
         await server.run()
 

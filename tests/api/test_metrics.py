@@ -155,7 +155,7 @@ def test_promtool_finds_nothing_to_say(app):
         ["promtool", "check", "metrics"],
         input=metrics(app).body,
         capture_output=True,
-        timeout=30,
+        timeout=60,
         check=False,
     )
     assert (told.returncode, told.stdout, told.stderr) == (0, b"", b"")

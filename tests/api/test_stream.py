@@ -22,7 +22,7 @@ from haptera.selectors.subscription import Cursor, Subscription, parse_cursor
 from haptera.site import Sites
 from tests.api.asking import ask
 from tests.api.fake_backend import FakeBackend
-from tests.api.serving import WITHIN_S, serving
+from tests.api.serving import OWN, WITHIN_S, serving
 
 N1, N2 = node_id("n1"), node_id("n2")
 
@@ -223,10 +223,10 @@ def test_a_cancelled_server_ends_its_streams_and_frees_its_port():
         with contextlib.suppress(asyncio.CancelledError):
             await serving_task
 
-    with contextlib.closing(listen("127.0.0.1", 0)) as listener:
+    with contextlib.closing(listen(OWN, 0)) as listener:
         port = listener.getsockname()[1]
         asyncio.run(asyncio.wait_for(run(listener), WITHIN_S))
-    listen("127.0.0.1", port).close()
+    listen(OWN, port).close()
 
 
 @pytest.mark.net

@@ -25,7 +25,7 @@ from tests.api.serving import serving
 NOBODY = 65_534
 OTHER = 4_711
 N1, N2 = node_id("n1"), node_id("n2")
-WITHIN_S = 20
+WITHIN_S = 60
 CURL = shutil.which("curl")
 
 as_another = pytest.mark.skipif(

@@ -16,7 +16,7 @@ from tests.faults.seen import WITHIN_S, healed
 from tests.kills.processes import kill, wait_for
 from tests.kills.rig import NODES, Lab
 
-pytestmark = [pytest.mark.net, pytest.mark.campaign, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.net, pytest.mark.campaign, pytest.mark.timeout(480)]
 
 CANARY = b"canary-that-sings-of-nothing-else"
 NAMED = f"node:{NODES[0]}"

@@ -17,7 +17,7 @@ from tests.attacks.rig import STRANGER_HOST, Attacked
 from tests.attacks.test_datagrams import BOOT, with_part
 from tests.faults.rig import PARENT_HOST, WEB
 
-pytestmark = [pytest.mark.net, pytest.mark.campaign, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.net, pytest.mark.campaign, pytest.mark.timeout(480)]
 
 NODES, API = (PARENT_HOST, HELLO_PORT), (PARENT_HOST, API_PORT)
 # So many times the others are served while it lasts, and it lasts at least so long.

@@ -6,7 +6,7 @@ from tests.faults.seen import WITHIN_S, agents_of, healed, power_commands, servi
 from tests.kills.processes import kill, wait_for
 from tests.kills.rig import NODES, Lab, stopped
 
-pytestmark = [pytest.mark.net, pytest.mark.campaign, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.net, pytest.mark.campaign, pytest.mark.timeout(480)]
 
 NODE = NODES[0]
 LOST_WITHIN_S = 60

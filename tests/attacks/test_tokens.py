@@ -18,7 +18,7 @@ from tests.attacks.rig import Attacked
 from tests.faults.rig import PARENT_HOST
 from tests.lab.rig import wait_for
 
-pytestmark = [pytest.mark.net, pytest.mark.campaign, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.net, pytest.mark.campaign, pytest.mark.timeout(480)]
 
 PUBLISHED = Path(__file__).parents[2] / "docs/reference/openapi.json"
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "TRACE", "CONNECT")
@@ -67,7 +67,7 @@ class Asker:
     """One connection, opened anew where the other side ends it."""
 
     def __init__(self) -> None:
-        self._link = http.client.HTTPConnection(PARENT_HOST, API_PORT, timeout=20)
+        self._link = http.client.HTTPConnection(PARENT_HOST, API_PORT, timeout=60)
 
     def close(self) -> None:
         self._link.close()

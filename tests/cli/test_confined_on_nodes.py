@@ -7,7 +7,7 @@ import pytest
 from tests.cli.rig import client_of, lab, typed
 from tests.lab.rig import wait_for
 
-pytestmark = [pytest.mark.net, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.net, pytest.mark.slow, pytest.mark.timeout(480)]
 
 SITE = """\
 cluster: confined

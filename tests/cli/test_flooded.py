@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.net, pytest.mark.slow]
 DESCRIPTORS = 1_024
 WITHIN = ("sh", "-c", f'ulimit -n {DESCRIPTORS}; exec "$@"', "sh")
 API, NODES = (ADDRESS, 4270), (ADDRESS, 4271)
-WITHIN_S = 20
+WITHIN_S = 60
 SOURCES = 100
 
 

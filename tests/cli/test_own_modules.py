@@ -11,7 +11,7 @@ from haptera.runtime.processes.secrets import SecretStore
 from tests.cli.rig import client_of, lab, typed
 from tests.lab.rig import wait_for
 
-pytestmark = [pytest.mark.net, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.net, pytest.mark.slow, pytest.mark.timeout(480)]
 
 LAMP = Path(__file__).parents[1] / "runtime" / "lamp.py"
 SITE = """\

@@ -7,7 +7,7 @@ import pytest
 from tests.cli.rig import client_of, served, typed
 from tests.lab.rig import wait_for
 
-pytestmark = [pytest.mark.net, pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.net, pytest.mark.slow, pytest.mark.timeout(480)]
 
 SITE = """\
 cluster: lamps
@@ -28,7 +28,9 @@ power = module.serves(node.power)
 
 @power.look(outcomes=(Power.ON,), every_s=0.2)
 def look(target):
-    (target.run_dir / "serving").write_text("VERSION")
+    draft = target.run_dir / "draft-VERSION"
+    draft.write_text("VERSION")
+    draft.replace(target.run_dir / "serving")
     return Power.ON
 """
 BLOCKING = LAMP.replace("def look(target):", "async def look(target):\n    time.sleep(3)")

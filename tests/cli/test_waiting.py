@@ -39,9 +39,8 @@ def test_what_is_so_already_is_not_waited_for(cluster, capsys):
 
 def test_who_waits_for_power_does_not_wait_for_what_has_none(cluster, capsys):
     # A service is on n1: the node alone can be on or off.
-    words = ("wait", "n1", "--timeout", "300ms", "--for")
-    assert typed(capsys, *words, "power=on") == (OK, "", "")
-    code, out, errors = typed(capsys, *words, "power=off")
+    assert typed(capsys, "wait", "n1", "--for", "power=on") == (OK, "", "")
+    code, out, errors = typed(capsys, "wait", "n1", "--timeout", "300ms", "--for", "power=off")
     assert (code, columns(out)) == (NOT_CONVERGED, [["node", "converged", "1", "n1"]])
     assert errors.startswith("error: 1 of n1 is not power=off within 300ms\n")
     assert typed(capsys, "wait", "service:web", "--for", "power=off")[0] == REFUSED
@@ -101,11 +100,11 @@ def test_apply_waits_for_what_it_changed_alone(cluster, capsys, tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     (tmp_path / "site.yaml").write_text(SITE.replace("on}", "off}"))
     say(cluster, WEB, Condition.STUCK, "jammed")
-    words = ("apply", "site.yaml", "--wait", "--timeout", "300ms")
+    words = ("apply", "site.yaml", "--wait")
     assert typed(capsys, *words)[0] == OK
     say(cluster, N1, Condition.STUCK, "jammed")
     (tmp_path / "site.yaml").write_text(SITE)
-    assert typed(capsys, *words)[0] == NOT_CONVERGED
+    assert typed(capsys, *words, "--timeout", "300ms")[0] == NOT_CONVERGED
 
 
 def test_a_kind_and_names_are_what_other_tools_take(cluster, capsys):

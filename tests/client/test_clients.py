@@ -20,7 +20,7 @@ from haptera.model.entity import node_id
 from haptera.model.errors import HapteraError
 from haptera.rest.schemas import Event
 from haptera.rest.unix_path import PATH_BYTES_MAX
-from tests.api.serving import serving
+from tests.api.serving import OWN, serving
 
 N1, N2 = node_id("n1"), node_id("n2")
 POWERED = (Declare(N1, {}, "site"), SetDesired(N1, "power", "on", "site"))
@@ -188,11 +188,11 @@ def test_a_stream_goes_on_after_a_break_with_what_was_missed(cluster, client_of)
 
 
 def test_a_stream_outlives_its_server_and_begins_anew_with_the_next(client_of):
-    with serving(Declare(N1, {}, "site")) as one:
+    with serving(Declare(N1, {}, "site"), host=OWN) as one:
         news = client_of(access(one)).news(calls.events())
         first = next(news)
     assert isinstance(next(news), Broken)
-    with serving(Declare(N2, {}, "site"), port=one.port):
+    with serving(Declare(N2, {}, "site"), host=OWN, port=one.port):
         second = next(item for item in news if not isinstance(item, Broken))
         news.close()
     told = [(one.fresh, [view.entity for view in one.event.entities]) for one in (first, second)]

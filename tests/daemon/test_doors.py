@@ -16,6 +16,7 @@ from haptera.runtime.identity.pki import Authority, open_authority
 from haptera.runtime.identity.tokens import Bearer, Scope
 from haptera.runtime.network.peers import CertifiedPeer, PeerRules
 from haptera.runtime.store.store import Store
+from tests.api.serving import OWN
 
 pytestmark = pytest.mark.net
 
@@ -35,7 +36,7 @@ class Parent:
     @contextlib.contextmanager
     def doors(self, *, port: int = 0, **ways: tuple[str, ...] | str) -> Iterator[Doors]:
         client = str(self._folder / "client.json")
-        settings = ParentSettings("", "127.0.0.1", client, "", api_port=port, ways=Ways(**ways))
+        settings = ParentSettings("", OWN, client, "", api_port=port, ways=Ways(**ways))
         doors = Doors.open(settings, self.authority, self.store)
         try:
             yield doors
@@ -79,7 +80,7 @@ def test_others_can_open_the_socket_where_a_rule_lets_some_in_and_it_goes_with_t
 
 
 def test_where_one_door_cannot_be_opened_none_is(parent: Parent, tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
+    with socket.create_server((OWN, 0)) as free:
         port = free.getsockname()[1]
     nowhere = str(tmp_path / "nowhere" / SOCKET)
     with (
@@ -88,4 +89,4 @@ def test_where_one_door_cannot_be_opened_none_is(parent: Parent, tmp_path: Path)
     ):
         pass
     with parent.doors(port=port) as doors:
-        assert doors.url == f"http://127.0.0.1:{port}"
+        assert doors.url == f"http://{OWN}:{port}"

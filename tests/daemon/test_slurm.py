@@ -72,7 +72,7 @@ class PrivateSlurm:
 
     def _do(self, what: str, environment: dict[str, str]) -> None:
         command = [str(ROOT / "tools/private-slurm"), what, str(self.directory)]
-        subprocess.run(command, env={**os.environ, **environment}, check=True, timeout=30)
+        subprocess.run(command, env={**os.environ, **environment}, check=True, timeout=60)
 
 
 @pytest.fixture
@@ -194,7 +194,8 @@ def test_a_job_that_is_cancelled_ends_in_slurm_too(slurm: PrivateSlurm, store: S
             await parent.jobs.cancel(key, "not wanted any more")
             (job,) = await parent.ended(key)
             assert (job.state, job.reason) == (JobState.CANCELLED, "not wanted any more")
-            assert slurm.ask("squeue", "--noheader") == ""
+            # It is shown for as long as its processes take to end.
+            await parent.until(lambda: slurm.ask("squeue", "--noheader") == "")
 
     run(test)
 

@@ -42,10 +42,10 @@ from tests.cli.rig import client_of
 from tests.daemon.tangle_module import GOAL, START, module
 from tests.faults.rig import NODE_HOST, PARENT_HOST, Bmc, Child, Parent, join
 from tests.kills.processes import Process, descendants, kill
-from tests.lab.rig import ROOT, wait_for
+from tests.lab.rig import ROOT, WAIT_S_MAX, wait_for
 from tests.planner.tangle import KIND, TANGLE
 
-pytestmark = [pytest.mark.net, pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.net, pytest.mark.slow, pytest.mark.timeout(480)]
 
 OWN = ModulePlace("m", Context.PARENT, str(ROOT), "tests.daemon.tangle_module:module")
 TANGLED = EntityId("k", "tangled", None)
@@ -62,13 +62,17 @@ GAP_MAX = LOST_AFTER // 10
 
 @dataclass
 class Listening(Thread):
-    """A child that says hello at each H, and counts what its parent says between."""
+    """A child that says hello at each H, and counts what its parent says between.
+
+    Where the machine lets it say one `late`, its parent rightly doubts it.
+    """
 
     child: Child
     heard: int = 0
     gap: int = 0
     gap_max: int = 0
     probes: int = 0
+    late: int = 0
     over: Event = field(default_factory=Event)
 
     def __post_init__(self) -> None:
@@ -79,7 +83,8 @@ class Listening(Thread):
     def run(self) -> None:
         hello_at = clock.now_ns()
         while not self.over.is_set():
-            if clock.now_ns() >= hello_at:
+            if (late_ns := clock.now_ns() - hello_at) >= 0:
+                self.late += late_ns > HELLO_MS * 1_000_000 // 10
                 hello_at = clock.now_ns() + HELLO_MS * 1_000_000
                 self.say_hello()
             left_s = max(0, hello_at - clock.now_ns()) / 1e9
@@ -161,7 +166,7 @@ def served(home: Path, bmc: Bmc) -> Iterator[Parent]:
         yield Parent(home, process.pid, {"n1": bmc})
     finally:
         process.send_signal(signal.SIGINT)
-        code = process.wait(20)
+        code = process.wait(WAIT_S_MAX)
     assert (code, "Traceback" in (home / "serve.out").read_text()) == (0, False)
 
 
@@ -223,7 +228,7 @@ def test_a_tangle_is_answered_honestly_while_hellos_stay_on_time(tmp_path: Path)
         stream.until(stands(honest), within_s=PLAN_WITHIN_S)
         assert child.heard - before >= HELLOS_MIN
         assert child.gap_max <= GAP_MAX
-        assert child.probes == 0
+        assert child.probes <= child.late
         assert parent.view(str(NODE))["observed"]["agent"]["known"]
 
 

@@ -13,7 +13,7 @@ from haptera.modules.jobs.gate import gate_path
 pytestmark = pytest.mark.net
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/reference/jobs.md").read_text(encoding="utf-8")
-WAIT_S = 20
+WAIT_S = 60
 CLOSED = 75
 
 

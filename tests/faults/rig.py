@@ -243,7 +243,7 @@ class Parent:
 
     def raw(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
         """As curl would, without a client's care for what it sends."""
-        with closing(http.client.HTTPConnection(PARENT_HOST, API_PORT, timeout=20)) as connection:
+        with closing(http.client.HTTPConnection(PARENT_HOST, API_PORT, timeout=60)) as connection:
             headers = {"Authorization": f"Bearer {self.token}"}
             connection.request(method, path, body, headers)
             response = connection.getresponse()
@@ -251,7 +251,7 @@ class Parent:
 
     @contextmanager
     def listening(self) -> Iterator[Listener]:
-        with closing(http.client.HTTPConnection(PARENT_HOST, API_PORT, timeout=20)) as connection:
+        with closing(http.client.HTTPConnection(PARENT_HOST, API_PORT, timeout=60)) as connection:
             headers = {"Authorization": f"Bearer {self.token}"}
             connection.request("GET", "/v1/events", headers=headers)
             with connection.getresponse() as response:

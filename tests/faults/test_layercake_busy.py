@@ -65,7 +65,9 @@ def test_a_busy_node_is_switched_off_when_its_jobs_are_over_and_not_before(lab: 
     with job(lab, NODE):
         applied(lab, off)
         wait_for(
-            "it says why", lambda: "1 job runs" in (view(lab, f"node:{NODE}")["why"] or ""), 30
+            "it says why",
+            lambda: "1 job runs" in (view(lab, f"node:{NODE}")["why"] or ""),
+            WITHIN_S,
         )
         assert power_commands(lab) == before
     wait_for("it is off", lambda: view(lab, f"node:{NODE}")["condition"] == "converged", WITHIN_S)

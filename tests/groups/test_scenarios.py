@@ -8,6 +8,7 @@ import os
 import random
 import shutil
 import signal
+import subprocess
 from collections.abc import Iterator
 
 import pytest
@@ -41,6 +42,9 @@ def lab(running: GroupLab) -> Iterator[GroupLab]:
 def network() -> None:
     if shutil.which("nft") is None or os.geteuid() != 0:
         pytest.skip("a node is cut off by nft, as root")
+    tried = subprocess.run(["nft", "list", "tables"], capture_output=True, text=True)
+    if tried.returncode:
+        pytest.skip(tried.stderr.strip())
 
 
 def same(before: list[Start], lab: GroupLab) -> bool:

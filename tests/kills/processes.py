@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-END_WITHIN_S = 10
+END_WITHIN_S = 60
 LISTEN = "0A"
 Value = TypeVar("Value")
 

@@ -49,10 +49,10 @@ WEB = Path(__file__).parent / "web.py"
 PORT_DEFAULT = 9000  # as web.py has it
 AGENT_PORT = 4271  # where an agent answers its parent's questions
 NODES = tuple(f"rack{rack}n{n}" for rack in (1, 2) for n in (1, 2, 3))
-START_WITHIN_S = 30
-STOP_WITHIN_S = 30
-STEP_WITHIN_S = 30
-ASK_WITHIN_S = 5
+START_WITHIN_S = 60
+STOP_WITHIN_S = 60
+STEP_WITHIN_S = 60
+ASK_WITHIN_S = 30
 
 
 class Lab:

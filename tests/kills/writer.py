@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-ANSWER_WITHIN_S = 40
+ANSWER_WITHIN_S = 60
 PAUSE_S = 0.02
 # So many harmless writes for one that makes its node's agent replace a service.
 NOTES_FOR_ONE_WEB = 60

@@ -14,7 +14,7 @@ from tests.cli.rig import client_of, served, typed
 from tests.lab.rig import ROOT, WAIT_S_MAX, wait_for
 from tests.network import NETWORK
 
-pytestmark = [pytest.mark.net, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.net, pytest.mark.slow, pytest.mark.timeout(480)]
 
 ADDRESS = f"{NETWORK}.58.1"
 SITE = """\

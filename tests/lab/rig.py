@@ -23,7 +23,7 @@ from haptera.lab.tree import descendants, kill, read_process
 from haptera.runtime import clock
 
 ROOT = Path(__file__).parents[2]
-WAIT_S_MAX = 20
+WAIT_S_MAX = 60
 Value = TypeVar("Value")
 
 # What a zygote does for a chassis, by exec, so that each test has a tree of its own.

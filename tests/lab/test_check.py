@@ -81,7 +81,7 @@ def test_the_check_tells_whether_a_cluster_heals(
             capture_output=True,
             text=True,
             check=False,
-            timeout=55,
+            timeout=240,
         )
     finally:
         lab.send_signal(signal.SIGINT)

@@ -17,6 +17,7 @@ from haptera.model.entity import node_id
 from haptera.modules.redfish import module
 from haptera.modules.redfish.bmc import RedfishBmc
 from haptera.sdk import Target
+from tests.kills.processes import listeners
 from tests.lab.rig import wait_for
 from tests.modules.ipmi_rig import PASSWORD, USER
 from tests.network import NETWORK
@@ -82,8 +83,7 @@ def _write_config(directory: Path, systems: int) -> None:
 
 
 def _listens() -> bool:
-    lines = Path("/proc/net/tcp").read_text().splitlines()[1:]
-    return any(one.split()[1].endswith(f":{PORT:04X}") and one.split()[3] == "0A" for one in lines)
+    return PORT in listeners(HOST)
 
 
 def bmc_of(directory: Path, address: str, **more: object) -> RedfishBmc:

@@ -23,7 +23,7 @@ from haptera.modules.jobs.module import look_busy, module, watch_busy
 from haptera.sdk import Refused
 from tests.lab.rig import wait_for
 
-WAIT_S = 20
+WAIT_S = 60
 ROUNDS = 20
 HISTORIES = 200
 ACTS = 40

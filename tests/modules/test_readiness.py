@@ -13,7 +13,7 @@ import pytest
 from haptera.kinds.service import Run, ServiceReady, Way, parse_ready
 from haptera.model.errors import HapteraError
 from haptera.modules.service.module import Service, await_answer, connect, look_run, start, stop
-from tests.modules.test_service import ended_after, web
+from tests.modules.test_service import ADDRESS, ended_after, web
 
 pytestmark = pytest.mark.net
 __all__ = ["ended_after", "web"]
@@ -25,7 +25,8 @@ while not os.path.exists("go"): time.sleep(0.01)
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self): self.send_response(503 if self.path == "/sick" else 200); self.end_headers()
     def log_message(self, *_): pass
-http.server.HTTPServer(("127.0.0.1", int(os.environ["HAPTERA_PORT"])), Handler).serve_forever()
+place = os.environ["HAPTERA_ADDRESS"], int(os.environ["HAPTERA_PORT"])
+http.server.HTTPServer(place, Handler).serve_forever()
 """
 COMMAND = f"{shlex.quote(sys.executable)} -I -c {shlex.quote(SERVER)}"
 
@@ -51,7 +52,7 @@ def test_what_says_nothing_is_refused(text: str) -> None:
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as one:
+    with socket.create_server((ADDRESS, 0)) as one:
         port: int = one.getsockname()[1]
         return port
 
@@ -63,7 +64,7 @@ def server(web: Callable[..., Service]) -> Callable[[str], Service]:
     def make(ready: str) -> Service:
         one = web(COMMAND)
         values = {**one.target.values, "port": port, "ready": ready}
-        attributes = {"node.address": "127.0.0.1"}
+        attributes = {"node.address": ADDRESS}
         target = dataclasses.replace(one.target, values=values, attributes=attributes)
         return connect(target)
 
@@ -89,7 +90,7 @@ def test_a_start_returns_once_the_service_answers(
     ("ready", "why"),
     [
         ("http /sick", "GET /sick: 503 Service Unavailable"),
-        ("tcp 1", "tcp port 1: Connect call failed ('127.0.0.1', 1)"),
+        ("tcp 1", "tcp port 1: Connect call failed ('ADDRESS', 1)"),
         ("command false", "false: status 1"),
         ("command /no/such", "command /no/such: No such file or directory"),
     ],
@@ -102,7 +103,7 @@ def test_what_runs_and_does_not_answer_is_unready_and_says_why(
     asyncio.run(start(one))
     other = server(ready)
     assert asyncio.run(look_run(other)) is Run.UNREADY
-    assert other.target.take_note() == why
+    assert other.target.take_note() == why.replace("ADDRESS", ADDRESS)
     asyncio.run(stop(other))
     assert asyncio.run(look_run(other)) is Run.STOPPED
 

@@ -34,7 +34,7 @@ from tests.lab.rig import wait_for
 
 pytestmark = pytest.mark.net
 
-WAIT_S = 20
+WAIT_S = 60
 S = 1_000_000_000
 PYTHON = shlex.quote(sys.executable)
 SLEEP = f"{PYTHON} -I -S -c 'import signal; signal.pause()'"

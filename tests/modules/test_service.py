@@ -35,10 +35,13 @@ from haptera.runtime.processes.process import LIMITS, PRELOAD
 from haptera.sdk import Refused, Target
 from haptera.wire.frame import Reject
 from haptera.wire.ipc import Frames, encode_frame
+from tests.network import NETWORK
 
 pytestmark = pytest.mark.net
 
-WAIT_S = 20
+WAIT_S = 60
+# Where nobody else takes a port that was free.
+ADDRESS = f"{NETWORK}.52.1"
 PYTHON = shlex.quote(sys.executable)
 SLEEP = f"{PYTHON} -I -S -c 'import signal; signal.pause()'"
 # Says when it would hear a SIGTERM, and does not.
@@ -163,12 +166,12 @@ def test_a_service_that_runs_is_not_stopped_for_a_command_that_is_not_there(
 
 
 def test_a_port_that_somebody_has_is_not_started_at(web: Callable[..., Service]) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        place = {"attributes": {"node.address": "127.0.0.1"}}
+    with socket.create_server((ADDRESS, 0)) as other:
+        place = {"attributes": {"node.address": ADDRESS}}
         one = web()
         values = {**one.target.values, "port": other.getsockname()[1]}
         taken = connect(dataclasses.replace(one.target, values=values, **place))
-        with pytest.raises(Refused, match=r"is taken already, at 127\.0\.0\.1"):
+        with pytest.raises(Refused, match=f"is taken already, at {ADDRESS}"):
             asyncio.run(start(taken))
     assert asyncio.run(look_run(web())) is Run.STOPPED
     asyncio.run(start(taken))
@@ -275,10 +278,10 @@ def test_two_starts_at_once_start_one(web: Callable[..., Service]) -> None:
         await asyncio.gather(*(start(one) for _ in range(6)))
 
     asyncio.run(twice())
-    asyncio.run(until(lambda: (one.home.path / "started").exists()))
+    # It is there before its first line is.
+    started = asyncio.run(until(lambda: _read(one.home.path / "started")))
 
-    pids = (one.home.path / "started").read_text().split()
-    assert pids == [str(record_of(one).service.pid)]
+    assert started.split() == [str(record_of(one).service.pid)]
 
 
 def test_nothing_is_started_while_another_keeper_is_about_to(
@@ -526,4 +529,8 @@ async def readable(descriptor: int) -> None:
 
 
 def read_pid(path: Path) -> int | None:
-    return int(path.read_text()) if path.exists() else None
+    return int(text) if (text := _read(path)) else None
+
+
+def _read(path: Path) -> str:
+    return path.read_text() if path.exists() else ""

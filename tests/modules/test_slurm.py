@@ -66,10 +66,11 @@ async def held(one: SlurmController) -> bool:
     return True
 
 
-def submit(slurm: PrivateSlurm, on: str, seconds: float) -> str:
+def submit(slurm: PrivateSlurm, on: str) -> str:
+    """A job that goes on until all may."""
     told = slurm.ask(
         *("sbatch", "--parsable", "--chdir=/", "--output=/dev/null", f"--nodelist={on}"),
-        *("--exclusive", f"--wrap=sleep {seconds}"),
+        *("--exclusive", f"--wrap={slurm.until_go}"),
     )
     return told.strip()
 
@@ -88,11 +89,14 @@ def test_a_node_whose_queue_is_full_is_drained_between_two_jobs_and_loses_none(
 
 
 async def _drain_a_full_queue(slurm: PrivateSlurm) -> None:
-    jobs = [submit(slurm, "small1", 1) for _ in range(JOBS)]
+    jobs = [submit(slurm, "small1") for _ in range(JOBS)]
     one = node(slurm, "small1")
 
     async def begun() -> bool:
         return bool(await one.jobs())
+
+    async def stands(state: SlurmState) -> bool:
+        return await seen(slurm, "small1") == [state]
 
     await until(begun)
     with pytest.raises(Draining, match=f"Slurm's job {jobs[0]} runs"):
@@ -103,8 +107,9 @@ async def _drain_a_full_queue(slurm: PrivateSlurm) -> None:
         "Slurm knows no node large9"
         " (give the node the attribute slurm.name, or add it to slurm.conf)",
     ]
+    slurm.go.touch()
     await until(lambda: held(one))
-    assert await seen(slurm, "small1") == [SlurmState.DRAINED]
+    await until(lambda: stands(SlurmState.DRAINED))
     ended = [line["JobId"] for line in account(slurm)]
     assert ended == jobs[: len(ended)]
     assert len(ended) < JOBS  # others still wait, and none of them has begun
@@ -116,9 +121,9 @@ async def _drain_a_full_queue(slurm: PrivateSlurm) -> None:
         return len(account(slurm)) == JOBS
 
     await until(all_ended)
+    await until(lambda: stands(SlurmState.IDLE))
     told = [(line["JobId"], line["JobState"]) for line in account(slurm)]
     assert told == [(job, "COMPLETED") for job in jobs]
-    assert await seen(slurm, "small1") == [SlurmState.IDLE]
 
 
 def test_what_somebody_else_drains_stays_drained(slurm: PrivateSlurm) -> None:

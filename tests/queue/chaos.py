@@ -120,7 +120,7 @@ class Lab:
         data = None if body is None else json.dumps(body).encode()
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         one = urllib.request.Request(url, data, headers, method=method)
-        with urllib.request.urlopen(one, timeout=20) as answer:
+        with urllib.request.urlopen(one, timeout=60) as answer:
             return json.loads(answer.read())
 
     def submit(self) -> None:

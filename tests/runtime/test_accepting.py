@@ -13,7 +13,7 @@ from haptera.runtime.network.accepting import Accepting, make_room, share_of
 
 pytestmark = pytest.mark.net
 
-WITHIN_S = 20
+WITHIN_S = 60
 
 
 @contextmanager

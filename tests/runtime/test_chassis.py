@@ -18,7 +18,7 @@ from tests.network import NETWORK
 from tests.runtime.test_misbehaving import House, live
 from tests.runtime.test_process import HOUR_NS
 
-pytestmark = [pytest.mark.net, pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.net, pytest.mark.slow, pytest.mark.timeout(480)]
 
 ADDRESS = f"{NETWORK}.58.1"
 # So many stages of so many seconds: whoever stops a step has time to.

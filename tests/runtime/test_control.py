@@ -20,7 +20,7 @@ from haptera.testing.clock import Clock
 from haptera.testing.loop import SimulatedLoop
 from tests.api.fake_backend import FakeBackend
 
-WAIT_S = 20
+WAIT_S = 60
 N1, N2 = node_id("n1"), node_id("n2")
 WEB1 = EntityId("service", "web", "n1")
 ALL = {"types": None, "kinds": None, "select": None}

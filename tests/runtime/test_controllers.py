@@ -24,7 +24,7 @@ from tests.api.fake_backend import FakeBackend
 pytestmark = pytest.mark.net
 
 ROOT = Path(__file__).resolve().parents[2]
-WAIT_S = 20
+WAIT_S = 60
 N1, N2 = node_id("n1"), node_id("n2")
 NAMES = ("plain", "rubbish", "fails", "returns", "counted", "no_controller")
 

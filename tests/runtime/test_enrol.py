@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import queue
+import socket
 import ssl
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ from haptera.model.entity import node_id
 from haptera.model.errors import HapteraError
 from haptera.model.events import Unwritten, Written
 from haptera.model.intent import Intent
+from haptera.runtime import clock
 from haptera.runtime.clock import wall_s
 from haptera.runtime.enrolment.claims import SAID_BYTES_MAX
 from haptera.runtime.enrolment.enrol import Enrolment, Invitation, enrol
@@ -49,7 +51,7 @@ pytestmark = pytest.mark.net
 HOST = "127.0.0.1"
 CHILD_HOST = "127.0.0.2"
 OFFER = Offer(hello_port=4271, hello_ms=1000, modules=("service",))
-WITHIN_S = 30.0
+WITHIN_S = 60
 
 
 @dataclass
@@ -72,7 +74,7 @@ class Parent:
 
 @contextlib.asynccontextmanager
 async def parent(
-    directory: Path, within_s: float = WITHIN_S, ahead_s: float = 0.0
+    directory: Path, within_s: float = WITHIN_S, ahead_s: float = 0.0, open_s: float = WITHIN_S
 ) -> AsyncIterator[Parent]:
     """One that knows node n01 and just boots it; its clock may be ahead of the node's."""
     answers: queue.SimpleQueue[Written | Unwritten] = queue.SimpleQueue()
@@ -97,7 +99,7 @@ async def parent(
         with contextlib.closing(listen(HOST, 0)) as listener:
             one = Parent(directory, authority, store, server, listener.getsockname(), enrolled)
             ahead.append(one)
-            async with asyncio.timeout(WITHIN_S):
+            async with asyncio.timeout(open_s):
                 task = asyncio.create_task(server.serve(listener))
                 yield one
                 task.cancel()
@@ -320,7 +322,8 @@ def test_bytes_that_are_no_claim_change_nothing(tmp_path: Path) -> None:
 
 def test_who_says_nothing_is_hung_up_on_before_and_after_the_handshake(tmp_path: Path) -> None:
     async def story() -> None:
-        async with parent(tmp_path / "p", within_s=0.5) as one:
+        # A busy machine takes no such time for a handshake.
+        async with parent(tmp_path / "p", within_s=2.0) as one:
             await send_plain(one.address, b"")
             assert one.server.counts == {"no handshake": 1}
             assert await send_over_tls(one, b"\x00\x00") == b""
@@ -374,18 +377,19 @@ def test_nodes_enrol_while_others_flood_with_whole_handshakes(tmp_path: Path) ->
                 _end(writer)
 
     async def story() -> None:
-        async with parent(tmp_path / "p") as one, asyncio.TaskGroup() as flood:
+        begun = clock.now_ns()
+        async with parent(tmp_path / "p", open_s=400) as one, asyncio.TaskGroup() as flood:
             context = tls.client_context(one.authority.ca_pem)
             flooding = [flood.create_task(one_after_the_other(one, context)) for _ in range(8)]
-            async with asyncio.timeout(60):
-                # The flood is waited for.
-                while one.server.counts["too many handshakes"] < 10 * OF_PLACE[0]:  # noqa: ASYNC110
-                    await asyncio.sleep(0)
+            # The flood is waited for.
+            while one.server.counts["too many handshakes"] < OF_PLACE[0]:  # noqa: ASYNC110
+                await asyncio.sleep(0)
             assert (await call(one.invite(), give_up_s=0)).node == "n01"
             for task in flooding:
                 task.cancel()
         done = one.server.counts["no claim"] + one.server.counts["hung up"]
-        assert done <= one.server.counts["too many handshakes"]
+        at_once, a_second = OF_PLACE
+        assert done <= at_once + a_second * (clock.now_ns() - begun) / 1e9
 
     asyncio.run(story())
 
@@ -393,10 +397,14 @@ def test_nodes_enrol_while_others_flood_with_whole_handshakes(tmp_path: Path) ->
 def test_a_parent_that_is_not_there_yet_is_called_again(tmp_path: Path) -> None:
     async def story() -> None:
         async with parent(tmp_path / "p") as one:
-            with contextlib.closing(listen(HOST, 0)) as listener:
-                address = listener.getsockname()
-            task = asyncio.create_task(call(replace(one.invite(), address=address)))
-            with contextlib.closing(listen(*address)) as listener:
+            with contextlib.closing(socket.socket()) as listener:
+                # Nobody else gets its port, and nobody is answered before it listens.
+                listener.bind((HOST, 0))
+                invitation = replace(one.invite(), address=listener.getsockname())
+                task = asyncio.create_task(call(invitation))
+                await asyncio.sleep(0)
+                listener.listen()
+                listener.setblocking(False)
                 serving = asyncio.create_task(one.server.serve(listener))
                 assert (await task).node == "n01"
                 serving.cancel()

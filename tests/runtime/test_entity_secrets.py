@@ -9,7 +9,7 @@ from tests.cli.rig import client_of, served, typed
 from tests.lab.rig import wait_for
 from tests.network import NETWORK
 
-pytestmark = [pytest.mark.net, pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.net, pytest.mark.slow, pytest.mark.timeout(480)]
 
 ADDRESS = f"{NETWORK}.60.1"
 VAULT = """\

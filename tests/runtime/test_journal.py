@@ -174,7 +174,7 @@ def test_a_second_agent_is_kept_out_and_told_by_whom(tmp_path: Path) -> None:
             cwd=ROOT,
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=60,
             check=False,
         )
     assert f"is in use by process {os.getpid()} (" in second.stderr
@@ -188,7 +188,7 @@ def test_what_an_agent_left_running_does_not_keep_the_next_agent_out(tmp_path: P
         assert first.stdin is not None
         assert first.stdout is not None
         assert first.stdout.read(6) == b"forked"
-        first.wait(timeout=30)
+        first.wait(timeout=60)
         with opened(tmp_path) as (journal, _):
             assert journal.load().revision == 0
         first.stdin.close()

@@ -116,7 +116,7 @@ def test_a_command_is_handed_its_settings_over_its_link_and_ends_with_it(tmp_pat
             zygote, hear, places={"lamp": lamp("self")}, run_dir=tmp_path, log_dir=tmp_path
         )
         processes.start(Start("lamp", 1, '{"folder": "/lamps"}'))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not any(isinstance(one, Ready) for one in events):
                 more.clear()
                 await more.wait()

@@ -24,7 +24,7 @@ from tests.runtime import forked
 pytestmark = pytest.mark.net
 
 ROOT = Path(__file__).resolve().parents[2]
-WAIT_S = 20
+WAIT_S = 60
 HOUR_NS = 3_600_000_000_000
 READY_MANIFEST = forked.module.manifest()
 READY = Ready("trial", 1, "1", READY_MANIFEST)

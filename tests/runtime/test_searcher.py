@@ -68,7 +68,7 @@ def live(rig: Callable[[], Rig], scenario: Callable[[Rig], Awaitable[None]]) -> 
     async def whole() -> None:
         one = rig()
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 await scenario(one)
         finally:
             one.close()

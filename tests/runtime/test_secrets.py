@@ -142,7 +142,7 @@ def starting(find, *orders):
         starter = Starter(processes, find, told.extend)
         for order in orders:
             starter.stop(order) if isinstance(order, Stop) else starter.start(order)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while starter.waiting:  # noqa: ASYNC110  what is waited for is no event of ours
                 await asyncio.sleep(0)
         await asyncio.sleep(0)

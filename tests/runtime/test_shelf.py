@@ -11,7 +11,7 @@ from tests.cli.rig import client_of, served, typed
 from tests.lab.rig import ROOT, wait_for
 from tests.network import NETWORK
 
-pytestmark = [pytest.mark.net, pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.net, pytest.mark.slow, pytest.mark.timeout(480)]
 
 ADDRESS = f"{NETWORK}.59.1"
 

@@ -16,7 +16,7 @@ from haptera.runtime.processes.forking import Child, LoopZygote, ZygoteClient, e
 pytestmark = pytest.mark.net
 
 ROOT = Path(__file__).resolve().parents[2]
-WAIT_S = 20
+WAIT_S = 60
 HERE = "tests.runtime.forked"
 
 

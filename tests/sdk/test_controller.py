@@ -67,7 +67,7 @@ def talk(
                 asyncio.get_running_loop().call_soon(cluster.take, frame_of(left.pop(0)))
 
         cluster: Cluster[None] = Cluster("mine", None, ask, float)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             return await hold(cluster), asked
 
     return asyncio.run(run())

@@ -22,7 +22,7 @@ from haptera.wire.ipc import encode_frame
 from tests.api.fake_backend import FakeBackend
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "frames.md"
-WAIT_S = 20
+WAIT_S = 60
 Spoken = tuple[str, dict[str, Any]]
 
 controller = Controller("n1-on", settings=dict)

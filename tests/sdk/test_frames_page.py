@@ -18,7 +18,7 @@ from haptera.sdk.host import serve
 from haptera.wire.ipc import encode_frame
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "frames.md"
-WAIT_S = 20
+WAIT_S = 60
 NOW = 7_200_000_000_000
 
 

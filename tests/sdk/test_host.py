@@ -20,7 +20,7 @@ from haptera.sdk.host import HANGING_MAX, NOTE_BYTES_MAX, serve
 from haptera.wire.frame import Reject
 from haptera.wire.ipc import Frames, encode_frame
 
-WAIT_S = 20
+WAIT_S = 60
 NOW = 1_000_000_000
 
 

@@ -20,7 +20,7 @@ from haptera.sdk.host import serve
 from haptera.sdk.settings import declared
 from haptera.wire.ipc import Frames, encode_frame
 
-WAIT_S = 20
+WAIT_S = 60
 WORD = "hunter-2"
 
 

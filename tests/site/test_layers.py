@@ -226,7 +226,7 @@ def said_of(*files):
         return {one.what for one in error.errors}
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(480)
 @given(sites())
 def test_a_site_says_the_same_in_yaml_and_json_in_one_file_and_in_two(data):
     whole = said_of(as_yaml(data))
@@ -238,7 +238,7 @@ def test_a_site_says_the_same_in_yaml_and_json_in_one_file_and_in_two(data):
     assert said_of(as_yaml(first), as_json(rest, "rest.yaml")) == whole
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(480)
 @given(sites())
 def test_a_site_is_applied_once_and_is_then_what_is_in_force(data):
     site = said_of(as_yaml(data))

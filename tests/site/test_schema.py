@@ -69,7 +69,7 @@ def takes_any_key(path):
     return path in NAMED or path[-1] in ("settings", "modules", "services")
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(480)
 @given(sites(), st.data())
 def test_it_takes_what_is_read_and_refuses_what_has_another_shape(data, draw):
     accepted = True

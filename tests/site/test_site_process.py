@@ -86,7 +86,8 @@ def test_what_is_wrong_comes_back_with_its_places(tmp_path):
     ("bounds", "told"),
     [
         ({"memory_bytes_max": 96 << 20}, "reader was ended: .*(more than 96 MiB|memory)"),
-        ({"within_s": 1.0}, "reader was ended: no answer within 1 s"),
+        # Enough for the small one after it, on a busy machine too.
+        ({"within_s": 4.0}, "reader was ended: no answer within 4 s"),
     ],
 )
 def test_what_takes_too_much_ends_its_own_process_and_nothing_else(tmp_path, bounds, told):

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from haptera.runtime import clock
 
 # How long the browser may take to answer, or a page to become what is awaited.
-WAIT_S_MAX = 30
+WAIT_S_MAX = 60
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 FOUND = next(filter(None, map(shutil.which, NAMES)), None)
 

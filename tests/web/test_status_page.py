@@ -15,7 +15,7 @@ from haptera.model.changes import Declare
 from haptera.model.entity import EntityId, node_id
 from haptera.runtime import clock
 from haptera.runtime.identity.tokens import ApiToken, Bearer, Scope
-from tests.api.serving import serving
+from tests.api.serving import OWN, serving
 from tests.cli.rig import client_of, served, typed
 from tests.web.chromium import FOUND, browsing
 
@@ -123,12 +123,12 @@ def test_a_token_that_is_none_is_told_with_what_to_do(page, token):
 
 def test_a_token_that_ended_is_told_where_the_page_would_go_on_with_it(page):
     token, row = "hp1.t1.secret", ApiToken("t1", Bearer("eve", Scope.READ), b"", 1000.0, 4600.0)
-    with serving(*CHANGES) as parent:
+    with serving(*CHANGES, host=OWN) as parent:
         parent.backend.minted[token] = row
         page.go(link(parent, token))
         page.await_(cell("r1n1", "dark"))
 
-    with serving(*CHANGES, port=parent.port):
+    with serving(*CHANGES, host=OWN, port=parent.port):
         assert page.await_(words("open the address that haptera printed"))
 
 
@@ -141,14 +141,14 @@ def test_without_a_token_the_page_asks_nothing_and_says_where_one_is(page):
 
 
 def test_it_goes_on_by_itself_once_the_parent_is_there_again(page):
-    with serving(*CHANGES) as parent:
+    with serving(*CHANGES, host=OWN) as parent:
         port = parent.port
         page.go(link(parent))
         page.await_(words("live"))
         page.await_(cell("r1n1", "dark"))
 
     assert page.await_(words("no answer since"))
-    with serving(*CHANGES, port=port) as parent:
+    with serving(*CHANGES, host=OWN, port=port) as parent:
         parent.do(parent.backend.say, N1, observed=ON)
         assert page.await_(words("live"))
         assert page.await_(cell("r1n1", "converged"))
@@ -167,7 +167,7 @@ def test_the_link_of_a_real_parent_opens_its_page_and_outlives_a_restart(page, t
     assert page.await_(words("no answer since"))
     with served(home):
         assert page.await_(words("live"))
-        assert page.evaluate(cell("n1", "stuck"))
+        assert page.await_(cell("n1", "stuck"))
         assert typed("unset", "node:n1", "power", folder=home)[0] == OK
         assert page.await_(cell("n1", "dark"))
 
