@@ -360,3 +360,34 @@ def test_what_does_not_last_is_done_again_ever_more_rarely_and_that_is_said() ->
     assert gaps[-1] > 2 * gaps[0]
     text = "bmc.switch_on was repeated several times: its effect does not last"
     assert f"{text}; power is off: the fuse blew" in whys
+
+
+LONG = replace(ON, within_ms=900_000, late_ms=1_000, ends_with_call=True)
+LONG_BMC = replace(BMC, steps=(LONG,))
+
+
+def long(*intents: Intent) -> Engine:
+    """A parent whose only step takes up to 15 minutes, and ends with its call."""
+    return Engine(SIDE, Catalog(KINDS, [LONG_BMC]), stored(*intents, desired={"power": "on"}), 0, S)
+
+
+def test_what_ends_with_its_call_is_begun_again_soon_after_its_daemon_died() -> None:
+    engine = long(Intent("99-1", NODE, "bmc", "switch_on", MS, "boot"))
+    told(engine, S, Ready("bmc"))
+
+    assert told(engine, S + MS, Answered(1, "off", S)) == []  # it may come for a second yet
+    assert told(engine, 2 * S, Ticked()) == [call(2, Work.LOOK, "look", 3 * S)]
+    assert told(engine, 2 * S + MS, Answered(2, "off", 2 * S)) == [
+        Write(1, (CloseIntent("99-1"),)),
+        Write(2, (OpenIntent(Intent("a1-1", NODE, "bmc", "switch_on", 2 * S + MS, "boot")),)),
+    ]
+
+
+def test_what_ends_with_its_call_is_read_soon_after_its_call_failed() -> None:
+    engine = long()
+    told(engine, S, Ready("bmc"))
+    told(engine, S, Answered(1, "off", S))
+    told(engine, S, Written(1, 4))
+    told(engine, 2 * S, Failed(2, "its process died"))
+
+    assert told(engine, 3 * S, Answered(3, "off", 3 * S)) == [Write(2, (CloseIntent("a1-1"),))]

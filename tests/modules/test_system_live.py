@@ -15,6 +15,7 @@ import pytest
 
 from haptera.kinds.system import SystemRun
 from haptera.lab import tree
+from haptera.model.entity import EntityId
 from haptera.modules.image.manifest import ImageManifest
 from haptera.modules.system.module import (
     SystemSettings,
@@ -364,6 +365,20 @@ def test_a_spare_is_ready_beside_what_runs_and_the_two_change_places(rig: Rig) -
             assert await look_staged(one) == one.target.digest
             await flip(one)
             assert await look_applied(one) == one.target.digest
+
+    lived(rig, scenario)
+
+
+def test_two_systems_of_a_node_stage_one_image_at_once(rig: Rig) -> None:
+    an_image(rig, "a")
+
+    async def scenario(node: Node) -> None:
+        one = node.wants("a")
+        target = replace(one.target, entity=EntityId("system", "login", "n1"))
+        other = connect(target)
+        await asyncio.gather(stage(one), stage(other))
+        assert [await look_staged(each) for each in (one, other)] == ["digest of a"] * 2
+        await other.home.drop_all()
 
     lived(rig, scenario)
 

@@ -277,6 +277,7 @@ class Module(Generic[Made]):
             disruptive=terms.get("disruptive", False),
             enrols=terms.get("enrols", False),
             stoppable=terms.get("stoppable", False),
+            ends_with_call=terms.get("ends_with_call", False),
             policy=terms.get("policy", STEPPING),
         )
 

@@ -100,8 +100,9 @@ class LookTerms(TypedDict, Generic[Values], total=False):
 class StepTerms(TypedDict, total=False):
     """How a step is declared; times in seconds; `late_s` is `within_s` where it is not given.
 
-    One that is `stoppable` is told where something else is desired while it runs. With `many`, its
-    function is of many entities.
+    One that is `stoppable` is told where something else is desired while it runs. With
+    `ends_with_call` nothing of it goes on for longer than `late_s` once its call, or its module's
+    process, has ended. With `many`, its function is of many entities.
     """
 
     within_s: Required[float]
@@ -113,6 +114,7 @@ class StepTerms(TypedDict, total=False):
     disruptive: bool
     enrols: bool
     stoppable: bool
+    ends_with_call: bool
     many: bool
 
 

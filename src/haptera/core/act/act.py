@@ -104,8 +104,10 @@ class StepRunner:
         if intent.kernel_boot != self._side.kernel_boot:
             # The clock has begun anew since: count from now, which is the safe side.
             intent = msgspec.structs.replace(intent, began_at=turn.now)
-        begun_now = turn.now + step.late_ms * MS
-        self.leave(turn, intent, step, max(self._settled_at(intent, step), begun_now))
+        settled_at = turn.now + step.late_ms * MS
+        if not step.ends_with_call:
+            settled_at = max(self._settled_at(intent, step), settled_at)
+        self.leave(turn, intent, step, settled_at)
 
     def leave(self, turn: Turn, intent: Intent, step: Step, settled_at: int) -> None:
         """This step may have been begun, and nobody follows it: its entity will, if it is there.
@@ -243,7 +245,10 @@ class StepRunner:
             return
         for change in stepping.step.changes:
             row.belief.forget(change.variable, turn.now)
-        self._read_from_now(turn, row, stepping, stepping.settled_at)
+        settled_at = stepping.settled_at
+        if stepping.step.ends_with_call:
+            settled_at = turn.now + stepping.step.late_ms * MS
+        self._read_from_now(turn, row, stepping, settled_at)
 
     def timed_out(self, turn: Turn, row: EntityState, pending: Pending) -> None:
         """Nobody answered in time: what may be inferred is inferred, and looked at first."""

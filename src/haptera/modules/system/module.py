@@ -48,6 +48,8 @@ STAGED_WITHIN_S: Final = 900
 # A step's whole effect comes within its `late_s`, the SIGKILL after a signal in vain included.
 GRACE_S: Final = 5.0
 LATE_S: Final = 10
+# What a process that is killed while it stages leaves behind: one mount that is being made.
+STAGED_LATE_S: Final = 1
 # A new init that ends within this time is one that does not run: the old one is started again.
 PROVEN_S: Final = 1.0
 # A new system has so long to become well, asked so often, each time for so long.
@@ -162,8 +164,9 @@ def without_effect() -> Iterator[None]:
     Applied.STALE,
     Applied.CURRENT,
     within_s=STAGED_WITHIN_S,
-    late_s=LATE_S,
+    late_s=STAGED_LATE_S,
     policy=STAGING,
+    ends_with_call=True,
 )
 async def stage(one: System) -> None:
     """Fetch, verify and mount the desired image, and the spare; what runs is left as it is."""

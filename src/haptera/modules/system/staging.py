@@ -1,7 +1,10 @@
 """Staging: an image is fetched, verified and mounted on the node, while another one runs."""
 
 import asyncio
+import fcntl
 import platform
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +19,8 @@ from haptera.sdk import Refused, uplink
 
 # How Linux names what images are for.
 _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm"}
+# How often one that stages asks whether another still does.
+ALONE_ASKED_EVERY_S: Final = 0.1
 
 
 async def stage_image(one: System, reference: str) -> None:
@@ -31,6 +36,27 @@ async def stage_image(one: System, reference: str) -> None:
     _, manifest = await asyncio.to_thread(source.manifest, reference)
     with one.refusing(reference):
         _check_fits(manifest)
+    async with _alone(one.target.run_dir):
+        await _mount(one, reference, source, manifest)
+
+
+@asynccontextmanager
+async def _alone(run_dir: Path) -> AsyncIterator[None]:
+    """Wait until no other system of this node stages, nor a process of before that is ending."""
+    with (run_dir / "images.lock").open("wb") as file:
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                await asyncio.sleep(ALONE_ASKED_EVERY_S)
+        yield
+
+
+async def _mount(
+    one: System, reference: str, source: ArtefactSource, manifest: ImageManifest
+) -> None:
+    """Have the artefact here and mounted, and forget what nobody needs any more."""
     artefact = await asyncio.to_thread(source.artefact, manifest)
     kept = _kept(one)
     await one.home.drop_all(spare=(*kept, manifest.digest))
