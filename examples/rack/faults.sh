@@ -70,6 +70,20 @@ wait_for "all are in sync" all_in_sync
 untouched "a link came back"
 took "link lost for $link_loss_s s" "no node was restarted"
 
+# A kernel panics: nothing is heard, and its node may be recovered: its power is cut and given again.
+told_before=$(all_orders | wc -l) panicked=rack1n1 since=$(now_ms)
+old=$(machine "$panicked") others_before="$(machine rack1n2) $(machine rack1n3)" before=$(starts "$panicked")
+sysrq "$panicked" c
+wait_for "$panicked is up again" is_up "$panicked" $((before + 1))
+grep -aq 'Kernel panic' "$(console "$panicked")" || fail "the kernel of $panicked did not panic"
+[[ $(machine "$panicked") != "$old" ]] || fail "$panicked is the same process"
+[[ "$(machine rack1n2) $(machine rack1n3)" == "$others_before" ]] || fail "others were restarted too"
+# A panicked kernel does not hear that it should shut down.
+told=$(orders "$panicked" | tail -4 | tr '\n' ',')
+[[ $told == "shutdown 1,power 0,boot pxe,power 1," ]] || fail "the BMC of $panicked was told $told"
+(($(all_orders | wc -l) == told_before + 4)) || fail "BMCs were told more than that"
+took "kernel panic" "$panicked was switched off and on, and is up again; no other was touched"
+
 # A kernel is missing: the machine is not switched on, and the file is named.
 kernel=$root/parent/minos/kernel since=$(now_ms)
 mv "$kernel" "$kernel.away"

@@ -7,8 +7,8 @@ from haptera.core.act.contradiction import NEWER_NS, SOON_MAX, SOON_NS
 from haptera.core.act.oscillation import ADVICE, STEADY_NS, UNDONE_MAX
 from haptera.core.state.limits import LASTS_NS, MS, S
 from haptera.core.state.typical_durations import LAST_MAX, NODES_MAX, NOTABLE_NS
-from haptera.core.sync.peers import SUSPECT_AFTER
-from haptera.core.sync.presence import BOOT_PATIENCE, BOOT_WITHIN_MS, BOOTING
+from haptera.core.sync.peers import LOST_AFTER, SUSPECT_AFTER
+from haptera.core.sync.presence import BOOT_PATIENCE, BOOT_WITHIN_MS, BOOTING, LOST_PATIENCE
 from haptera.model.policy import LOOKING
 from haptera.model.walltime import span
 
@@ -31,6 +31,9 @@ def test_the_figures_of_a_boot_are_those_of_the_code() -> None:
     given_up = f"given up after {BOOTING.attempts} attempts, for {span(BOOTING.cool_down_ms)}"
     assert f"`{given_up}`" in PAGE
     assert BOOT_PATIENCE == 10
+    lost = span(LOST_PATIENCE * BOOT_WITHIN_MS)
+    assert f"failed after {lost}, counted from when the agent is lost (4 H)" in PAGE
+    assert LOST_AFTER == 40
 
 
 def test_the_figures_of_modules_that_undo_each_other_are_those_of_the_code() -> None:

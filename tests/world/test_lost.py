@@ -1,8 +1,9 @@
-"""A silent node counts as lost after its leases are over, until it is heard again."""
+"""A silent node counts as lost, and is power-cycled where that is declared, until it is heard."""
 
 from haptera.core.state.limits import S
 from haptera.core.state.side import PARENT
 from haptera.core.sync.peers import LEASE_FOR, LOST_AFTER
+from haptera.core.sync.presence import BOOT_PATIENCE, BOOT_WITHIN_MS, LOST_PATIENCE
 from haptera.core.views.query import view
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import node_id
@@ -14,6 +15,38 @@ from haptera.testing.world_process import HELLO_NS
 N1 = node_id("n1")
 
 
+# From when a heard agent has fallen silent until other parts may come first.
+DOWN_S = LOST_AFTER * HELLO_NS / 10 / S + LOST_PATIENCE * BOOT_WITHIN_MS / 1000
+
+
+def running(if_lost: str | None = None) -> World:
+    """A node that is on and heard."""
+    world = World(1, ["n1"], [load("labnode").manifest()], NetworkFaults())
+    attributes = {"platform": "labnode"} | ({} if if_lost is None else {"if_lost": if_lost})
+    world.propose(
+        [
+            Declare(N1, attributes, "site"),
+            SetDesired(N1, "power", "on", "site"),
+            SetDesired(N1, "agent", "up", "site"),
+        ]
+    )
+    world.run(1)
+    assert world.settle(60)
+    return world
+
+
+def panic(world: World) -> None:
+    """The node's kernel is dead, and its power on."""
+    world.agents.pop("n1").crash()
+
+
+def commands(world: World) -> list[str]:
+    """What the node's BMC was told since it was first switched on."""
+    first, *later = [command.power for command in world.machines["n1"].commands]
+    assert first == "on"
+    return later
+
+
 def lost_ms(world: World) -> int | None:
     engine = world.parent.engine
     assert engine is not None
@@ -23,16 +56,7 @@ def lost_ms(world: World) -> int | None:
 
 
 def test_a_silent_node_is_lost_after_its_leases_are_over_and_until_it_is_heard() -> None:
-    world = World(1, ["n1"], [load("labnode").manifest()], NetworkFaults())
-    world.propose(
-        [
-            Declare(N1, {"platform": "labnode"}, "site"),
-            SetDesired(N1, "power", "on", "site"),
-            SetDesired(N1, "agent", "up", "site"),
-        ]
-    )
-    world.run(1)
-    assert world.settle(60)
+    world = running()
     assert lost_ms(world) is None
 
     world.network.cut.add(frozenset((PARENT, "n1")))
@@ -44,3 +68,58 @@ def test_a_silent_node_is_lost_after_its_leases_are_over_and_until_it_is_heard()
     world.network.cut.clear()
     world.run(3)
     assert lost_ms(world) is None
+
+
+def test_a_node_whose_kernel_panicked_is_power_cycled_where_that_is_declared() -> None:
+    world = running(if_lost="recover")
+    panic(world)
+    world.run(DOWN_S - 2)
+    assert commands(world) == []
+
+    assert world.settle(30)
+    assert commands(world) == ["off", "on"]
+
+
+def test_a_node_whose_kernel_panicked_is_left_alone_where_nothing_is_declared() -> None:
+    world = running()
+    panic(world)
+    world.run(900)
+    assert commands(world) == []
+
+
+def test_a_link_that_is_lost_for_a_minute_costs_no_machine_its_power() -> None:
+    world = running(if_lost="recover")
+    world.network.cut.add(frozenset((PARENT, "n1")))
+    world.run(60)
+    assert commands(world) == []
+
+    world.network.cut.clear()
+    assert world.settle(10)
+    world.run(DOWN_S)
+    assert commands(world) == []
+
+
+def test_a_parent_that_starts_while_a_node_is_lost_gives_it_the_time_of_a_boot() -> None:
+    """It cannot know whether the node boots."""
+    world = running(if_lost="recover")
+    panic(world)
+    world.crash(world.parent)
+    world.run(BOOT_PATIENCE * BOOT_WITHIN_MS / 1000)
+    assert commands(world) == []
+
+    assert world.settle(60)
+    assert commands(world) == ["off", "on"]
+
+
+def test_the_boot_after_a_panic_has_the_time_of_a_boot() -> None:
+    world = running(if_lost="recover")
+    machine = world.machines["n1"]
+    machine.booted = lambda name: None  # it never comes up again
+    panic(world)
+    world.run(DOWN_S + 30)
+    assert commands(world) == ["off", "on"]
+
+    world.run(BOOT_PATIENCE * BOOT_WITHIN_MS / 1000 - 60)
+    assert commands(world) == ["off", "on"]
+    world.run(60)
+    assert commands(world) == ["off", "on"] * 2

@@ -25,7 +25,7 @@ from haptera.core.state.start import start
 from haptera.core.state.table import EntityTable
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
-from haptera.core.sync.presence import BOOT_PATIENCE, HEAR, is_heard
+from haptera.core.sync.presence import HEAR, is_heard, patience
 from haptera.model.answers.views import Condition
 from haptera.model.chain import Chain, Do, Find, Link, NoChain, ReasonKind, gives_up
 from haptera.model.entity import EntityId
@@ -334,13 +334,14 @@ class Decisions:
         terms = self._policies.terms(row.id, HEAR)
         policy, within_ns = terms.policy, terms.within_ms * MS
         given_up = policy.gives_up(row.attempts.failures.get(HEAR.path, 0))
-        until = turn.now + (policy.cool_down_ms * MS if given_up else BOOT_PATIENCE * within_ns)
+        times = patience(row)
+        until = turn.now + (policy.cool_down_ms * MS if given_up else times * within_ns)
         usual_ns = self._looks.usual.of(HEAR.path)
         waiting = LookSchedule(asked_at=turn.now, usual_ns=usual_ns)
         looking = row.work.schedule(HEAR.path, waiting)
         looking.due_at = min(looking.due_at or until, until)
         if turn.now < looking.due_at:
-            overdue_at = looking.due_at - (BOOT_PATIENCE - 1) * within_ns
+            overdue_at = looking.due_at - (times - 1) * within_ns
             overdue = not given_up and turn.now >= overdue_at
             self._timers.soonest(("decide", row.id), looking.due_at)
             if not given_up and not overdue:
@@ -350,7 +351,7 @@ class Decisions:
             return _at_work(row, "waits to hear from the agent")
         if given_up:
             row.attempts.retry(HEAR.path)
-        failures = row.attempts.fail(HEAR.path, _unheard(BOOT_PATIENCE * terms.within_ms), policy)
+        failures = row.attempts.fail(HEAR.path, _unheard(times * terms.within_ms), policy)
         looking.due_at = 0
         if not policy.gives_up(failures):
             looking.failed_until = turn.now + policy.cool_down_ms * MS

@@ -16,6 +16,8 @@ MODULE = "sync"
 BOOT_WITHIN_MS = 60_000
 # So many times as long it is waited for before anything else is tried: some boots are slow.
 BOOT_PATIENCE = 10
+# And so many times where it fell silent: that is no boot.
+LOST_PATIENCE = 2
 # What waiting in vain comes to: twice other parts may come first for as long as the cool-down, so
 # that two boots are tried; then the node is left alone as long. A look that only listens spares
 # nobody by being taken rarely, so its back-off is not used.
@@ -64,6 +66,19 @@ def hear(turn: Turn, row: EntityState, peer: Peer, usual: Usual) -> None:
 def is_heard(node: EntityState | None) -> bool:
     """Whether a node's agent is there, so that what it last said still holds."""
     return node is not None and agent.name in node.belief.known
+
+
+def patience(row: EntityState) -> int:
+    """How many times `BOOT_WITHIN_MS` this agent is waited for before another part may come first.
+
+    It boots, unless the last that is known of it is that it was heard, since its power came on.
+    """
+    last = row.belief.remembered.get(agent.name)
+    lost_at = row.belief.forgotten_at.get(agent.name, -1)
+    powered_at = row.belief.found_at.get(power.name)
+    was_heard = last is not None and last.method is Method.READ
+    lost = was_heard and powered_at is not None and lost_at >= powered_at
+    return LOST_PATIENCE if lost else BOOT_PATIENCE
 
 
 def stop_waiting(row: EntityState) -> None:
