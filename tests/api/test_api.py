@@ -70,6 +70,7 @@ ROUTES = [
     ("GET", "/page/differences.js", None),
     ("GET", "/page/dom.js", None),
     ("GET", "/page/fleet.js", None),
+    ("GET", "/page/graph.js", None),
     ("GET", "/page/groups.js", None),
     ("GET", "/page/layout.js", None),
     ("GET", "/page/list.js", None),

@@ -15,6 +15,7 @@ from haptera.queue.entry import Submission
 from haptera.queue.job import JobSpec, JobState, Size
 from tests.api.job_desk import NOW
 from tests.api.serving import serving
+from tests.cli.drawing.examples import EXAMPLES
 from tests.web.chromium import FOUND, browsing
 from tests.web.seen import NODES, changes, tell, web
 from tests.web.test_acting import confirm, press
@@ -232,6 +233,31 @@ axe.run().then(({violations}) => violations
   .filter(({impact}) => ['serious', 'critical'].includes(impact))
   .map(({id, nodes}) => `${id}: ${nodes.map(({html}) => html.slice(0, 120)).join(' | ')}`))
 """
+
+
+STATES = "[...document.querySelectorAll('#graph .state')].map(e => e.getAttribute('class'))"
+WAYS = "[...document.querySelectorAll('#graph li')].map(e => e.textContent)"
+
+
+def test_the_graph_of_an_entity_marks_where_it_stands_what_is_desired_and_the_chain(page, parent):
+    stands = node_id(NODES[3])
+    parent.do(parent.backend.graphs.update, {stands: EXAMPLES["chain"]})
+    see(page, parent, node=stands.name)
+    page.await_("document.querySelector('#panel article')")
+    page.evaluate("document.getElementById('graph').open = true")
+    page.await_(f"{STATES}.length")
+    (graph,) = EXAMPLES["chain"].graphs
+    states = page.evaluate(STATES)
+    assert len(states) == len(graph.states)
+    assert [at for at, one in enumerate(states) if "now" in one] == [graph.path[0]]
+    assert [at for at, one in enumerate(states) if "goal" in one] == graph.goal
+    numbers = "[...document.querySelectorAll('#graph .number')].map(e => e.textContent).sort()"
+    links = sorted(str(one) for edge in graph.edges for one in edge.links)
+    assert page.evaluate(numbers) == links != []
+    from_here = [one for one in graph.edges if one.source == graph.path[0]]
+    assert [one.partition(",")[0].split()[0] for one in page.evaluate(WAYS)] == [
+        one.part for one in from_here
+    ]
 
 
 @pytest.mark.parametrize("theme", ["dark", "light"])

@@ -17,6 +17,7 @@ import { NodeMap } from "./map.js";
 import { expand } from "./nodeset.js";
 import { Panel } from "./panel.js";
 import { onlyLabels, place, readPlace, toggleLabel, writePlace } from "./place.js";
+import { Graph } from "./graph.js";
 import { groupsOf, offer } from "./groups.js";
 import { fleetAt } from "./past.js";
 import { EntityTable } from "./table.js";
@@ -68,6 +69,7 @@ function paint() {
   const views = chosenViews();
   panel.update(place.node, views, rightsText());
   log.offer(actions.past ? [] : views);
+  graph.offer(actions.past ? [] : views.filter((view) => view.kind !== "job"));
 }
 
 function paintHead() {
@@ -326,6 +328,7 @@ const differences = new Differences({ element: at("differences"), heading: at("c
 const actions = new Actions(at("ask"), (text) => write(at("done"), text));
 const panel = new Panel({ element: at("entity"), history: at("history"), actions });
 const log = new Log(at("log"));
+const graph = new Graph(at("graph"));
 const brake = new Brake(at("brake"), actions);
 const table = new EntityTable(at("table"), chooseEntity);
 const jobs = new Jobs({ element: at("jobs"), actions, choose: chooseEntity, changed: paintSoon });
