@@ -5,9 +5,10 @@ import contextlib
 import io
 
 import pytest
+from msgspec import structs
 
 from haptera.cli.output.live.cells import Board, Cell
-from haptera.cli.output.live.live import show
+from haptera.cli.output.live.live import Screen, show
 from haptera.cli.output.words import printable
 from haptera.client import Access
 from haptera.model.answers.views import Condition
@@ -15,6 +16,7 @@ from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import HapteraError
 from haptera.model.walltime import duration
+from haptera.rest.schemas import Event
 from tests.api.fake_backend import FakeBackend
 from tests.api.serving import WITHIN_S, serving
 
@@ -70,6 +72,32 @@ def test_what_is_gone_leaves_the_board():
     board.take(filled().entities([]), [], fresh=True)
     board.take([], ["node:r2n1"], fresh=False)
     assert list(board.racks()) == ["1"]
+
+
+def test_how_long_something_lasts_is_what_the_parent_says_not_since_when_it_is_shown():
+    times, hours = [7.0], {N1: 5, N2: 30, N10: 2}
+
+    def shown(*acting):
+        views = [
+            structs.replace(
+                view,
+                condition=Condition.ACTING if view.name in acting else Condition.CONVERGED,
+                since_ms=hours[node_id(view.name)] * 3_600_000,
+            )
+            for view in filled().entities([])
+            if node_id(view.name) in hours
+        ]
+        screen = Screen(lambda: times[-1])
+        screen.take(Event("c", views, []), fresh=True)
+        times.append(times[-1] + 3_600)
+        return screen.lasting()
+
+    assert (shown("r1n1"), shown("r1n1", "r1n2"), shown()) == (
+        "acting for 6 h",
+        "acting for 1 d",
+        "at rest for 3 h",
+    )
+    assert Screen(lambda: 7.0).lasting() == ""
 
 
 @pytest.mark.net

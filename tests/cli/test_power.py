@@ -2,7 +2,7 @@
 
 import pytest
 
-from haptera.cli.main import OK, USAGE
+from haptera.cli.main import OK, REFUSED, USAGE
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
 from tests.api.serving import serving
@@ -49,10 +49,18 @@ def test_a_dry_run_writes_nothing(cluster, capsys):
     assert wanted(cluster, NODES[0]) == {"power": "on", "agent": "up"}
 
 
-def test_a_cycle_ends_with_power_on(cluster, capsys):
-    code, out, _ = typed(capsys, "power", "cycle", "n1", "--timeout", "1m", "-o", "name")
-    assert (code, out) == (OK, "node:n1\n" * 2)
-    assert wanted(cluster, NODES[0]) == {"power": "on"}
+def test_a_cycle_ends_with_power_on_and_the_agents_desired_that_were(cluster, capsys):
+    typed(capsys, "unset", "n2", "agent", "--take")
+    assert typed(capsys, "power", "cycle", "n*", "--timeout", "1m")[0] == OK
+    assert [wanted(cluster, node) for node in NODES] == [
+        {"power": "on", "agent": "up"},
+        {"power": "on"},
+    ]
+
+
+def test_nothing_is_switched_where_it_is_not_said_for_how_long_to_wait(cluster, capsys):
+    assert typed(capsys, "power", "cycle", "n1", "--timeout", "soon")[0] == REFUSED
+    assert wanted(cluster, NODES[0]) == {"power": "on", "agent": "up"}
 
 
 def test_nothing_else_is_done_to_power(cluster, capsys):

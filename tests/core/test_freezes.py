@@ -8,6 +8,7 @@ from haptera.core.state.limits import BACKOFF_NS, MS, S
 from haptera.core.state.row import EntityState
 from haptera.core.state.rules import ASKED_MAX, NOTHING, Rules
 from haptera.core.state.table import EntityTable
+from haptera.core.views.query import view
 from haptera.core.views.unblock import unblock
 from haptera.kinds import KINDS
 from haptera.model.answers.views import Condition
@@ -319,6 +320,6 @@ def test_what_is_as_desired_says_that_it_is_frozen_for_as_long_as_it_is() -> Non
     engine.handle([CLOCKED, Ready("bmc")], 2 * S)
     row = engine.table.get(NODE)
     assert row is not None
-    assert row.stance.frozen == WHY
+    assert view(row, 2 * S).frozen == WHY
     engine.handle([Ticked()], 101 * S)
-    assert row.stance.frozen is None
+    assert view(row, 101 * S).frozen is None

@@ -48,8 +48,8 @@ def printable(text: str) -> str:
 
 def values(view: EntityView) -> str:
     """What is known of each variable that is desired, or else of all, and what is wanted."""
-    names = [name for name in view.desired if name in view.observed] or list(view.observed)
-    return " ".join(_value(view, name) for name in names) or "-"
+    names = view.desired.keys() & view.observed.keys() or view.observed.keys()
+    return " ".join(_value(view, name) for name in sorted(names)) or "-"
 
 
 def standing(condition: Condition, frozen: str | None) -> str:

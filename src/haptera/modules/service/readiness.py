@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -41,7 +42,8 @@ async def unanswered(ready: ServiceReady, place: ServicePlace) -> str | None:
     except TimeoutError:
         return f"{ready}: no answer within {ASK_WITHIN_S} s"
     except OSError as error:
-        return f"{ready}: {error.strerror or error}"
+        # What asyncio makes of it names the address alone.
+        return f"{ready}: {error if error.errno is None else os.strerror(error.errno)}"
 
 
 def _port(ready: ServiceReady, place: ServicePlace) -> int:

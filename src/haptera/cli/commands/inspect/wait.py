@@ -35,8 +35,15 @@ def within_option(command: Command) -> Command:
         metavar="DURATION",
         default=WITHIN,
         show_default=True,
+        callback=_checked,
         help="Give up after this time: 30s, 10m, 2h.",
     )(command)
+
+
+def _checked(_ctx: click.Context, _option: click.Parameter, within: str) -> str:
+    """See that it is a duration, before anything is written that is waited for then."""
+    parse_duration_ms(within)
+    return within
 
 
 @click.command()

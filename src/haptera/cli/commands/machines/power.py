@@ -11,12 +11,16 @@ from haptera.cli.input.naming import entity_named
 from haptera.cli.input.terms import WriteTerms, terms_options
 from haptera.cli.main import OK, the_client
 from haptera.cli.output.printing import entities_option
+from haptera.client import calls
 from haptera.kinds import node
-from haptera.kinds.node import Power, agent, power
+from haptera.kinds.node import Agent, Power, agent, power
+from haptera.model.entity import parse_entity
+from haptera.selectors.selector import fold_entities
 
-# An agent runs on what is on: off, nobody desires it any more; on again, it comes by itself.
+# An agent runs on what is on: off, nobody desires it any more.
 _OFF: Mapping[str, str | None] = {power.name: Power.OFF.value, agent.name: None}
 _ON: Mapping[str, str | None] = {power.name: Power.ON.value}
+_UP: Mapping[str, str | None] = {**_ON, agent.name: Agent.UP.value}
 
 
 @click.command("power")
@@ -40,7 +44,9 @@ def switch(
 
     The desired power becomes yours, whoever owned it; to give it back, `haptera unset SELECTOR
     power` and apply the site. Permits and budgets hold: a busy node is switched off once it is
-    free. cycle waits until all are off, then switches them on.
+    free. off also desires no agent any more; after on, apply the site for it, or `haptera set
+    SELECTOR agent=up`. cycle waits until all are off, then switches them on, and desires the
+    agents that were desired before.
 
     \b
     Examples:
@@ -52,12 +58,17 @@ def switch(
     then = WriteTerms(take=True, digest=None, why=terms.why)
     values = _ON if what == "on" else _OFF
     nodes = nodes_of(selector)
+    before = [] if what != "cycle" else the_client(ctx).ask(calls.entities(nodes)).entities
     write(ctx, nodes, values, mine, dry_run=dry_run, output=output)
     if what != "cycle" or dry_run:
         return OK
     if (code := wait_for(the_client(ctx), nodes, f"{power.name}={Power.OFF}", within)) != OK:
         return code
-    write(ctx, nodes, _ON, then, dry_run=False, output=output)
+    agents = {parse_entity(one.entity) for one in before if agent.name in one.desired}
+    rest = {parse_entity(one.entity) for one in before} - agents
+    for some, wanted in ((agents, _UP), (rest, _ON)):
+        if some:
+            write(ctx, fold_entities(some), wanted, then, dry_run=False, output=output)
     return OK
 
 

@@ -1,5 +1,6 @@
 """`haptera restore`: a parent's state had back from a backup."""
 
+import shlex
 from pathlib import Path
 
 import click
@@ -25,4 +26,4 @@ def restore(file: Path, directory: Path) -> None:
 
     told = restored(file, directory)
     click.echo(f"{directory}: revision {told.revision}, as haptera {told.haptera} kept it")
-    click.echo("start it: haptera serve --dir DIR", err=True)
+    click.echo(f"start it: haptera serve --dir {shlex.quote(str(directory))}", err=True)

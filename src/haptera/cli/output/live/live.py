@@ -1,6 +1,7 @@
 """The cluster live in a terminal: cells by rack, counts, what is stuck; or plain lines."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
@@ -43,7 +44,7 @@ async def show(access: Access) -> None:
     Raises:
         HapteraError: the API refuses the token.
     """
-    screen = _Screen()
+    screen = Screen(asyncio.get_running_loop().time)
     try:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(_draw(screen) if is_terminal() else _tell(screen))
@@ -52,15 +53,16 @@ async def show(access: Access) -> None:
         raise group.exceptions[0] from None  # the other task was cancelled for it
 
 
-class _Screen:
+class Screen:
     """What is known by now; `news` is set where it changed since it was last drawn."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], float]) -> None:
         self.cluster = ""
         self.board = Board({})
         self.broken: str | None = None
         self.news = asyncio.Event()
-        self._began = self._now()
+        self._now = now
+        self._began = now()
         self._arrived: dict[str, float] = {}
 
     @property
@@ -98,11 +100,8 @@ class _Screen:
         views = [view for _, view in sorted(self.board.views.items())]
         return [view for view in views if view.condition is Condition.STUCK]
 
-    def _now(self) -> float:
-        return asyncio.get_running_loop().time()
 
-
-async def _take(access: Access, screen: _Screen) -> None:
+async def _take(access: Access, screen: Screen) -> None:
     async with aclosing(AsyncClient(access).follow(calls.events())) as stream:
         async for news in stream:
             if isinstance(news, Broken):
@@ -112,7 +111,7 @@ async def _take(access: Access, screen: _Screen) -> None:
             screen.news.set()
 
 
-async def _draw(screen: _Screen) -> None:
+async def _draw(screen: Screen) -> None:
     from rich.live import Live  # slow to import, and only here
 
     with Live(_text(screen), auto_refresh=False) as live:
@@ -121,7 +120,7 @@ async def _draw(screen: _Screen) -> None:
             await asyncio.sleep(REDRAW_EVERY_S)
 
 
-def _text(screen: _Screen) -> "Text":
+def _text(screen: Screen) -> "Text":
     from rich.text import Text
 
     text = Text(no_wrap=True, overflow="ellipsis")
@@ -142,7 +141,7 @@ def _text(screen: _Screen) -> "Text":
     return text
 
 
-async def _tell(screen: _Screen) -> None:
+async def _tell(screen: Screen) -> None:
     """Without a terminal: a line whenever the counts changed, and one for each that is stuck."""
     told: set[str] = set()
     last = ""
