@@ -6,11 +6,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from haptera.daemon.exchange import Exchange
 
 from haptera.core.engine import Engine
 from haptera.core.state.limits import MS
 from haptera.core.state.side import PARENT
+from haptera.daemon.channels.exchange import Exchange
 from haptera.kinds import KINDS
 from haptera.model.changes import Desired
 from haptera.model.effects import FetchList, FetchSchema, Recall, Tell
