@@ -46,7 +46,7 @@ async def watch(machine: Machine) -> AsyncIterator[Power]:
     yield Power.ON
 
 
-@power.step(Power.OFF, Power.ON, within_s=10, late_s=1)
+@power.step(Power.OFF, Power.ON, within_s=60, late_s=1)
 async def switch_on(machine: Machine) -> None:
     await machine.answer()
     machine.on.add(machine.name)

@@ -249,7 +249,7 @@ def lab(
 
 def leave_service(run: Path) -> subprocess.Popen[bytes]:
     """A process without mark and descent, which only its keeper wrote down."""
-    service = subprocess.Popen(["sleep", "60"], env={})
+    service = subprocess.Popen(["sleep", "1000"], env={})
     process = read_process(service.pid)
     assert process is not None
     home = run / "services" / "web"

@@ -31,7 +31,7 @@ FAULTS = {
         "lamp.look: it serves kind 'toaster', which is not declared [malformed]",
     ),
     "fickle": ("declares-again", "another process of it declares something else"),
-    "silent": ("answers-pings", "no `pong` within 1 s of a `ping`"),
+    "silent": ("answers-pings", "no `pong` within 5 s of a `ping`"),
     "hasty": ("takes-frames-cut-anywhere", "it ended: status 1: half a frame"),
     "narrow": ("takes-a-full-frame", "it ended: status 1: too much at once"),
     "strict": ("skips-unknown-keys", "it ended: status 1: a key that I do not know"),
@@ -92,7 +92,7 @@ def test_a_lamp_without_faults_passes_all(monkeypatch: pytest.MonkeyPatch) -> No
 STEPS = {
     "raises": "switch_on failed: 'RuntimeError: on fire'$",
     "hangs": "no answer within 1 s",
-    "blocks": "no `pong` within 1 s of a `ping`",
+    "blocks": "no `pong` within 5 s of a `ping`",
     "exits": "it ended: status 7",
     "killed": "it ended: killed by SIGKILL",
     "rubbish": "it sent a malformed frame",
@@ -291,12 +291,12 @@ def test_wrong_words_are_refused(
 def faulty(fault: str) -> CheckedModule:
     command = (sys.executable, "-m", "tests.testing.faulty", fault)
     place = ModulePlace("lamp", Context.SELF, str(ROOT), command=command)
-    return CheckedModule(place, acts=True, patience_s=5.0 if fault != "silent" else 1.0)
+    return CheckedModule(place, acts=True, patience_s=5.0)
 
 
 def liar(way: str) -> CheckedModule:
     place = ModulePlace(way, Context.PARENT, str(ROOT), place=f"tests.liars.modules:{way}")
-    return CheckedModule(place, acts=True, patience_s=5.0 if way != "blocks" else 1.0)
+    return CheckedModule(place, acts=True, patience_s=5.0)
 
 
 def wrong(report: Report) -> dict[str, str]:
