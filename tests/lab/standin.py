@@ -7,11 +7,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+# Those between have ended before it says that it is there.
 DAEMON = (
-    "import os, signal, sys\n"
-    "if os.fork(): os._exit(0)\n"
+    "import os, signal, sys, time\n"
+    "def leave():\n"
+    "    parent = os.getpid()\n"
+    "    if os.fork(): os._exit(0)\n"
+    "    while os.getppid() == parent: time.sleep(0.001)\n"
+    "leave()\n"
     "os.setsid()\n"
-    "if os.fork(): os._exit(0)\n"
+    "leave()\n"
     "open(sys.argv[1] + '.new', 'w').write(f'{os.getpid()}\\n')\n"
     "os.replace(sys.argv[1] + '.new', sys.argv[1])\n"
     "signal.pause()\n"

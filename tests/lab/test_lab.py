@@ -96,7 +96,7 @@ class Lab:
             assert node.agent
             wait_for(lambda node=node: read_pid(node.run / "daemon"))
         assert self.parent
-        return [process.pid for process in descendants([self.process.pid])]
+        return [one.pid for one in descendants([self.process.pid]) if not one.dead]
 
 
 def test_a_lab_runs_its_parent_and_ends_all_it_started_when_interrupted(tmp_path: Path) -> None:
