@@ -57,6 +57,7 @@ class Cluster:
 
     def desire(self, number: int) -> list[EntityId]:
         """Other settings of the module, and new nodes to switch on, all at once."""
+        self._tell("desired", number)
         nodes = [node_id(f"n{number}-{one}") for one in range(NODES_A_SWITCH)]
         changes: list[Change] = [Declare(node, {}, "site") for node in nodes]
         changes += [SetDesired(node, "power", "on", "site") for node in nodes]
@@ -81,7 +82,14 @@ class Cluster:
                 self.ready += 1
                 text = self._steps.read_text() if self._steps.exists() else ""
                 self.in_flight += text.count("begins") - text.count("ends")
+                self._tell("ready", self.ready)
         self.driver.deliver(events)
+
+    def _tell(self, name: str, number: int) -> None:
+        """What the module's steps go by."""
+        draft = self._steps.with_name("draft")
+        draft.write_text(str(number))
+        draft.replace(self._steps.with_name(name))
 
     def perform(self, effects: list[Effect]) -> None:
         self.engine.check()
