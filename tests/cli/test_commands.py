@@ -22,6 +22,7 @@ from haptera.model.errors import Code
 from haptera.rest.unclaimed import UnclaimedView
 from tests.api.fake_backend import TOKENS
 from tests.api.serving import WITHIN_S, serving
+from tests.cli.rig import without_waits
 
 N1, N2, N3 = (node_id(f"rack1n{number}") for number in (1, 2, 3))
 WEB1 = EntityId("service", "web", "rack1n1")
@@ -77,7 +78,7 @@ def typed(capsys, *arguments):
     """What the command answers: its code, output and errors."""
     code = run(arguments)
     captured = capsys.readouterr()
-    return code, captured.out, captured.err
+    return code, captured.out, without_waits(captured.err)
 
 
 def columns(table):

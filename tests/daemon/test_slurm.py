@@ -22,7 +22,7 @@ from haptera.runtime.store.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
 CLUSTER = "c0ffee"
-WITHIN_S = 60.0
+WITHIN_S = 180.0
 SMALL = Size(1, 64)
 
 pytestmark = [

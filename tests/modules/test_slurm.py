@@ -17,7 +17,7 @@ from haptera.modules.slurm.module import hold, look_state, release
 from haptera.sdk import Draining, HapteraError, Target
 from tests.daemon.test_slurm import PrivateSlurm
 
-WITHIN_S = 60.0
+WITHIN_S = 180.0
 JOBS = 6
 
 pytestmark = [

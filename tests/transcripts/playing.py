@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from haptera.runtime import clock
-from tests.cli.rig import lab, served
+from tests.cli.rig import lab, served, without_waits
 from tests.lab.rig import ROOT, WAIT_S_MAX
 from tests.network import NETWORK
 from tests.shell import Shell, said, shell
@@ -101,6 +101,7 @@ def named(text: str, folder: Path | None = None) -> str:
     """The text with what differs each time under its name."""
     if folder is not None:
         text = text.replace(str(folder), "<folder>")
+    text = without_waits(text)
     for pattern, name in NAMED:
         text = pattern.sub(name, text)
     return text
