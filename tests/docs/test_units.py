@@ -24,6 +24,6 @@ def test_a_unit_is_as_exposed_as_the_page_says(name: str) -> None:
         check=True,
     ).stdout
     measured = re.findall(r"Overall exposure level for \S+: (\d+\.\d)", told)
-    said = re.findall(r"(?:gives it|unit gets) (\d+\.\d)", PAGE)
+    said = re.findall(r"(?:rates its exposure|unit is rated) (\d+\.\d)", PAGE)
 
     assert measured == [said[["parent", "agent"].index(name)]]
