@@ -17,8 +17,8 @@ PAGE = (ROOT / "docs/explain/acting.md").read_text(encoding="utf-8")
 
 
 def test_the_figures_of_what_is_contested_are_those_of_the_code() -> None:
-    assert "newer than the first reading of `off` by one second" in PAGE
-    assert "three times within as many seconds" in PAGE
+    assert "at least one second newer than the first reading of `off`" in PAGE
+    assert "three times within three seconds" in PAGE
     assert "at least once a minute" in PAGE
     assert (NEWER_NS, SOON_MAX, SOON_NS, LOOKING.cool_down_ms) == (S, 3, S, 60_000)
     assert "for 1.2 hello intervals" in PAGE
@@ -45,8 +45,8 @@ def test_the_figures_of_modules_that_undo_each_other_are_those_of_the_code() -> 
 
 def test_the_figures_of_what_is_usual_are_those_of_the_code() -> None:
     assert "the last sixteen runs" in PAGE
-    assert "more than twice as long, and a second" in PAGE
+    assert "more than twice its usual duration plus one second" in PAGE
     assert (LAST_MAX, SLOW_FACTOR, SLOW_MS) == (16, 2, 1_000)
-    assert "by more than half of it, and by 50 ms" in PAGE
-    assert "of the last sixteen nodes that told" in PAGE
+    assert "by more than half and by more than 50 ms" in PAGE
+    assert "of the last sixteen nodes that reported" in PAGE
     assert (NODES_MAX, NOTABLE_NS) == (16, 50 * MS)

@@ -34,7 +34,7 @@ def test_the_limits_of_a_search_are_those_of_the_code() -> None:
 
 def test_the_limits_of_a_preview_are_those_of_the_code() -> None:
     assert f"for at most {PREVIEW_WITHIN_NS // S} s" in PAGE
-    assert f"where {PREVIEWS_MAX} people wait" in PAGE
+    assert f"if {PREVIEWS_MAX} users are waiting" in PAGE
     assert PREVIEW_WITHIN_NS < PREVIEW_WITHIN_S * S
 
 
@@ -42,9 +42,9 @@ def test_the_limits_of_the_queue_are_those_of_the_code() -> None:
     assert f"| questions that wait | {QUESTIONS_MAX} |" in PAGE
     assert f"asked again after {SEARCH_QUEUE_AGAIN_NS // S} s" in PAGE
     assert f"| answers kept | {ANSWERS_MAX:,} |" in PAGE
-    assert "after a rest of a second, which doubles" in PAGE
-    assert "up to a minute" in PAGE
+    assert "after one second; this delay doubles" in PAGE
+    assert "up to one minute" in PAGE
     assert (RESTARTING.backoff_ms * MS, RESTARTING.backoff_ms_max * MS) == (S, 60 * S)
-    assert "of which two workers died" in PAGE
+    assert "at which two workers died" in PAGE
     assert "after ten minutes" in PAGE
     assert (DEATHS_MAX, SEARCH_AGAIN_NS) == (2, 600 * S)

@@ -5,28 +5,28 @@ from typing import Final
 import click
 
 _OPTION: Final = ("-w", "--watch")
-_ONCE: Final = "it is done once; `haptera status --watch` shows what comes of it"
-_FILES: Final = "it reads what lies here, and no event tells when that changes: type it again"
-_TOKEN: Final = "it is done once; `haptera token list` shows which hold"
-_IMAGES: Final = "`haptera get --watch image:NAME` shows how one is"
-_QUEUE: Final = "no event tells of jobs: type it again"
-_DUTY: Final = "it is done once; `haptera queue` shows where each node stands"
-_ROLLS: Final = "`haptera roll status --watch` shows how far rolls have come"
-_FIXED: Final = "it always says the same"
+_ONCE: Final = "it runs once; `haptera status --watch` shows the result"
+_FILES: Final = "it reads local files, for which there are no events: run it again"
+_TOKEN: Final = "it runs once; `haptera token list` shows valid tokens"
+_IMAGES: Final = "`haptera get --watch image:NAME` shows one"
+_QUEUE: Final = "there are no events for jobs: run it again"
+_DUTY: Final = "it runs once; `haptera queue` shows the state of each node"
+_ROLLS: Final = "`haptera roll status --watch` shows the progress of rolls"
+_FIXED: Final = "its output never changes"
 _RUNS: Final = "it runs until it is stopped; `haptera status --watch` shows the cluster"
 
 UNWATCHED: Final = {
     "apply": _ONCE,
-    "plan": "it is of one moment: `--save` it, and `haptera apply --plan` says what changed since",
-    "export": "it is of one moment; `haptera diff --watch FILE` shows what differs from one",
+    "plan": "a plan is a snapshot: `--save` it, and `haptera apply --plan` shows changes since",
+    "export": "it is a snapshot; `haptera diff --watch FILE` shows the difference from a file",
     "import ansible": _FILES,
     "import clustershell": _FILES,
     "import layercake": _FILES,
     "import warewulf": _FILES,
     "site check": _FILES,
     "site schema": _FIXED,
-    "graph": "a drawing is of one moment; `haptera chain --watch ENTITY` shows what is still to do",
-    "wait": "it ends as soon as what it waits for is so",
+    "graph": "a drawing is a snapshot; `haptera chain --watch ENTITY` shows the steps left",
+    "wait": "it ends when the condition holds",
     "set": _ONCE,
     "power": _ONCE,
     "unset": _ONCE,
@@ -42,22 +42,22 @@ UNWATCHED: Final = {
     "roll abort": _ROLLS,
     "roll undo": _ROLLS,
     "roll rm": _ROLLS,
-    "secret allow": "it is done once",
+    "secret allow": "it runs once",
     "secret list": _FILES,
-    "secret remove": "it is done once",
-    "secret set": "it is done once",
+    "secret remove": "it runs once",
+    "secret set": "it runs once",
     "audit verify": _FILES,
-    "backup": "it is done once",
-    "restore": "it is done once",
+    "backup": "it runs once",
+    "restore": "it runs once",
     "token certify": _TOKEN,
     "token make": _TOKEN,
     "token revoke": _TOKEN,
-    "evict": "it happens once",
-    "override": "it is done once",
-    "unclaimed": "no event tells of machines that are no node's: type it again",
+    "evict": "it runs once",
+    "override": "it runs once",
+    "unclaimed": "there are no events for such machines: run it again",
     "claim": _ONCE,
-    "thaw": "it is done once; `haptera freeze --watch` shows what stays frozen",
-    "submit": "`--wait` waits for its end; `haptera why job:N` says how it stands",
+    "thaw": "it runs once; `haptera freeze --watch` shows what stays frozen",
+    "submit": "`--wait` waits for the end; `haptera why job:N` shows the state",
     "jobs": _QUEUE,
     "cancel": _QUEUE,
     "queue": _QUEUE,
@@ -67,17 +67,17 @@ UNWATCHED: Final = {
     "job": "it ends with its command; `haptera get --watch node:NAME` shows whether a node is busy",
     "fence run": "it ends with its command; `haptera get --watch lease` shows who leads",
     "fence check": "it ends with its command",
-    "watch": "it tells of each change anyway: leave it out",
+    "watch": "it already prints each change: omit the option",
     "lint": _FILES,
-    "module new": "it is done once",
+    "module new": "it runs once",
     "module lint": _FILES,
-    "module list": "it asks no parent; `haptera get --watch module` shows the modules that run",
-    "module check": "it is done once",
+    "module list": "it asks no parent; `haptera get --watch module` shows running modules",
+    "module check": "it runs once",
     "module reload": _ONCE,
     "completion": _FIXED,
-    "minos build": "it is done once",
+    "minos build": "it runs once",
     "minos show": _FILES,
-    "lab": "it shows its cluster until it is stopped: leave it out",
+    "lab": "it already shows its cluster until it is stopped: omit the option",
     "standby": _RUNS,
     "promote": _ONCE,
     "serve": _RUNS,

@@ -13,11 +13,11 @@ _SITE = "site"
 @click.command()
 @click.argument("mac")
 @click.argument("node", shell_complete=completing.entities)
-@click.option("-m", "--why", help="Why, for the history.")
+@click.option("-m", "--why", help="The reason, for the history.")
 @output_option
 @click.pass_context
 def claim(ctx: click.Context, mac: str, node: str, why: str | None, output: str) -> None:
-    r"""Make the machine with the network card MAC the declared node NODE.
+    r"""Assign the machine with the MAC address MAC to the declared node NODE.
 
     `haptera unclaimed` lists the machines that can be claimed. NODE must have no MAC address yet;
     it stays its owner's. This needs a token of scope admin, and is recorded in the audit.

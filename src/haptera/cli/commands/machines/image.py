@@ -27,7 +27,7 @@ from haptera.model.walltime import parse_duration_ms
 
 _MS_PER_S: Final = 1_000
 _UNDER_WAY: Final = f"{{}} and condition in ({Condition.ACTING},{Condition.WAITING})"
-_take_option = click.option("--take", is_flag=True, help="Also what belongs to the site.")
+_take_option = click.option("--take", is_flag=True, help="Take over values of other owners.")
 _why_option = click.option("-m", "--why", metavar="TEXT", help="Why, for the history.")
 _name_argument = click.argument("name")
 
@@ -47,7 +47,7 @@ def image() -> None:
 def build(
     ctx: click.Context, name: str, recipe: Path, take: bool, why: str | None, within: str
 ) -> int:
-    r"""Build the image NAME from the Dockerfile in DIR, a folder on the parent's machine.
+    r"""Build the image NAME from the Dockerfile in DIR, a directory on the parent's machine.
 
     The image is desired from now on, in your name. A folder that was built before is not built
     again: use a new name after a change.

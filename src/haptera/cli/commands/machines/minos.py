@@ -24,13 +24,13 @@ _dir_option = click.option(
 _to_option = click.option(
     "--folder",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where the minOS itself is, if not below --dir.",
+    help="The directory of the minOS; default: below --dir.",
 )
 
 
 @click.group()
 def minos() -> None:
-    """Build the small system that machines boot into: a kernel, and haptera's agent."""
+    """Build the small system that machines boot: a kernel and haptera's agent."""
 
 
 @minos.command("build")
@@ -50,7 +50,7 @@ def build_it(
 ) -> None:
     r"""Build a minOS from the distribution's packages and this haptera.
 
-    The same packages give the same bytes. Missing packages are named, with the apt command.
+    The build is reproducible. Missing packages are listed with the apt command to install them.
 
     \b
     Examples:

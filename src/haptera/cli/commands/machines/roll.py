@@ -1,4 +1,4 @@
-"""`haptera roll`: systems brought to another image a few at a time, and what becomes of that."""
+"""`haptera roll`: rolling updates of systems to another image, and their progress."""
 
 import re
 import select
@@ -48,7 +48,7 @@ class RollGroup(click.Group):
 
 @click.group("roll", cls=RollGroup)
 def roll_group() -> None:
-    """Bring systems to another image, a few at a time: haptera roll SELECTOR --image NAME."""
+    """Update systems to another image, a few at a time: haptera roll SELECTOR --image NAME."""
 
 
 _why_option = click.option("-m", "--why", metavar="TEXT", help="Why, for the history.")
@@ -58,19 +58,21 @@ _name_argument = click.argument("name", metavar="ROLL")
 @roll_group.command()
 @click.argument("selector", shell_complete=completing.selectors)
 @click.option("--image", "image_name", metavar="NAME", required=True, help="The new image.")
-@click.option("--name", help="The roll's own; the image's where none is given.")
+@click.option("--name", help="Name of the roll; default: the image.")
 @click.option("--canary", type=click.IntRange(1), default=1, show_default=True)
 @click.option("--max-unavailable", metavar="COUNT|SHARE", default="10%", show_default=True)
-@click.option("--pause-on-failure", is_flag=True, help="Leave what fails as it is.")
-@click.option("--health", metavar="COMMAND", help="Run in each new system; it must succeed.")
+@click.option(
+    "--pause-on-failure", is_flag=True, help="Pause, and do not roll back a failed system."
+)
+@click.option("--health", metavar="COMMAND", help="Health check, run in each new system.")
 @click.option("--deadline", metavar="DURATION", default="2h", show_default=True)
-@click.option("--take", is_flag=True, help="Also systems whose image belongs to the site.")
-@click.option("--no-wait", is_flag=True, help="Begin it, and see haptera roll status.")
+@click.option("--take", is_flag=True, help="Take over values of other owners.")
+@click.option("--no-wait", is_flag=True, help="Do not wait; see `haptera roll status`.")
 @_why_option
 @within_option
 @click.pass_context
 def start(ctx: click.Context, /, selector: str, no_wait: bool, within: str, **options: Any) -> int:
-    r"""Bring the systems that SELECTOR means to an image, a few at a time.
+    r"""Update the systems that SELECTOR matches to an image, a few at a time.
 
     All of them get the image ready beside what they run. Then the canaries change over, and if
     these prove well, more and more at a time, each once its node is free. Where one fails, it goes
@@ -98,7 +100,7 @@ def start(ctx: click.Context, /, selector: str, no_wait: bool, within: str, **op
 @watch_option
 @click.pass_context
 def status(ctx: click.Context, name: str | None, watch: bool) -> None:
-    r"""Show how far rolls have come, and what they wait for.
+    r"""Show the progress of rolls, and what they wait for.
 
     \b
     Examples:
@@ -145,9 +147,13 @@ def _wished(name: str, wish: RollWish, help_text: str) -> None:
     assert say.help
 
 
-_wished("pause", RollWish.PAUSE, "Take no more systems, until it is resumed.")
-_wished("abort", RollWish.ABORT, "Take no more systems, and give back those that are not proven.")
-_wished("undo", RollWish.UNDO, "Bring all its systems back to the image that each had before.")
+_wished("pause", RollWish.PAUSE, "Update no further systems until the roll is resumed.")
+_wished(
+    "abort",
+    RollWish.ABORT,
+    "Stop the roll, and roll back systems that have not passed their health check.",
+)
+_wished("undo", RollWish.UNDO, "Roll all its systems back to their previous images.")
 
 
 @roll_group.command()
@@ -156,7 +162,7 @@ _wished("undo", RollWish.UNDO, "Bring all its systems back to the image that eac
 @within_option
 @click.pass_context
 def resume(ctx: click.Context, name: str, why: str | None, within: str) -> int:
-    r"""Go on with a roll that was paused, aborted or halted; what was refused is tried once more.
+    r"""Continue a roll that was paused, aborted or halted; failed systems are tried once more.
 
     \b
     Examples:
@@ -177,7 +183,7 @@ def resume(ctx: click.Context, name: str, why: str | None, within: str) -> int:
 @_why_option
 @click.pass_context
 def rm(ctx: click.Context, name: str, why: str | None) -> None:
-    r"""Forget a roll: its systems stay as they are, and keep no other image ready.
+    r"""Delete a roll: its systems keep their current image, and drop the prepared one.
 
     \b
     Examples:

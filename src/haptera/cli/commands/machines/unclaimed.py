@@ -17,9 +17,9 @@ _HEADERS = ("MAC", "FIRMWARE", "ASKED", "FIRST", "LAST", "VENDOR")
 @names_option
 @click.pass_context
 def unclaimed(ctx: click.Context, output: str) -> None:
-    r"""List the machines that asked the boot servers for an address and are no node's.
+    r"""List machines that requested an address from the boot servers and belong to no node.
 
-    A machine is listed for an hour after it asked last. `haptera claim` makes one a node.
+    A machine is listed for an hour after its last request. `haptera claim` makes it a node.
 
     \b
     Examples:

@@ -19,13 +19,13 @@ SIGNALLED: Final = 128
 
 @click.group("fence")
 def fence() -> None:
-    """Keep a command from acting for a replica that does not lead, or not any more."""
+    """Run a command only while this replica is the leader."""
 
 
 @fence.command("run", context_settings={"allow_interspersed_args": False})
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def run(command: tuple[str, ...]) -> int:
-    r"""Wait until this replica leads, then run COMMAND for as long as it does.
+    r"""Wait until this replica is the leader, then run COMMAND while it stays the leader.
 
     To be used as the command of a group, or below it. COMMAND finds its epoch in HAPTERA_EPOCH.
     Where the lease is taken back or about to run out, all processes of this group are killed;
@@ -52,12 +52,12 @@ def run(command: tuple[str, ...]) -> int:
     type=click.IntRange(min=0),
     envvar=EPOCH,
     show_envvar=True,
-    help="The epoch that COMMAND acts under.",
+    help="The epoch of COMMAND.",
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def check(epoch: int | None, file: Path, command: tuple[str, ...]) -> int:
-    r"""Run COMMAND, alone, unless a later epoch than its own has acted here.
+    r"""Run COMMAND exclusively, unless a later epoch has already acted here.
 
     FILE keeps the highest epoch, and is locked meanwhile; it is made where there is none. It
     belongs beside what COMMAND changes. Exits as COMMAND does; with 1, COMMAND not run, where the

@@ -35,7 +35,7 @@ IGNORED_BY_PYTHON: Final = (signal.SIGPIPE, signal.SIGXFSZ)
 def job(gate: Path, command: tuple[str, ...]) -> int:
     r"""Run COMMAND as a job: its node counts as busy until it ends.
 
-    Exits as COMMAND does, or with 75, without running it, if the node admits no jobs now.
+    The exit code is that of COMMAND, or 75, without running it, if the node admits no jobs now.
 
     \b
     Examples:

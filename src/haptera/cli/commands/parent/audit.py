@@ -16,7 +16,7 @@ def audit() -> None:
 @dir_option
 @click.option("--noted", metavar="HASH", help="A hash printed earlier: a link must have it.")
 def verify(directory: Path, noted: str | None) -> int:
-    r"""Compare the chain of hashes in a parent's state file with what it stands for.
+    r"""Verify the hash chain over the audit records in a parent's state file.
 
     Each write and each deed has a link, whose hash is over the link before. What was altered,
     removed or added is named. Note the hash that is printed elsewhere: with --noted it is found too

@@ -13,7 +13,7 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 )
 @click.option("--anyway", is_flag=True, help="Promote it even if the primary still answers.")
 def promote(directory: Path, anyway: bool) -> int:
-    r"""Promote a standby to parent; its old parent must be gone for good.
+    r"""Promote a standby to parent; the old parent must not come back.
 
     \b
     Examples:

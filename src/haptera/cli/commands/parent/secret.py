@@ -113,7 +113,7 @@ def names(directory: Path, output: str) -> None:
 @click.argument("modules", metavar="MODULE...", nargs=-1, required=True)
 @dir_option
 def allow(name: str, modules: tuple[str, ...], directory: Path) -> None:
-    r"""Allow only these modules to use the secret NAME; before that, all may.
+    r"""Allow only these modules to use the secret NAME; by default all modules may.
 
     A module that may not use it is not started with settings that name it.
 

@@ -31,7 +31,7 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 )
 @click.pass_context
 def standby(ctx: click.Context, directory: Path, listen: str, hello_s: float) -> int:
-    r"""Follow a parent's store; when promoted, be the parent.
+    r"""Follow a parent's store, and take over as parent when promoted.
 
     The client file names the parent, with a token of scope admin.
 

@@ -1,4 +1,4 @@
-"""`haptera cancel`: end jobs, or have them never begin."""
+"""`haptera cancel`: cancel queued and running jobs."""
 
 import click
 
@@ -12,11 +12,11 @@ from haptera.rest.jobs import JobView
 
 @click.command()
 @click.argument("ids", metavar="JOB...", nargs=-1, required=True)
-@click.option("-m", "--why", metavar="TEXT", help="Why, for who submitted it.")
+@click.option("-m", "--why", metavar="TEXT", help="The reason, shown to the submitter.")
 @names_option
 @click.pass_context
 def cancel(ctx: click.Context, ids: tuple[str, ...], why: str | None, output: str) -> None:
-    r"""End jobs: those that wait at once, those that run by TERM, and KILL 10 s later.
+    r"""Cancel jobs: queued ones at once, running ones with SIGTERM, and SIGKILL 10 s later.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""`haptera drain`: have a node take no new jobs, and say when none is there any more."""
+"""`haptera drain`: start no new jobs on a node, and report when the last one has ended."""
 
 import click
 
@@ -15,15 +15,15 @@ from haptera.rest.jobs import DutyBody
 
 @click.command()
 @click.argument("node", shell_complete=completing.entities)
-@click.option("--within", metavar="DURATION", help="What still runs then is stopped: 30m, 2h.")
-@click.option("-m", "--why", required=True, metavar="TEXT", help="Why, for whose jobs are there.")
+@click.option("--within", metavar="DURATION", help="Stop jobs that still run then: 30m, 2h.")
+@click.option("-m", "--why", required=True, metavar="TEXT", help="The reason, shown to users.")
 @output_option
 @click.pass_context
 def drain(ctx: click.Context, node: str, within: str | None, why: str, output: str) -> None:
-    r"""Have NODE take no new jobs; it is drained once those it has are done.
+    r"""Start no new jobs on NODE; it is drained when its running jobs have ended.
 
-    With --within, those that still run then are stopped: TERM, and KILL 10 s later.
-    They are queued again where their retry class says so. `haptera resume` ends a drain.
+    With --within, jobs that still run then are stopped with SIGTERM, and SIGKILL 10 s later.
+    They are queued again if their --retry allows it. `haptera resume` ends a drain.
 
     \b
     Examples:

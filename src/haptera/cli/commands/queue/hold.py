@@ -1,4 +1,4 @@
-"""`haptera hold`: have a node begin nothing new, for as long as somebody says so."""
+"""`haptera hold`: start no new jobs on a node until a person resumes it."""
 
 import click
 
@@ -14,12 +14,12 @@ from haptera.rest.jobs import DutyBody
 
 @click.command()
 @click.argument("node", shell_complete=completing.entities)
-@click.option("-m", "--why", required=True, metavar="TEXT", help="Why, for whoever finds it so.")
-@click.option("--failed", is_flag=True, help="It has failed: what runs there is stopped now.")
+@click.option("-m", "--why", required=True, metavar="TEXT", help="The reason, shown to users.")
+@click.option("--failed", is_flag=True, help="The node has failed: stop its jobs now.")
 @output_option
 @click.pass_context
 def hold(ctx: click.Context, node: str, why: str, failed: bool, output: str) -> None:
-    r"""Have NODE take no new jobs, and let those it has run; no pool shuts it down.
+    r"""Start no new jobs on NODE; running jobs continue, and no pool removes the node.
 
     \b
     Examples:

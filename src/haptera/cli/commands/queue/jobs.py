@@ -14,14 +14,16 @@ _HEADERS = ("JOB", "STATE", "NAME", "PRIO", "CPUS", "MB", "NODE", "WHY")
 
 @click.command()
 @click.argument("ids", metavar="[JOB]...", nargs=-1)
-@click.option("--state", type=click.Choice([one.value for one in JobState]), help="Only these.")
+@click.option(
+    "--state", type=click.Choice([one.value for one in JobState]), help="Only jobs in this state."
+)
 @click.option("-n", "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True)
 @names_option
 @click.pass_context
 def jobs(
     ctx: click.Context, ids: tuple[str, ...], state: str | None, limit: int, output: str
 ) -> None:
-    r"""Show jobs, the latest first, or those that are named, and why each is not done.
+    r"""Show all jobs, newest first, or the given ones, and why each has not ended.
 
     \b
     Examples:

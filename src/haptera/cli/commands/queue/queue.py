@@ -15,7 +15,7 @@ _HEADERS = ("NODE", "DUTY", "CPUS", "MB", "FREE", "FREE-MB", "JOBS", "LIMITS", "
 @output_option
 @click.pass_context
 def queue(ctx: click.Context, output: str) -> None:
-    r"""Show the nodes that take jobs, and how many jobs of which size wait.
+    r"""Show the nodes that run jobs, and the number of queued jobs by size.
 
     \b
     Examples:

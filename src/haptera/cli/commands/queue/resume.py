@@ -1,4 +1,4 @@
-"""`haptera resume`: have a node take jobs again."""
+"""`haptera resume`: start jobs on a node again."""
 
 import click
 
@@ -15,7 +15,7 @@ from haptera.client import calls
 @output_option
 @click.pass_context
 def resume(ctx: click.Context, node: str, output: str) -> None:
-    r"""Have NODE take jobs again, which ends a drain; what runs there runs on.
+    r"""Start jobs on NODE again: end a drain or hold. Running jobs are not affected.
 
     \b
     Examples:

@@ -26,21 +26,21 @@ _MEMORY: Final = re.compile(r"([0-9]{1,9})([MGT]?)B?")
 
 @click.command(context_settings={"allow_interspersed_args": False})
 @click.option("--cpus", type=click.IntRange(1), default=1, show_default=True)
-@click.option("--memory", default="512M", show_default=True, help="512M, 4G.")
-@click.option("--time", "time_limit", metavar="DURATION", help="Killed after so long: 90s, 2h.")
-@click.option("--priority", type=int, default=0, show_default=True, help="The higher goes first.")
+@click.option("--memory", default="512M", show_default=True, help="Memory: 512M, 4G.")
+@click.option("--time", "time_limit", metavar="DURATION", help="Time limit of the job: 90s, 2h.")
+@click.option("--priority", type=int, default=0, show_default=True, help="Higher goes first.")
 @click.option("--name", default="job", show_default=True)
-@click.option("--array", "count", type=click.IntRange(1), help="So many, each with its index.")
+@click.option("--array", "count", type=click.IntRange(1), help="Submit this many jobs.")
 @click.option(
     "--retry",
     type=click.Choice([one.value for one in RetryClass]),
     default=RetryClass.NEVER.value,
     show_default=True,
-    help="lost: run it again where its node was lost while it ran.",
+    help="lost: run it again if its node is lost while it runs.",
 )
-@click.option("--backend", help="Who runs it: slurm; else the cluster's own nodes.")
-@click.option("--user", help="Run it as this user of the node; asks for a token for admin.")
-@click.option("--wait", is_flag=True, help="Wait for its end, and exit as it did.")
+@click.option("--backend", help="Another engine to run it: slurm.")
+@click.option("--user", help="Run as this user of the node; needs scope admin.")
+@click.option("--wait", is_flag=True, help="Wait until it ends; exit with its code.")
 @names_option
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.pass_context
@@ -59,10 +59,10 @@ def submit(  # noqa: PLR0913 (an argument for each option)
     output: str,
     command: tuple[str, ...],
 ) -> int:
-    r"""Queue COMMAND: it runs on the first node that has room for it, once.
+    r"""Queue COMMAND as a job; it runs once, on the first node that has room.
 
-    With --array, so many run, each with its index, from 0, in HAPTERA_JOB_INDEX.
-    With --wait, exits as the job did; of an array, as the worst of it.
+    With --array, each job has its index, starting at 0, in HAPTERA_JOB_INDEX. With --wait,
+    the exit code is that of the job, or the worst one of an array.
 
     \b
     Examples:
