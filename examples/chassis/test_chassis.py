@@ -5,9 +5,8 @@ from pathlib import Path
 
 from examples.chassis.chassis import STAGES, Blade, Manager, module
 from haptera.kinds.node import Power
-from haptera.model.answers.views import Condition
 from haptera.model.entity import node_id
-from haptera.sdk import Target
+from haptera.sdk import Condition, Target
 from haptera.testing.bench import Bench
 
 

@@ -3,8 +3,7 @@
 import asyncio
 
 from examples.first_module.outlet import Outlet, module
-from haptera.model.answers.views import Condition
-from haptera.sdk import Refused
+from haptera.sdk import Condition, Refused
 from haptera.testing.bench import Bench
 
 

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from examples.shelf.shelf import Machine, Session, module
-from haptera.model.answers.views import Condition
+from haptera.sdk import Condition
 from haptera.testing.bench import Bench
 
 

@@ -9,7 +9,6 @@ from haptera.model.answers.reason_text import cause
 from haptera.model.answers.views import SETTLED, Condition, EntityView
 from haptera.model.entity import EntityId
 from haptera.model.walltime import duration
-from haptera.selectors.nodeset import fold
 from haptera.selectors.selector import fold_entities
 
 Key = TypeVar("Key", bound=Hashable)
@@ -26,11 +25,6 @@ class AlikeGroup:
     condition: Condition
     why: str | None
     views: tuple[EntityView, ...]
-
-    @property
-    def folded(self) -> str:
-        """On which nodes they are, as a node-set; for a cluster's own, their names."""
-        return fold(view.node or view.name for view in self.views)
 
     @property
     def selector(self) -> str:
