@@ -32,7 +32,7 @@ def test_the_figures_of_a_boot_are_those_of_the_code() -> None:
     assert f"`{given_up}`" in PAGE
     assert BOOT_PATIENCE == 10
     lost = span(LOST_PATIENCE * BOOT_WITHIN_MS)
-    assert f"failed after {lost}, counted from when the agent is lost (4 H)" in PAGE
+    assert f"fails after {lost}, counted from the time at which the agent is lost (4 H)" in PAGE
     assert LOST_AFTER == 40
 
 
