@@ -109,7 +109,7 @@ def test_examples_stand_one_a_line_in_the_help(path, capsys):
 @pytest.mark.parametrize("group", ["", "import", "module", "secret", "site", "token"])
 def test_a_list_of_commands_says_whole_sentences(group, capsys):
     assert run([*group.split(), "--help"]) == OK
-    listed = capsys.readouterr().out.partition("Commands:\n")[2]
+    listed = capsys.readouterr().out.partition("Show this message and exit.\n")[2]
     assert listed
     assert "..." not in listed
 

@@ -28,60 +28,78 @@ INTERRUPTED: Final = 130
 # With what an answer fails that cannot be written where it is sent.
 _UNWRITABLE: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
+# By what verbs are about, as their rooms are: sections of the help.
 _COMMANDS: Final = {
-    "apply": "haptera.cli.commands.site.apply:apply",
-    "plan": "haptera.cli.commands.site.plan:plan",
-    "diff": "haptera.cli.commands.site.diff:diff",
-    "export": "haptera.cli.commands.site.export:export",
-    "import": "haptera.cli.commands.site.import_:import_from",
-    "site": "haptera.cli.commands.site.site:site",
-    "status": "haptera.cli.commands.inspect.status:status",
-    "wait": "haptera.cli.commands.inspect.wait:wait",
-    "why": "haptera.cli.commands.inspect.why:why",
-    "chain": "haptera.cli.commands.inspect.chain:chain",
-    "graph": "haptera.cli.commands.inspect.graph:graph",
-    "logs": "haptera.cli.commands.inspect.logs:logs",
-    "get": "haptera.cli.commands.inspect.get:get",
-    "set": "haptera.cli.commands.change.set:set_values",
-    "unset": "haptera.cli.commands.change.unset:unset_values",
-    "power": "haptera.cli.commands.machines.power:switch",
-    "retry": "haptera.cli.commands.change.retry:retry",
-    "history": "haptera.cli.commands.inspect.history:history",
-    "revert": "haptera.cli.commands.change.revert:revert",
-    "secret": "haptera.cli.commands.parent.secret:secret",
-    "backup": "haptera.cli.commands.parent.backup:backup",
-    "restore": "haptera.cli.commands.parent.restore:restore",
-    "token": "haptera.cli.commands.parent.token:token",
-    "override": "haptera.cli.commands.change.override:override",
-    "evict": "haptera.cli.commands.machines.evict:evict",
-    "unclaimed": "haptera.cli.commands.machines.unclaimed:unclaimed",
-    "claim": "haptera.cli.commands.machines.claim:claim",
-    "brake": "haptera.cli.commands.change.brake:brake",
-    "freeze": "haptera.cli.commands.change.freeze:freeze",
-    "thaw": "haptera.cli.commands.change.thaw:thaw",
-    "image": "haptera.cli.commands.machines.image:image",
-    "submit": "haptera.cli.commands.queue.submit:submit",
-    "jobs": "haptera.cli.commands.queue.jobs:jobs",
-    "cancel": "haptera.cli.commands.queue.cancel:cancel",
-    "queue": "haptera.cli.commands.queue.queue:queue",
-    "drain": "haptera.cli.commands.queue.drain:drain",
-    "hold": "haptera.cli.commands.queue.hold:hold",
-    "resume": "haptera.cli.commands.queue.resume:resume",
-    "roll": "haptera.cli.commands.machines.roll:roll_group",
-    "job": "haptera.cli.commands.node.job:job",
-    "fence": "haptera.cli.commands.node.fence:fence",
-    "watch": "haptera.cli.commands.inspect.watch:watch",
-    "lint": "haptera.cli.commands.site.lint:lint_files",
-    "module": "haptera.cli.commands.module:module",
-    "completion": "haptera.cli.commands.completion:completion",
-    "minos": "haptera.cli.commands.machines.minos:minos",
-    "lab": "haptera.cli.commands.parent.lab:lab",
-    "audit": "haptera.cli.commands.parent.audit:audit",
-    "standby": "haptera.cli.commands.parent.standby:standby",
-    "promote": "haptera.cli.commands.parent.promote:promote",
-    "serve": "haptera.cli.commands.parent.serve:serve",
-    "agent": "haptera.cli.commands.node.agent:agent",
+    "Site files": {
+        "apply": "haptera.cli.commands.site.apply:apply",
+        "plan": "haptera.cli.commands.site.plan:plan",
+        "diff": "haptera.cli.commands.site.diff:diff",
+        "export": "haptera.cli.commands.site.export:export",
+        "import": "haptera.cli.commands.site.import_:import_from",
+        "site": "haptera.cli.commands.site.site:site",
+        "lint": "haptera.cli.commands.site.lint:lint_files",
+    },
+    "State": {
+        "status": "haptera.cli.commands.inspect.status:status",
+        "wait": "haptera.cli.commands.inspect.wait:wait",
+        "why": "haptera.cli.commands.inspect.why:why",
+        "chain": "haptera.cli.commands.inspect.chain:chain",
+        "graph": "haptera.cli.commands.inspect.graph:graph",
+        "logs": "haptera.cli.commands.inspect.logs:logs",
+        "get": "haptera.cli.commands.inspect.get:get",
+        "history": "haptera.cli.commands.inspect.history:history",
+        "watch": "haptera.cli.commands.inspect.watch:watch",
+    },
+    "Changes": {
+        "set": "haptera.cli.commands.change.set:set_values",
+        "unset": "haptera.cli.commands.change.unset:unset_values",
+        "retry": "haptera.cli.commands.change.retry:retry",
+        "revert": "haptera.cli.commands.change.revert:revert",
+        "override": "haptera.cli.commands.change.override:override",
+        "brake": "haptera.cli.commands.change.brake:brake",
+        "freeze": "haptera.cli.commands.change.freeze:freeze",
+        "thaw": "haptera.cli.commands.change.thaw:thaw",
+    },
+    "Machines and images": {
+        "power": "haptera.cli.commands.machines.power:switch",
+        "evict": "haptera.cli.commands.machines.evict:evict",
+        "unclaimed": "haptera.cli.commands.machines.unclaimed:unclaimed",
+        "claim": "haptera.cli.commands.machines.claim:claim",
+        "image": "haptera.cli.commands.machines.image:image",
+        "roll": "haptera.cli.commands.machines.roll:roll_group",
+        "minos": "haptera.cli.commands.machines.minos:minos",
+    },
+    "Jobs": {
+        "submit": "haptera.cli.commands.queue.submit:submit",
+        "jobs": "haptera.cli.commands.queue.jobs:jobs",
+        "cancel": "haptera.cli.commands.queue.cancel:cancel",
+        "queue": "haptera.cli.commands.queue.queue:queue",
+        "drain": "haptera.cli.commands.queue.drain:drain",
+        "hold": "haptera.cli.commands.queue.hold:hold",
+        "resume": "haptera.cli.commands.queue.resume:resume",
+    },
+    "On a node": {
+        "job": "haptera.cli.commands.node.job:job",
+        "fence": "haptera.cli.commands.node.fence:fence",
+        "agent": "haptera.cli.commands.node.agent:agent",
+    },
+    "Parents": {
+        "secret": "haptera.cli.commands.parent.secret:secret",
+        "backup": "haptera.cli.commands.parent.backup:backup",
+        "restore": "haptera.cli.commands.parent.restore:restore",
+        "token": "haptera.cli.commands.parent.token:token",
+        "lab": "haptera.cli.commands.parent.lab:lab",
+        "audit": "haptera.cli.commands.parent.audit:audit",
+        "standby": "haptera.cli.commands.parent.standby:standby",
+        "promote": "haptera.cli.commands.parent.promote:promote",
+        "serve": "haptera.cli.commands.parent.serve:serve",
+    },
+    "Tools": {
+        "module": "haptera.cli.commands.module:module",
+        "completion": "haptera.cli.commands.completion:completion",
+    },
 }
+_PLACES: Final = {name: place for verbs in _COMMANDS.values() for name, place in verbs.items()}
 
 
 class Verbs(Lazy):
@@ -97,10 +115,19 @@ class Verbs(Lazy):
             print_error(error if isinstance(error, HapteraError) else lacking(error))
             return REFUSED
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the verbs in sections, their columns in line."""
+        widest = max(map(len, _PLACES))
+        for title, verbs in _COMMANDS.items():
+            found = ((name, self.get_command(ctx, name)) for name in verbs)
+            rows = [(name.ljust(widest), one.get_short_help_str()) for name, one in found if one]
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
 
 @click.group(
     cls=Verbs,
-    places=_COMMANDS,
+    places=_PLACES,
     epilog="Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 the parent cannot be"
     " reached, 4 not converged, 5 nothing is desired yet (status --check).",
 )
