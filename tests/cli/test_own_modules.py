@@ -99,7 +99,7 @@ def test_a_site_names_modules_of_its_own_and_they_do_their_work(tmp_path, monkey
     assert type_in("secret", "set", "word", given=f"{WORD}\n") == (0, "", "")
     with lab(tmp_path):
         # Nothing starts before its secret is there, and why says which is not.
-        wait_for(lambda: "secret lamp: No such file" in type_in("why", "module:lamp")[1])
+        wait_for(lambda: "secret lamp: it is not set" in type_in("why", "module:lamp")[1])
         allow_the_lamp(type_in, SecretStore(tmp_path / ".haptera" / "parent"))
         wait_for(lambda: type_in("status", "--check")[0] == 0)
         assert (tmp_path / "lamps" / "l1").read_text() == "on"

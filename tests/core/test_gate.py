@@ -146,7 +146,9 @@ def test_a_gate_whose_module_is_left_alone_refuses_and_says_so() -> None:
         agent.tell(Ticked(), after_s=60)
     agent.hear(OFF)
     assert agent.said == (
-        Permit("a1-1", False, "module jobs has failed: was killed; it died 6 times within 10 min"),
+        Permit(
+            "a1-1", False, "module jobs has failed: was killed; it failed 6 times within 10 min"
+        ),
     )
 
 

@@ -234,7 +234,7 @@ def test_a_module_that_dies_too_often_is_left_alone_and_no_node_is_blamed() -> N
     engine = parent(stored(desired={"power": "on"}))
     now = dead(engine)
 
-    words = "killed by SIGSEGV; it died 6 times within 10 min"
+    words = "killed by SIGSEGV; it failed 6 times within 10 min"
     assert (standing(engine), run_of(engine)) == ((Condition.STUCK, words), {"run": "failed"})
     assert standing(engine, NODE) == (Condition.WAITING, f"module bmc has failed: {words}")
     assert failures(engine) == {}

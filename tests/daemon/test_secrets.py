@@ -37,7 +37,7 @@ def test_only_what_a_module_on_the_node_is_to_have_is_told(tmp_path: Path) -> No
             for name, why in (
                 ("mine", "secret mine: module:service@n01 may not name it"),
                 ("other", "no module on n01 is to have the secret other"),
-                ("lost", "secret lost: No such file or directory"),
+                ("lost", "secret lost: it is not set: haptera secret set lost"),
             ):
                 with pytest.raises(HapteraError, match=why):
                     await one.agent.find("service", parse_reference(name))

@@ -74,7 +74,7 @@ def test_what_this_machine_keeps_is_read_unless_others_can(tmp_path, monkeypatch
         (f"file:{tmp_path}/key", "others can read its file"),
         (f"file:{tmp_path}/none", "No such file"),
         ("env:HAPTERA_SECRET_NONE", "it is not set"),
-        ("bmc", "secret bmc: No such file"),
+        ("bmc", "secret bmc: it is not set: haptera secret set bmc"),
     ):
         with pytest.raises(HapteraError, match=what) as raised:
             found(kept, text)
@@ -217,7 +217,7 @@ def test_each_entity_has_the_secret_that_settings_name_with_holes(tmp_path):
         (9, {**own, "password": "hunter4"}),
     ]
     assert delivered == [
-        Failed(1, "secret bmc/n02: No such file or directory", refused=True),
+        Failed(1, "secret bmc/n02: it is not set: haptera secret set bmc/n02", refused=True),
         Failed(
             2,
             "secret bmc/{name}: name of the entity is no name"

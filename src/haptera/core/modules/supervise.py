@@ -288,7 +288,7 @@ class Supervisor:
         wait_ms = 0
         if RESTARTING.gives_up(deaths):
             minutes = DEATHS_WITHIN_NS // S // 60
-            error = f"{text}; it died {deaths} times within {minutes} min"
+            error = f"{text}; it failed {deaths} times within {minutes} min"
             wait_ms = RESTARTING.cool_down_ms
         elif after_ns < SERVED_WELL_NS:
             wait_ms = RESTARTING.wait_ms(deaths, self._side.draw())

@@ -145,7 +145,8 @@ class SecretStore:
         """As `find`, at once."""
         if reference.keeper is Keeper.PARENT:
             self.check_user(reference.name, user)
-            return _read(self._folder / _file_of(reference.name), f"secret {reference}")
+            path, none = self._folder / _file_of(reference.name), f"haptera secret set {reference}"
+            return _read(path, f"secret {reference}", none=f"it is not set: {none}")
         return read_here(reference)
 
     def read_at_parent(self, name: str, reference: Reference) -> str:
@@ -325,14 +326,18 @@ def _below(path: Path, reference: Reference) -> Path:
     return found
 
 
-def _read(path: Path, what: str) -> str:
-    """The text of a file that nobody else can read, without its last line end."""
+def _read(path: Path, what: str, *, none: str | None = None) -> str:
+    """The text of a file that nobody else can read, without its last line end.
+
+    Where there is no such file, `none` says so.
+    """
     try:
         with path.open("rb") as file:
             others = os.fstat(file.fileno()).st_mode & (stat.S_IRWXG | stat.S_IRWXO)
             value = file.read(SECRET_BYTES_MAX + 2)
     except OSError as error:
-        raise HapteraError(f"{what}: {error.strerror}") from None
+        said = none if isinstance(error, FileNotFoundError) else None
+        raise HapteraError(f"{what}: {said or error.strerror}") from None
     if others:
         raise HapteraError(f"{what}: others can read its file; chmod 600 it")
     return _text(value, what)
