@@ -161,6 +161,15 @@ def test_where_half_of_all_nodes_fall_silent_at_once_nothing_is_placed_for_now(s
     )
 
 
+def test_a_node_that_was_silent_goes_on_with_its_replica_where_that_has_no_other_place():
+    lost, there = a_lost_node("n0", 40_000), a_replica(0, "n0", observed={})
+    group = a_group(leader="none")
+
+    assert not decided(lost, group, there)
+    assert not decided(a_node("n0"), group, a_replica(0, "n0"))
+    assert list(decided(lost, a_node("n1"), group, there).declare) == ["replica:ledger.0@n1"]
+
+
 def test_a_rank_that_had_no_place_for_a_while_counts_on():
     parked = a_view(
         "replica:ledger.0@n1", {"run": "stopped"}, run="stopped", command="serve", placement=4

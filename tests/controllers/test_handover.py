@@ -44,6 +44,14 @@ def test_what_is_gone_and_what_nobody_wants_ends_at_once():
     assert hand_over({0: "c"}, [0], there, 0) == Handover(("0@a", "7@b"))
 
 
+def test_what_a_silent_node_has_is_left_to_it_where_nothing_can_run_in_its_place():
+    there = [incumbent(0, "a", gone=True, silent=True)]
+
+    assert hand_over({}, [0], there, 1) == Handover()
+    assert hand_over({0: "b"}, [0], there, 1) == Handover(("0@a",))
+    assert hand_over({}, [], there, 1) == Handover(("0@a",))
+
+
 def test_another_command_reaches_one_at_a_time_and_the_leader_last():
     there = [runs(0, "a", outdated=True, leads=True), runs(1, "b", outdated=True)]
     target = {0: "a", 1: "b"}

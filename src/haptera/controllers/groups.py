@@ -177,6 +177,11 @@ class _Views:
         """Whether a node is about to be disturbed: its replicas go elsewhere before."""
         return name in self._vacated
 
+    def is_silent(self, name: str) -> bool:
+        """Whether a node that nobody is about to disturb has failed."""
+        view = self.nodes.get(name)
+        return view is not None and not self.is_vacated(name) and has_failed(view)
+
     def is_gone(self, one: EntityView) -> bool:
         """Whether a replica does not run, as its node says, or as its node has failed."""
         where = self.nodes.get(str(one.node))
@@ -265,6 +270,7 @@ def _incumbent(
         stuck=one.condition is Condition.STUCK,
         outdated=not wish.keys().isdisjoint(_SAME),
         must_leave=cluster.is_vacated(where),
+        silent=cluster.is_silent(where),
         leads=(rank, where) in leading,
     )
 

@@ -18,7 +18,8 @@ class Incumbent:
 
     `gone`: nothing of it runs, as its node says, or its node has failed. `running`: it is known to
     run; `steady`: and to be as it is desired. `stuck`: it does not come to run. `outdated`:
-    something else is to be desired of it. `must_leave`: its node is to be vacated.
+    something else is to be desired of it. `must_leave`: its node is to be vacated. `silent`: its
+    node has failed, and may come back with it running.
     """
 
     entity: str
@@ -31,6 +32,7 @@ class Incumbent:
     outdated: bool = False
     must_leave: bool = False
     leads: bool = False
+    silent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,8 @@ def hand_over(
         wanted = target.get(one.rank) == one.node
         if wanted and not one.outdated:
             continue
+        if one.silent and one.rank in ranks and one.rank not in target:
+            continue  # nothing can run in its place: its node, once it is back, goes on with it
         successor = there.get((one.rank, target.get(one.rank, "")))
         if not wanted and not _is_needed(one, successor, ranks):
             ending.append(one.entity)
