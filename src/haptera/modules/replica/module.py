@@ -69,9 +69,9 @@ class GroupOnNode(Service):
     def held(self) -> Lease | None:
         """What the lease's file says, while it is held by a process that lives."""
         found = self.read()
-        ends = read_time(self.target.run_dir / LEASE_TIME)
         if found is None or found.state == SPENT or not found.holder_lives:
             return None
+        ends = read_time(self.target.run_dir / LEASE_TIME)
         return None if ends.over(found, now_ns() - OVER_AFTER_NS) else found
 
     def read(self) -> Lease | None:
@@ -150,8 +150,10 @@ state = module.serves(lease.state)
 )
 async def look_role(one: GroupOnNode) -> ReplicaRole:
     """Whether the process that runs now holds the lease now."""
-    record, held = one.home.record(), one.held()
-    leads = record is not None and held is not None and _holder(held) == record.service
+    if (held := one.held()) is None:
+        return ReplicaRole.STANDBY
+    record = one.home.record()
+    leads = record is not None and _holder(held) == record.service
     return ReplicaRole.LEADER if leads else ReplicaRole.STANDBY
 
 
