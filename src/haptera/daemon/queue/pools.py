@@ -8,7 +8,7 @@ What exists is read from what is declared and seen.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -46,7 +46,7 @@ from haptera.sdk import Cluster, Conflict
 NAME: Final = "pools"
 # It is looked so often whatever happens: the power of machines is heard of in no other way.
 LOOK_EVERY_S: Final = 2.0
-# What cannot be written is tried again so much later.
+# A pool that cannot be read or written is tried again so much later.
 RETRY_S: Final = 1.0
 _S: Final = 1_000_000_000
 _COMING: Final = (SlotPhase.CREATING, SlotPhase.BOOTING)
@@ -77,6 +77,8 @@ class Pools:
         self._since: dict[str, tuple[SlotPhase, int]] = {}
         self._refusals: dict[tuple[object, ...], Refusal] = {}
         self._unmet: dict[str, tuple[Unmet, ...]] = {}
+        # What stands in the way of keeping a pool, by its name: all others are kept.
+        self._wrong: dict[str, str] = {}
         # Instances by pool and phase, and refusals by pool and cause, since this process began.
         self.standing: Counter[tuple[str, str]] = Counter()
         self.refused: Counter[tuple[str, str]] = Counter()
@@ -89,12 +91,11 @@ class Pools:
             tasks.create_task(self._hear_of_entities(cluster))
             tasks.create_task(self._hear_of_jobs())
             while True:
-                wait_s = LOOK_EVERY_S
                 try:
                     wait_s = await self._look(cluster)
-                except (HapteraError, Conflict) as error:
+                except HapteraError as error:  # of the queue, which all of them follow
                     _log.warning("pools: %s; tries again in %g s", error, RETRY_S)
-                    await asyncio.sleep(RETRY_S)
+                    wait_s = RETRY_S
                 with suppress(TimeoutError):
                     async with asyncio.timeout(wait_s):
                         await self._waken.wait()
@@ -113,29 +114,50 @@ class Pools:
     async def _look(self, cluster: Cluster[None]) -> float:
         """Do what each pool needs now; returns how long nothing more is needed by itself."""
         self._waken.clear()
-        kept = [
-            _Kept(said, supply, await self._seen(cluster, supply))
-            for view in sorted(self._views.values(), key=lambda one: one.name)
-            if view.kind == pool.kind.name and view.desired
-            for said in (pool_said(view),)
-            for supply in (supply_of(said, self._owner, clock.wall_s()),)
-        ]
+        wrong: dict[str, str] = {}
+        kept = [one async for one in self._read(cluster, wrong)]
         # From here on nothing is waited for: demand and holders are of one moment.
         now = clock.now_ns()
         wanted = self._jobs.demand()
         until_ns = now + int(LOOK_EVERY_S * _S)
         self.standing.clear()
-        self._jobs.pools.clear()
+        for gone in self._jobs.pools.keys() - {one.said.name for one in kept} - wrong.keys():
+            del self._jobs.pools[gone]
         for one in kept:
             wanted, again_ns = self._decide(one, wanted, now)
             until_ns = min(until_ns, until_ns if again_ns is None else again_ns)
         for one in kept:
-            await self._write(cluster, one.writes)
-            await self._forget(one.said, one.slots)
+            try:
+                await self._write(cluster, one.writes)
+                await self._forget(one.said, one.slots)
+            except (HapteraError, Conflict) as error:
+                self._complain(wrong, one.said.name, error)
+        self._wrong = wrong
+        if wrong:
+            return RETRY_S
         return max(0.0, (until_ns - clock.now_ns()) / _S)
 
+    async def _read(self, cluster: Cluster[None], wrong: dict[str, str]) -> AsyncIterator[_Kept]:
+        """The pools that can be kept, with what is seen of them; what is `wrong` with others."""
+        for view in sorted(self._views.values(), key=lambda one: one.name):
+            if view.kind != pool.kind.name or not view.desired:
+                continue
+            try:
+                said = pool_said(view)
+                supply = supply_of(said, self._owner, clock.wall_s())
+                yield _Kept(said, supply, await self._seen(cluster, supply))
+            except HapteraError as error:
+                self._complain(wrong, view.name, error)
+
+    def _complain(self, wrong: dict[str, str], name: str, error: Exception) -> None:
+        """Say what keeps a pool from being kept: to whoever asks, and, once, in the log."""
+        wrong[name] = text = f"is not kept: {error}"
+        self._jobs.pools[name] = text
+        if self._wrong.get(name) != text:
+            _log.warning("pool %s %s; tries again each %g s", name, text, RETRY_S)
+
     def _decide(
-        self, one: "_Kept", wanted: list[Wanted], now: int
+        self, one: _Kept, wanted: list[Wanted], now: int
     ) -> tuple[list[Wanted], int | None]:
         """What one pool leaves unmet, and when it is to be looked at again by itself."""
         said, supply = one.said, one.supply
@@ -158,7 +180,7 @@ class Pools:
         ]
         return left, decision.until_ns
 
-    def _take_refusals(self, one: "_Kept") -> None:
+    def _take_refusals(self, one: _Kept) -> None:
         """Remember what was refused, and want it no more: what is asked for next is decided."""
         refused = one.supply.refusals(one.views)
         there = (slot for slot in one.slots if slot.phase is not SlotPhase.ABSENT)

@@ -1,0 +1,82 @@
+"""Pools are kept each for itself: what is wrong with one stops no other."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from haptera.daemon.parent.backend import EngineBackend
+from haptera.daemon.queue.pools import Pools
+from haptera.model.changes import Declare, SetDesired
+from haptera.model.entity import EntityId
+from tests.api.real_backend import real_backend
+
+pytestmark = pytest.mark.slow
+
+WITHIN_S = 60
+OWNER = "haptera-test"
+
+
+def a_pool(name: str, **desired: str | int) -> list[Declare | SetDesired]:
+    entity = EntityId("pool", name, None)
+    return [
+        Declare(entity, {}, "site"),
+        *(SetDesired(entity, key, value, "site") for key, value in desired.items()),
+    ]
+
+
+WHOLE = {"provider": "local", "sizes": "small: 1 cpus, 512 MB, price 1", "min": 1, "max": 2}
+
+
+@asynccontextmanager
+async def pools_kept(folder: Path, *changes: Declare | SetDesired):
+    async with real_backend(folder, *changes) as backend:
+        keeping = asyncio.create_task(Pools(backend, backend.jobs, OWNER).run())
+        try:
+            yield backend, backend.jobs
+        finally:
+            keeping.cancel()
+            await asyncio.wait([keeping])
+
+
+async def comes(so: Callable[[], bool], told: Callable[[], object]) -> None:
+    try:
+        async with asyncio.timeout(WITHIN_S):
+            while not so():  # noqa: ASYNC110  what is waited for is another's write
+                await asyncio.sleep(0.02)
+    except TimeoutError:
+        pytest.fail(f"that does not come: {told()}")
+
+
+def exists(backend: EngineBackend, name: str) -> str | int | None:
+    """What is desired of an instance: all of the places of a pool that is kept are declared."""
+    held = backend.declared(EntityId("instance", name, None))
+    desired = None if held is None else held.desired.get("exist")
+    return None if desired is None else desired.value
+
+
+def test_a_pool_that_lacks_settings_stops_no_other_and_says_what_it_lacks(tmp_path: Path) -> None:
+    async def see() -> None:
+        lacking = {name: value for name, value in WHOLE.items() if name != "sizes"}
+        changes = [*a_pool("a", **lacking), *a_pool("b", **WHOLE)]
+        async with pools_kept(tmp_path, *changes) as (backend, jobs):
+            await comes(lambda: exists(backend, "b-1") == "absent", lambda: jobs.pools)
+            said = "is not kept: pool:a: its sizes is not given (desire its sizes)"
+            assert jobs.pools["a"] == said
+            assert exists(backend, "a-1") is None
+
+    asyncio.run(see())
+
+
+def test_a_pool_whose_instances_are_anothers_stops_no_other(tmp_path: Path) -> None:
+    async def see() -> None:
+        taken = EntityId("instance", "a-1", None)
+        theirs = [Declare(taken, {}, "user:eve"), SetDesired(taken, "exist", "absent", "user:eve")]
+        changes = [*a_pool("a", **WHOLE), *a_pool("b", **WHOLE), *theirs]
+        async with pools_kept(tmp_path, *changes) as (backend, jobs):
+            await comes(lambda: exists(backend, "b-1") == "absent", lambda: jobs.pools)
+            await comes(lambda: "user:eve" in jobs.pools.get("a", ""), lambda: jobs.pools)
+
+    asyncio.run(see())
