@@ -11,6 +11,7 @@ from typing import Final, Protocol
 from haptera.kinds import instance
 from haptera.kinds.instance import Exist
 from haptera.sdk import PARENT, HapteraError, Module, Policy, Target
+from haptera.sdk.terms import StepTerms
 
 CALL_S_MAX: Final = 30.0
 # A call that failed may have its effect so much later, no more.
@@ -19,6 +20,14 @@ LATE_S: Final = 3.0
 ONCE: Final = Policy(1, backoff_ms=1_000, backoff_ms_max=1_000, cool_down_ms=3_600_000)
 # Nothing is left behind for want of trying.
 PERSISTENT: Final = Policy(1_000_000, backoff_ms=1_000, backoff_ms_max=30_000, cool_down_ms=1_000)
+# The thread that makes a call ends with it.
+CREATING: Final[StepTerms] = {
+    "within_s": CALL_S_MAX,
+    "late_s": LATE_S,
+    "ends_with_call": True,
+    "policy": ONCE,
+}
+DESTROYING: Final[StepTerms] = {**CREATING, "policy": PERSISTENT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +89,12 @@ def provider_module(name: str, connect: Callable[[Target], Provider]) -> Module[
                 return Exist.PRESENT
         return Exist.ABSENT
 
-    @exist.step(Exist.ABSENT, Exist.PRESENT, within_s=CALL_S_MAX, late_s=LATE_S, policy=ONCE)
+    @exist.step(Exist.ABSENT, Exist.PRESENT, **CREATING)
     def create(one: InstancePlace) -> None:
         size = str(one.target.values.get(instance.size.name, ""))
         one.provider.create(one.target.name, one.owner, size)
 
-    @exist.step(Exist.PRESENT, Exist.ABSENT, within_s=CALL_S_MAX, late_s=LATE_S, policy=PERSISTENT)
+    @exist.step(Exist.PRESENT, Exist.ABSENT, **DESTROYING)
     def destroy(one: InstancePlace) -> None:
         one.provider.destroy(one.target.name, one.owner)
 
