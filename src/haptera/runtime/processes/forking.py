@@ -25,7 +25,8 @@ from haptera.runtime.processes.zygote import (
     receive,
 )
 
-ANSWER_WITHIN_S: Final = 10
+# A new one imports all that it is to preload first, which takes a busy machine its time.
+ANSWER_WITHIN_S: Final = 60
 
 _encoder: Final = msgspec.msgpack.Encoder()
 _notices: Final = msgspec.msgpack.Decoder(Notice)
