@@ -280,7 +280,7 @@ class Engine:
 
     def _wake(self, turn: Turn, key: Key) -> None:  # noqa: C901
         match key:
-            case ("hello" | "tell" | "list" | "schema" as what, str(name)):
+            case ("hello" | "greet" | "tell" | "list" | "schema" as what, str(name)):
                 self.neighbours.links.wake(turn, what, name)
             case ("tier", str(name)):
                 self.neighbours.links.check_tier(turn, name)

@@ -21,7 +21,8 @@ class Side:
 
     `hello_ns` is H, which all timers of the tree are multiples of. `draw` gives the share, between
     0 and 1, of a back-off that is waited; by default all of it. `name` is how nodes' lists of
-    parents call this one; None: the root.
+    parents call this one; None: the root. A parent that starts asks its nodes at once what they
+    know, with so much time between two as `greet_each_ns`; None: it waits for their hellos.
     """
 
     context: Context
@@ -31,6 +32,7 @@ class Side:
     hello_ns: int
     draw: Callable[[], float] = field(default=lambda: 1.0, compare=False)
     name: str | None = None
+    greet_each_ns: int | None = None
 
     def runs(self, part: Part) -> bool:
         """Whether this side runs the part; the other side's are planned, and waited for."""

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 
+from haptera.core.state.side import Side
 from haptera.core.state.table import EntityTable
 from haptera.core.state.turn import Turn
 from haptera.core.sync.downlink import SyncDownlink
+from haptera.core.sync.peers import phase_ns
 from haptera.model.entity import node_id
 from haptera.model.events import Heard
 
@@ -14,19 +16,25 @@ class Arrivals:
 
     def __init__(
         self,
+        side: Side,
         table: EntityTable,
         down: SyncDownlink,
         here: set[tuple[str, str]],
     ) -> None:
+        self._side = side
         self._table = table
         self._down = down
         self._here = here
 
     def load(self, incarnations: Mapping[str, int], now: int) -> None:
-        """Those with sessions: who is kept here is spoken with."""
-        for name, incarnation in incarnations.items():
-            if self._down.charge.keeps(name):
-                self._down.links.join(now, name, incarnation)
+        """Those with sessions: who is kept here is spoken with, as soon as all can be heard."""
+        kept = {name: one for name, one in incarnations.items() if self._down.charge.keeps(name)}
+        for name, incarnation in kept.items():
+            self._down.links.join(now, name, incarnation)
+        if self._side.greet_each_ns is not None:
+            within_ns = min(self._side.hello_ns, len(kept) * self._side.greet_each_ns)
+            for name in kept:
+                self._down.links.greet(name, now + phase_ns(name, within_ns))
 
     def meet(self, turn: Turn, event: Heard) -> None:
         """A node that another parent kept speaks with this one: it is kept here from now on."""

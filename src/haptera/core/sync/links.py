@@ -109,10 +109,14 @@ class Links:
         self._timers.set(("hello", name), now + phase_ns(name, hello_ns))
         self._timers.set(("tier", name), now + SUSPECT_AFTER * hello_ns // 10)
 
+    def greet(self, name: str, at: int) -> None:
+        """Ask this neighbour for a hello then, if it was not heard before."""
+        self._timers.set(("greet", name), at)
+
     def part(self, name: str) -> None:
         """This neighbour is another's: no hellos, and no silence of its own."""
         if self._peers.pop(name, None) is not None:
-            for what in ("hello", "tier", "tell", "list", "schema"):
+            for what in ("hello", "greet", "tier", "tell", "list", "schema"):
                 self._timers.drop((what, name))
 
     def heard(self, turn: Turn, event: Heard) -> None:
@@ -164,6 +168,8 @@ class Links:
         match what:
             case "hello":
                 self.say_hello(turn, name)
+            case "greet":
+                self._greet(turn, name)
             case "tell":
                 self.tell_again(turn, name)
             case "list":
@@ -239,6 +245,11 @@ class Links:
         if peer is not None:
             turn.effects.append(Tell(name, self._message(turn, peer, after=None)))
             self._timers.set(("hello", name), turn.now + self._side.hello_ns)
+
+    def _greet(self, turn: Turn, name: str) -> None:
+        peer = self._peers.get(name)
+        if peer is not None and peer.heard_at is None:
+            self.probe(turn, name)
 
     def probe(self, turn: Turn, name: str) -> None:
         """Ask this neighbour for a hello at once."""

@@ -53,7 +53,7 @@ class Neighbours:
         self.up: SyncUplink | None = None
         if side.node is None:
             self.down = SyncDownlink(side, table, timers, here, epoch, schema, spoken)
-            self._arrivals = Arrivals(table, self.down, here)
+            self._arrivals = Arrivals(side, table, self.down, here)
             self.links: Links = self.down.links
         else:
             scope = NodeScope(table, side.node, here)

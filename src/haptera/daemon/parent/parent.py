@@ -74,6 +74,8 @@ from haptera.site.apply.sites import Sites
 HISTORY_FOLDER: Final = "history"
 JOB_LOGS: Final = "jobs"
 BOOT_ID_BITS: Final = 63
+# What a parent takes for a node that tells it all anew.
+GREET_EACH_NS: Final = MS // 2
 
 _log = logging.getLogger(__name__)
 
@@ -191,6 +193,7 @@ class _Parent:
             self._settings.hello_ms * MS,
             secrets.SystemRandom().random,
             self._settings.parent_name,
+            GREET_EACH_NS,
         )
         engine = Engine(side, self._catalog, stored, self._codec.schema, clock.now_ns())
         self._succeed_another(engine)
