@@ -1,12 +1,17 @@
-"""A module of a site's own runs at a real parent, and reaches nothing of what is the parent's."""
+"""Modules run at a real parent, and reach nothing of what is the parent's."""
 
 import json
+import os
+import subprocess
+from pathlib import Path
 
 import pytest
 
+from haptera.lab.tree import descendants
 from haptera.runtime.processes.confinement.confinement import landlock_version
-from tests.cli.rig import OTHER, SITE, served
+from tests.cli.rig import OTHER, SITE, client_of, served, typed
 from tests.lab.rig import wait_for
+from tests.modules.image_rig import needs
 
 pytestmark = [pytest.mark.net, pytest.mark.slow]
 
@@ -67,3 +72,54 @@ def test_a_module_with_the_parents_user_reads_neither_its_key_nor_its_state(tmp_
         "folder": str(told.parent),
     }
     assert "reach this daemon's files" in (tmp_path / "serve.out").read_text()
+
+
+BUILDING = """\
+cluster: small
+modules: [image]
+desired: {"image:a": {state: built, recipe: "RECIPE"}}
+"""
+# Typed by root of the module's own namespaces, who may do there all that the module may.
+INTRUDER = """\
+cd HOME/.haptera
+for one in parent/ca.key parent/state.db client.json; do
+    cat $one > /dev/null 2>&1 && echo "read $one"
+done
+umount -l HOME/.haptera 2> /dev/null && echo "shown again"
+mount -o remount,rw / 2> /dev/null && echo "wrote the machine's disk"
+touch /etc/haptera-spy 2> /dev/null && echo "wrote beside"
+ls /proc/PARENT/root > /dev/null 2>&1 && echo "read by proc"
+for one in /dev/*; do [ -b $one ] && head -c 1 $one > /dev/null 2>&1 && echo "read $one"; done
+ls parent parent/images/names
+"""
+
+
+@pytest.mark.campaign
+@pytest.mark.skipif(os.geteuid() != 0, reason="buildah needs root here")
+@needs("buildah", "mksquashfs", "nsenter")
+def test_the_real_module_of_images_builds_and_reaches_none_of_the_parents_secrets(tmp_path):
+    recipe = tmp_path / "recipe"
+    recipe.mkdir()
+    (recipe / "Dockerfile").write_text("FROM scratch\nCOPY hello /hello\n")
+    (recipe / "hello").write_text("hello")
+    (tmp_path / "site.yaml").write_text(BUILDING.replace("RECIPE", str(recipe)))
+    manifest = tmp_path / ".haptera" / "parent" / "images" / "names" / "a.json"
+    with served(tmp_path, "--site", tmp_path / "site.yaml", address=OTHER) as parent:
+        wait_for(manifest.exists)
+        (module,) = [
+            one.pid for one in descendants([parent.pid]) if comm_of(one.pid) == "module image"
+        ]
+        script = INTRUDER.replace("HOME", str(tmp_path)).replace("PARENT", str(parent.pid))
+        inside = ["nsenter", "-t", str(module), "-U", "-m", "--preserve-credentials"]
+        done = subprocess.run([*inside, "sh", "-c", script], capture_output=True, text=True)
+        answered = typed("get", "image:a", folder=tmp_path, client=client_of(tmp_path))
+    assert done.stdout.split() == ["parent:", "images", "parent/images/names:", "a.json"]
+    assert "built" in answered[1]
+
+
+def comm_of(pid):
+    """What a process is called; one that has ended is called nothing."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""

@@ -22,7 +22,7 @@ from haptera.runtime.processes.confinement.confinement import (
 
 ROOT = Path(__file__).resolve().parents[2]
 SIGNALS_FROM = 6
-POWERS = ("elsewhere", "device", "disk", "port", "raw", "user", "mount")
+POWERS = ("elsewhere", "device", "disk", "port", "raw", "user", "mount", "undone")
 
 pytestmark = pytest.mark.net
 
@@ -52,6 +52,13 @@ def home_of(tmp_path):
         (home / name).write_text("hunter2")
     (tmp_path / "cluster" / "site.yaml").write_text("cluster: c")
     return home
+
+
+def can_have_namespaces():
+    """Whether a process may mount here, and be in a user namespace that it makes."""
+    words = ["unshare", "--mount", "unshare", "--user", "--mount", "true"]
+    is_root = os.getuid() == 0
+    return is_root and subprocess.run(words, capture_output=True, check=False).returncode == 0
 
 
 def spied(confinement, *paths):
@@ -174,6 +181,34 @@ def test_who_keeps_roots_power_reaches_nothing_that_is_hidden_by_no_power_of_it(
     done = {"elsewhere", "device", "raw", "user"}
     assert {name for name, came in told["power"].items() if came == "done"} == done
     assert not {"sys_admin", "sys_ptrace", "mknod"} & {*told["capabilities"]}
+
+
+@pytest.mark.skipif(not can_have_namespaces(), reason="no mounts, or no user namespaces, here")
+def test_who_mounts_in_namespaces_of_its_own_reaches_nothing_that_is_hidden(unshared):
+    home = home_of(unshared)
+    (home / "images").mkdir()
+    (home / "images" / "mine").write_text("shared")
+    token = home.parent / "client.json"
+    token.write_text("hunter2")
+    confinement = Confinement(
+        (str(home), str(token), str(home.parent / "modules")),
+        str(home.parent / "modules" / "spy"),
+        shared=(str(home / "images"),),
+        needs=(Privilege.NAMESPACES,),
+    )
+    secret = (home / "ca.key", home / "state.db", token)
+    told = spied(confinement, *secret, home / "images" / "mine", unshared / "cluster" / "site.yaml")
+
+    gone = dict.fromkeys(("ca.key", "state.db", "client.json"), "FileNotFoundError")
+    assert (told["read"], told["listed"]) == (gone | {"mine": "done", "site.yaml": "done"}, "done")
+    # All else is read-only: what root writes, root runs.
+    assert told["replaced"] == dict.fromkeys((*gone, "site.yaml"), "OSError") | {"mine": "done"}
+    assert (told["own"], told["made"], told["power"]["elsewhere"]) == ("done", "OSError", "OSError")
+    assert (told["uid"], told["trace"], told["privileges"]) == (0, "PermissionError", "1")
+    assert told["kill"] == ("PermissionError" if landlock_version() >= SIGNALS_FROM else "done")
+    denied = dict.fromkeys(("device", "disk", "undone"), "PermissionError")
+    assert told["power"] | denied | {"mount": "done"} == told["power"]
+    assert [one.read_text() for one in secret] == ["hunter2"] * 3
 
 
 @pytest.mark.parametrize("path", ["srv", "/srv/../etc", ""])

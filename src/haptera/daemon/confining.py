@@ -35,7 +35,7 @@ SHARED: Final[Mapping[str, tuple[str, ...]]] = {
     "system": ("systems", "images", JOBS),
 }
 # Needs that take the daemon's own user.
-OF_THE_DAEMON: Final = frozenset({Privilege.ROOT, Privilege.MOUNTS})
+OF_THE_DAEMON: Final = frozenset({Privilege.ROOT, Privilege.NAMESPACES, Privilege.MOUNTS})
 
 # What a module declares; None: it is only asked for that.
 Declared = Callable[[str], Manifest | None]

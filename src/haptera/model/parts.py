@@ -151,14 +151,17 @@ class Privilege(StrEnum):
 
     `PORTS`: serve at TCP ports, those below 1024 too. `RAW_SOCKETS`: send and take whole packets.
     `DEVICES`: what is below /dev, but for disks. `ROOT`: be its daemon's own user, and where that
-    is root, have root's power over files, users and processes. `MOUNTS`: that of `ROOT`, and to
-    mount file systems, which nobody may from whom files are hidden: so none is hidden from it.
+    is root, have root's power over files, users and processes. `NAMESPACES`: where that is root,
+    have it in namespaces of its own, and mount what containers mount, seen by nobody else.
+    `MOUNTS`: the power of `ROOT`, and to mount file systems for all to see, which nobody may from
+    whom files are hidden: so none is hidden from it.
     """
 
     PORTS = "ports"
     RAW_SOCKETS = "raw-sockets"
     DEVICES = "devices"
     ROOT = "root"
+    NAMESPACES = "namespaces"
     MOUNTS = "mounts"
 
 

@@ -25,7 +25,7 @@ from haptera.sdk import (
 )
 
 # The key and certificate that manifests are signed with; the parent makes them at each start.
-SIGNER: Final = "images.pem"
+SIGNER: Final = "signer.pem"
 BUILT_WITHIN_S: Final = 1800
 # A recipe that fails does so again, until somebody mends it, or what it fetches is there again.
 BUILDING: Final = Policy(3, backoff_ms=10_000, backoff_ms_max=60_000, cool_down_ms=1_800_000)
@@ -37,7 +37,6 @@ class Image:
 
     target: Target
     store: ImageStore
-    signer: Path
 
     @property
     def name(self) -> str:
@@ -49,11 +48,17 @@ class Image:
 
 
 def connect(target: Target) -> Image:
-    return Image(target, store_of(target.run_dir), target.run_dir / SIGNER)
+    return Image(target, store_of(target.run_dir))
 
 
-# buildah mounts file systems to carry out a recipe.
-module = Module("image", connect=connect, context=PARENT, needs=(Privilege.MOUNTS,))
+# buildah mounts file systems to carry out a recipe; where it describes networks, it has a lock.
+module = Module(
+    "image",
+    connect=connect,
+    context=PARENT,
+    needs=(Privilege.NAMESPACES,),
+    writes=("/etc/containers/networks",),
+)
 state = module.serves(image.state)
 applied = module.serves(image.applied)
 
@@ -115,7 +120,8 @@ async def _build(one: Image) -> None:
     making = Build(one.name, one.recipe, work, one.store.log(one.name))
     try:
         artefact, manifest = await making.run()
-        await asyncio.to_thread(one.store.keep, artefact, manifest, one.signer.read_bytes())
+        signer = (one.store.path / SIGNER).read_bytes()
+        await asyncio.to_thread(one.store.keep, artefact, manifest, signer)
     except OSError as error:
         raise Refused(f"{work}: {error.strerror or error}") from error
     except msgspec.DecodeError as error:

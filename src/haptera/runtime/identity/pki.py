@@ -144,7 +144,7 @@ def issue_images(authority: Authority, wall_s: float) -> Path:
     key = new_key()
     names = _names(images_uri(authority.cluster))
     certificate = _issue(authority, key.public_key(), names, wall_s, timedelta(days=PARENT_DAYS))
-    place = authority.directory / "images.pem"
+    place = private_directory(authority.directory / "images") / "signer.pem"
     write_private(place, key_pem(key) + certificate)
     return place
 

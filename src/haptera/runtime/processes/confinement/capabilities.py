@@ -51,6 +51,7 @@ _OF: Final = {
     Privilege.RAW_SOCKETS: frozenset({Capability.NET_RAW}),
     Privilege.DEVICES: frozenset[Capability](),
     Privilege.ROOT: _ROOT,
+    Privilege.NAMESPACES: frozenset(Capability),  # of a user namespace of its own
     Privilege.MOUNTS: frozenset(Capability),
 }
 

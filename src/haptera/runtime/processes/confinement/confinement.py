@@ -11,6 +11,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from struct import Struct
 from typing import Final
@@ -18,9 +19,10 @@ from zlib import crc32
 
 import msgspec
 
+from haptera.model.errors import HapteraError
 from haptera.model.parts import Privilege
 from haptera.runtime.processes.confinement import capabilities
-from haptera.runtime.processes.confinement.mounting import hide
+from haptera.runtime.processes.confinement.mounting import enclose, hide
 from haptera.runtime.processes.zygote import die_with
 
 # Users that nobody else has: a module's own follows from its name, and stays the same.
@@ -59,10 +61,11 @@ class Confinement(msgspec.Struct, frozen=True):
     What is `listed` it may list, as a folder of code that it lies in: names of what is hidden
     below, too. With a `uid` it is this user, of no group but its own; the folder belongs to it.
     What of that is hidden is `shared` with it all the same; that must be there when it begins.
-    It may do what it `needs`, and write, of what is not hidden, below what it `writes`. Where it
-    `hosts` programs of people these are not in its way: as root nothing is hidden by Landlock but
-    by mounts, and they may be raised (sudo), to no more than it may do; as a plain user they may do
-    what that user may.
+    It may do what it `needs`, and write, of what is not hidden, below what it `writes`. As root
+    that needs `namespaces` it mounts in one of its own; there, the folder of a hidden file is
+    hidden with it. Where it `hosts` programs of people these are not in its way: as root nothing is
+    hidden by Landlock but by mounts, and they may be raised (sudo), to no more than it may do; as a
+    plain user they may do what that user may.
     """
 
     hidden: tuple[str, ...]
@@ -98,17 +101,25 @@ def confine_to(confinement: Confinement) -> None:
 
     Raises:
         OSError: it cannot be; then the process must not go on.
+        HapteraError: there are no namespaces for it; neither must it then.
     """
     parent, is_root = os.getppid(), os.geteuid() == 0
     _make_folder(confinement)
     if confinement.hosts and not is_root:
         return
+    mounts = {Privilege.MOUNTS, Privilege.NAMESPACES} & {*confinement.needs}
     if confinement.hosts:
         confinement = _hidden_by_mounts(confinement)
     else:
+        if Privilege.NAMESPACES in mounts and is_root:
+            _enclose(confinement)
         _prctl(_PR_SET_NO_NEW_PRIVS, 1)
-    if Privilege.MOUNTS not in confinement.needs and (version := landlock_version()):
+    version = landlock_version()
+    if not mounts and version:
         _hide(confinement, version)
+    elif Privilege.NAMESPACES in mounts and version >= _SCOPED_FROM:
+        with _restricted(_RULESET.pack(0, 0, _SCOPED)):
+            pass  # It keeps signals in, and has no rule about files: who has one may not mount.
     if is_root:
         capabilities.keep(capabilities.of_needs(confinement.needs), confinement.uid)
         # What the change of user has taken away: its own files in /proc, and its end with ours.
@@ -124,6 +135,22 @@ def _hidden_by_mounts(confinement: Confinement) -> Confinement:
     except PermissionError:
         return confinement
     return msgspec.structs.replace(confinement, hidden=())
+
+
+def _enclose(confinement: Confinement) -> None:
+    """Hide all of it from who may mount, in namespaces of its own."""
+    files = (Path(one).resolve() for one in confinement.hidden)
+    folders = {one if one.is_dir() else one.parent for one in files}
+    kept = [Path(one).resolve() for one in (confinement.folder, *confinement.shared)]
+    by_all = [Path(one).resolve() for one in _WRITTEN_BY_ALL if Path(one).exists()]
+    written = [*by_all, *(Path(one).resolve() for one in confinement.writes)]
+    try:
+        enclose([one for one in folders if folders.isdisjoint(one.parents)], kept, written)
+    except OSError as error:
+        raise HapteraError(
+            f"modules that mount run in a user namespace, and there is none: {error.strerror}",
+            do="allow them: sysctl user.max_user_namespaces, Linux 5.12, the right to mount",
+        ) from error
 
 
 def unreachable(path: Path) -> Path | None:
@@ -150,8 +177,7 @@ def _hide(confinement: Confinement, version: int) -> None:
     scoped = _SCOPED if version >= _SCOPED_FROM and Privilege.ROOT not in needs else 0
     attributes = _RULESET.pack(rights, serving, scoped)
     attributes = attributes[: 24 if version >= _SCOPED_FROM else 16 if serving else 8]
-    ruleset = _checked(_libc.syscall(_CREATE_RULESET, attributes, len(attributes), 0))
-    try:
+    with _restricted(attributes) as ruleset:
         hidden = {Path(one).resolve() for one in confinement.hidden}
         for path in map(Path, (confinement.folder, *confinement.shared)):
             _allow(ruleset, path.resolve(), rights)
@@ -165,6 +191,14 @@ def _hide(confinement: Confinement, version: int) -> None:
                 _allow(ruleset, path, rights)
         for listed in confinement.listed:
             _allow(ruleset, Path(listed).resolve(), _READ_DIR)
+
+
+@contextmanager
+def _restricted(attributes: bytes) -> Iterator[int]:
+    """A ruleset, by which this process goes from then on."""
+    ruleset = _checked(_libc.syscall(_CREATE_RULESET, attributes, len(attributes), 0))
+    try:
+        yield ruleset
         _checked(_libc.syscall(_RESTRICT_SELF, ruleset, 0))
     finally:
         os.close(ruleset)

@@ -1,17 +1,28 @@
 """Hiding folders from a process of root by mounts of its own, which it must not be able to undo.
 
 Landlock would have it make nothing in any folder above what is hidden, as in /run, and programs of
-a node do. Who loses the capability to mount afterwards finds empty folders there for ever.
+a node do; and it lets nobody mount. Who loses the capability to mount afterwards finds empty
+folders there for ever; so does who has it in a user namespace of its own only, where the kernel
+lets nobody undo what was mounted outside (user_namespaces(7), mount_namespaces(7)).
 """
 
 import ctypes
+import errno
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from struct import Struct
 from typing import Final
 
 _NEW_NAMESPACE: Final = 0x0002_0000
+_NEW_USERS: Final = 0x1000_0000
 _READ_ONLY, _REMOUNT, _BIND, _RECURSIVE, _ONE_WAY = 0x1, 0x20, 0x1000, 0x4000, 0x80000
+_MOUNT_SETATTR: Final = 442  # Linux 5.12
+_HERE: Final = -100
+_ALL_BELOW: Final = 0x8000
+_NOT_WRITTEN, _NO_DEVICES = 0x1, 0x4
+_ATTRIBUTES: Final = Struct("=4Q")  # to set, to clear, how mounts spread, a user namespace
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -36,9 +47,84 @@ def hide(hidden: Collection[Path], kept: Iterable[Path]) -> None:
         _mount("tmpfs", folder, "", _REMOUNT | _READ_ONLY)
 
 
+def enclose(hidden: Collection[Path], kept: Collection[Path], written: Collection[Path]) -> None:
+    """Hide as above, have nothing else be written, and be in a user namespace of its own.
+
+    There every user is who it is outside, for files, and this process may mount; outside it has no
+    capability. Of device files it opens only those that are among what is `written`.
+
+    Raises:
+        OSError: this process may not mount, or have user namespaces.
+    """
+    with _mapping() as map_users:
+        hide(hidden, kept)
+        written = [*written, *kept]
+        for path in written:
+            if not path.exists():
+                path.mkdir(parents=True)
+            if not path.is_mount():
+                _mount(str(path), path, "", _BIND | _RECURSIVE)
+        _change(Path("/"), add=_NOT_WRITTEN | _NO_DEVICES)
+        for path in written:
+            is_device = path.is_char_device() or path.is_relative_to("/dev/pts")
+            _change(path, remove=_NOT_WRITTEN | _NO_DEVICES * is_device)
+        _check(_libc.unshare(_NEW_USERS | _NEW_NAMESPACE))
+        map_users()
+
+
+@contextmanager
+def _mapping() -> Iterator[Callable[[], None]]:
+    """What has each user be the same in this process' new user namespace as outside.
+
+    Only a process that is outside may say so: a child, which still writes in /proc.
+    """
+    ours, theirs = os.pipe()
+    done, doing = os.pipe()
+    parent = os.getpid()
+    child = os.fork()
+    if child == 0:
+        os.close(theirs)
+        _map_when_told(parent, ours, doing)
+    os.close(ours)
+    os.close(doing)
+
+    def map_users() -> None:
+        os.write(theirs, b"x")
+        if not os.read(done, 1):
+            raise OSError(errno.EPERM, "users cannot be mapped")
+
+    try:
+        yield map_users
+    finally:
+        os.close(theirs)
+        os.close(done)
+        os.waitpid(child, 0)
+
+
+def _map_when_told(process: int, told: int, doing: int) -> None:
+    """Map all users and groups that this process has; a process of its own, which ends."""
+    try:
+        if os.read(told, 1):
+            for name in ("uid_map", "gid_map"):
+                known = Path(f"/proc/self/{name}").read_text(encoding="ascii")
+                ranges = (line.split() for line in known.splitlines())
+                same = "".join(f"{inside} {inside} {count}\n" for inside, _, count in ranges)
+                Path(f"/proc/{process}/{name}").write_text(same, encoding="ascii")
+            os.write(doing, b"x")
+    finally:
+        os._exit(0)
+
+
 def _mount(source: str, target: Path, sort: str, flags: int, data: str = "") -> None:
     texts = (source.encode(), os.fsencode(target), sort.encode())
     _check(_libc.mount(*texts, ctypes.c_ulong(flags), data.encode()))
+
+
+def _change(place: Path, *, add: int = 0, remove: int = 0) -> None:
+    """Have all that is mounted at a place and below it be with these attributes, or without."""
+    wanted = _ATTRIBUTES.pack(add, remove, 0, 0)
+    words = (_HERE, os.fsencode(place), _ALL_BELOW, wanted, len(wanted))
+    _check(_libc.syscall(_MOUNT_SETATTR, *words))
 
 
 def _check(result: int) -> None:
