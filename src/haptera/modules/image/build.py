@@ -66,18 +66,21 @@ class Build:
         self.work.mkdir(parents=True)
         self.log.write_bytes(b"")
         begun_s = int(self.log.stat().st_mtime)  # what is copied may lose its fractions
-        root, artefact = self.work / "root", self.work / "root.squashfs"
-        tag = f"localhost/{self.name.lower()}"
+        artefact, tag = self.work / "root.squashfs", f"localhost/{self.name.lower()}"
         await self._do(
-            *self._buildah("build", "--isolation", "chroot", "--timestamp", "0"),
-            *("--format", "docker", "--output", f"type=local,dest={root}", "--tag", tag),
+            *self._buildah("build", "--isolation", "chroot", "--format", "docker", "--tag", tag),
             str(self.recipe),
         )
-        told = msgspec.json.decode(
-            await self._do(*self._buildah("inspect", "--type", "image", tag)), type=_Inspected
-        )
-        await asyncio.to_thread(settle, root, begun_s)
-        await self._do("mksquashfs", str(root), str(artefact), *PACKING)
+        inspected = await self._answer("inspect", "--type", "image", tag)
+        told = msgspec.json.decode(inspected, type=_Inspected)
+        container = (await self._answer("from", tag)).decode().strip()
+        # Mounted, and not written out: in a user namespace buildah writes all files as root's.
+        root = Path((await self._answer("mount", container)).decode().rstrip("\n"))
+        try:
+            await asyncio.to_thread(settle, root, begun_s)
+            await self._do("mksquashfs", str(root), str(artefact), *PACKING)
+        finally:
+            await self._answer("umount", container)
         return artefact, await asyncio.to_thread(manifest_of, artefact, self._told(told.OCIv1))
 
     def _check(self) -> None:
@@ -105,14 +108,17 @@ class Build:
             str(self.recipe),
         )
 
-    async def _do(self, *words: str) -> bytes:
-        """What a command prints; what it complains of, and all of a build, goes to the log."""
-        shows = words[0] == "buildah" and "inspect" in words
+    async def _answer(self, *words: str) -> bytes:
+        """What buildah prints."""
+        return await self._do(*self._buildah(*words), prints=asyncio.subprocess.PIPE)
+
+    async def _do(self, *words: str, prints: int | None = None) -> bytes:
+        """Carry out a command; what it prints goes to the log, unless it is to be had."""
         with self.log.open("ab") as log:
             process = await asyncio.create_subprocess_exec(
                 *words,
                 stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE if shows else log,
+                stdout=log if prints is None else prints,
                 stderr=log,
                 preexec_fn=unbound,
             )

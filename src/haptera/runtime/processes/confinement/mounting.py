@@ -107,12 +107,23 @@ def _map_when_told(process: int, told: int, doing: int) -> None:
         if os.read(told, 1):
             for name in ("uid_map", "gid_map"):
                 known = Path(f"/proc/self/{name}").read_text(encoding="ascii")
-                ranges = (line.split() for line in known.splitlines())
-                same = "".join(f"{inside} {inside} {count}\n" for inside, _, count in ranges)
+                ranges = (map(int, line.split()) for line in known.splitlines())
+                same = "".join(_same(inside, count) for inside, _, count in ranges)
                 Path(f"/proc/{process}/{name}").write_text(same, encoding="ascii")
             os.write(doing, b"x")
     finally:
         os._exit(0)
+
+
+def _same(first: int, count: int) -> str:
+    """The lines that map these to themselves.
+
+    Two, for programs (runc, buildah) take one line of all users for the machine's own namespace,
+    and would make device files.
+    """
+    half = count // 2
+    parts = ((first, half), (first + half, count - half))
+    return "".join(f"{begin} {begin} {many}\n" for begin, many in parts if many)
 
 
 def _mount(source: str, target: Path, sort: str, flags: int, data: str = "") -> None:
