@@ -1,5 +1,7 @@
 """A token limited to one node does not reach beyond it by what it writes there."""
 
+import json
+
 import pytest
 
 from haptera.api.app import make_app
@@ -99,3 +101,24 @@ def test_only_a_token_for_admin_has_a_job_run_as_another_user(cluster, token, st
     _, app, _ = cluster
     spec = {"command": ["true"], "size": {"cpus": 1, "memory_mb": 1}, "user": "eve"}
     assert ask(app, "POST", "/v1/jobs", token=token, body={"spec": spec}).status == status
+
+
+@pytest.mark.parametrize(
+    ("whose", "token", "status"),
+    [
+        ("admin-token", "write-token", 403),
+        ("write-token", "write-token", 200),
+        ("write-token", "admin-token", 200),
+    ],
+)
+def test_a_job_is_changed_by_its_owner_or_by_an_admin(cluster, whose, token, status):
+    _, app, _ = cluster
+    spec = {"command": ["true"], "size": {"cpus": 1, "memory_mb": 1}}
+    assert ask(app, "POST", "/v1/jobs", token=whose, body={"spec": spec}).status == 201
+    changed = [
+        ask(app, "PATCH", "/v1/jobs/1", token=token, body={"priority": 7}),
+        ask(app, "DELETE", "/v1/jobs/1", token=token),
+    ]
+    assert [one.status for one in changed] == [status] * 2
+    job = json.loads(ask(app, "GET", "/v1/jobs/1", token=token).body)
+    assert (job["priority"], job["state"]) == ((7, "cancelled") if status == 200 else (0, "queued"))

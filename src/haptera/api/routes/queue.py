@@ -134,12 +134,13 @@ class JobRoutes:
         """End a job, or have it never begin; of one that has ended nothing changes."""
         by = author(request, caller)
         reason = f"by {by.who}" if by.why is None else f"by {by.who}: {by.why}"
-        return as_json(self._view(await self.desk.cancel(self._job(request).id, reason)))
+        job = self._job_of(caller, request)
+        return as_json(self._view(await self.desk.cancel(job.id, reason)))
 
-    async def prioritize(self, request: Request, _caller: Caller) -> Response:
+    async def prioritize(self, request: Request, caller: Caller) -> Response:
         """Give a job that waits another priority."""
         body = await read_body(request, PriorityBody)
-        job = await self.desk.prioritize(self._job(request).id, body.priority)
+        job = await self.desk.prioritize(self._job_of(caller, request).id, body.priority)
         return as_json(self._view(job))
 
     async def queue(self, _request: Request, _caller: Caller) -> Response:
@@ -182,6 +183,15 @@ class JobRoutes:
     def _job(self, request: Request) -> Job:
         text: str = request.path_params["job"]
         return self.desk.queue.job(int(text) if text.isascii() and text.isdigit() else 0)
+
+    def _job_of(self, caller: Caller, request: Request) -> Job:
+        """The job that a request is to change: the caller's own, or anybody's for an admin."""
+        job = self._job(request)
+        if job.owner != f"user:{caller.name}" and caller.scope is not Scope.ADMIN:
+            what = f"job {job.id} is that of {job.owner}"
+            do = "ask them, or use a token for admin"
+            raise HapteraError(what, where=f"job:{job.id}", do=do, code=Code.FORBIDDEN)
+        return job
 
     def _view(self, job: Job) -> JobView:
         return JobView(
