@@ -3,14 +3,15 @@
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from haptera.lab.tree import descendants
 from haptera.runtime.processes.confinement.confinement import landlock_version
-from tests.cli.rig import OTHER, SITE, client_of, served, typed
-from tests.lab.rig import wait_for
+from tests.cli.rig import OTHER, SITE, client_of, command, served, typed
+from tests.lab.rig import ROOT, wait_for
 from tests.modules.image_rig import needs
 
 pytestmark = [pytest.mark.net, pytest.mark.slow]
@@ -113,8 +114,12 @@ def test_the_real_module_of_images_builds_and_reaches_none_of_the_parents_secret
         inside = ["nsenter", "-t", str(module), "-U", "-m", "--preserve-credentials"]
         done = subprocess.run([*inside, "sh", "-c", script], capture_output=True, text=True)
         answered = typed("get", "image:a", folder=tmp_path, client=client_of(tmp_path))
+        shown = typed(
+            "get", "module:image", "-o", "wide", folder=tmp_path, client=client_of(tmp_path)
+        )
     assert done.stdout.split() == ["parent:", "images", "parent/images/names:", "a.json"]
     assert "built" in answered[1]
+    assert "needs namespaces, to write /etc/containers/networks" in shown[1]
 
 
 def comm_of(pid):
@@ -123,3 +128,17 @@ def comm_of(pid):
         return Path(f"/proc/{pid}/comm").read_text().strip()
     except OSError:
         return ""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a plain user's modules are that user anyway")
+def test_a_parent_whose_modules_would_reach_all_that_root_does_is_not_started(tmp_path):
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    (closed / "site.yaml").write_text(SITE)
+    words = command("serve", "--dir", closed, "--site", closed / "site.yaml", "--listen", OTHER)
+    without = [sys.executable, "-m", "tests.runtime.without_landlock"]
+    done = subprocess.run([*without, *words], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "modules would reach all that root does: other users cannot read" in done.stderr
+    assert "this kernel has no Landlock" in done.stderr
+    assert "install Python and haptera where all users read them" in done.stderr

@@ -142,8 +142,8 @@ def confinement_told(grounds: Grounds, declared: Mapping[str, Manifest]) -> Iter
     if grounds.has_users and grounds.kept:
         yield f"as root run: {', '.join(sorted(grounds.kept))}"
     for name, manifest in sorted(declared.items()):
-        if told := ", ".join([*manifest.needs, *(f"to write {one}" for one in manifest.writes)]):
-            yield f"module {name} needs: {told}"
+        if manifest.beyond:
+            yield f"module {name} needs: {manifest.beyond}"
     if not landlock_version():
         yield "this kernel has no Landlock, which hides files from modules; Linux 5.13 has it"
 

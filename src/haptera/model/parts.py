@@ -200,6 +200,11 @@ class Manifest:
     needs: tuple[Privilege, ...] = ()
     writes: tuple[str, ...] = ()
 
+    @property
+    def beyond(self) -> str:
+        """What it needs beyond the least, in words; nothing where that is enough."""
+        return ", ".join([*self.needs, *(f"to write {one}" for one in self.writes)])
+
     def __post_init__(self) -> None:
         for path in self.writes:
             if not path.startswith("/") or ".." in path.split("/"):

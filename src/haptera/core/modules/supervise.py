@@ -78,6 +78,7 @@ class Supervisor:
 
     def __init__(self, catalog: Catalog, side: Side, table: EntityTable, timers: Timers) -> None:
         self._side = side
+        self._catalog = catalog
         self._exclusive = catalog.exclusive
         self._table = table
         self._timers = timers
@@ -320,7 +321,9 @@ class Supervisor:
         """What is so is known at first hand, and does not age."""
         held = row.belief.known.get(name)
         if held is None or held.value != value:
-            row.belief.learn(name, Fact(value, BY, Method.READ, turn.now, 0))
+            beyond = self._catalog.manifests[row.id.name].beyond
+            note = f"needs {beyond}" if beyond and name == module.run.name else None
+            row.belief.learn(name, Fact(value, BY, Method.READ, turn.now, 0, note))
             turn.changed.add(row.id)
 
     def _standing(

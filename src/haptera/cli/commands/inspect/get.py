@@ -167,4 +167,6 @@ def _values(view: EntityView) -> tuple[str, ...]:
 def _more(view: EntityView) -> tuple[str, ...]:
     """As `-o wide` tells it."""
     attributes = " ".join(f"{name}={value}" for name, value in view.attributes.items())
-    return values(view), printable(attributes or "-"), printable(view.why or view.frozen or "-")
+    notes = "; ".join(one.note for one in view.observed.values() if one.note is not None)
+    reason = view.why or view.frozen or notes or "-"
+    return values(view), printable(attributes or "-"), printable(reason)
