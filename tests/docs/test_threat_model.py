@@ -1,0 +1,35 @@
+"""What the threat model says holds names a test, and all tests that it names exist."""
+
+import ast
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs/explain/threat-model.md"
+NAMED = re.compile(r"`([^`]+)`")
+
+
+def rows():
+    """What comes of each attack, and the names in its last column."""
+    for line in PAGE.read_text().splitlines():
+        cells = [one.strip() for one in line.strip("|").split(" | ")]
+        if line.startswith("|") and len(cells) == 3 and cells[0] != "attack":
+            yield cells[1], NAMED.findall(cells[2].rstrip("|"))
+
+
+def functions():
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        for one in ast.walk(ast.parse(path.read_text())):
+            if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield one.name
+
+
+def test_all_tests_that_it_names_exist():
+    known = {*functions()}
+    named = [name for _, names in rows() for name in names]
+    assert len(named) > 60
+    assert [one for one in named if one not in known and not (ROOT / one).is_file()] == []
+
+
+def test_what_holds_names_what_shows_it():
+    assert [told for told, names in rows() if told.startswith("holds") and not names] == []
