@@ -12,9 +12,9 @@ NAMED = re.compile(r"`([^`]+)`")
 def rows():
     """What comes of each attack, and the names in its last column."""
     for line in PAGE.read_text().splitlines():
-        cells = [one.strip() for one in line.strip("|").split(" | ")]
-        if line.startswith("|") and len(cells) == 3 and cells[0] != "attack":
-            yield cells[1], NAMED.findall(cells[2].rstrip("|"))
+        if line.startswith("| "):
+            *_, told, tests = line.removesuffix("|").split(" | ")
+            yield told.strip(), NAMED.findall(tests)
 
 
 def functions():

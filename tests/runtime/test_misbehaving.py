@@ -38,7 +38,7 @@ PLACES = {
         name: f"tests.runtime.misbehaving.{name}:module"
         for name in (
             *("hang", "never_ready", "crash", "flood", "flood_of_bytes", "gigabyte"),
-            *("nonsense", "impostor", "hog", "chatter"),
+            *("nonsense", "impostor", "thief", "hog", "chatter"),
         )
     },
 }
@@ -182,6 +182,21 @@ def test_a_module_that_declares_another_is_ended(tmp_path: Path) -> None:
         house.processes.start(Start("impostor"))
         text = "was ended: it declares the name of another module"
         assert await house.exit("impostor") == text
+
+    live(tmp_path, scenario)
+
+
+def test_a_module_answers_no_call_that_another_was_given(tmp_path: Path) -> None:
+    async def scenario(house: House) -> None:
+        await house.start("trial")
+        await house.start("thief")
+        its_own = await house.answer(house.ask("thief"))
+        assert isinstance(its_own, Answered)
+        # What it said of others came before its own last word, which the next call follows.
+        answer = await house.answer(house.ask("trial"))
+        assert isinstance(answer, Answered)
+        assert answer.value == "on"
+        assert [one for one in house.events if isinstance(one, Answered)] == []
 
     live(tmp_path, scenario)
 
