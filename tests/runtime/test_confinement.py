@@ -61,9 +61,9 @@ def can_have_namespaces():
     return is_root and subprocess.run(words, capture_output=True, check=False).returncode == 0
 
 
-def spied(confinement, *paths):
+def spied(confinement, *paths, within=()):
     told = msgspec.json.encode(confinement).decode()
-    command = [sys.executable, "-m", "tests.runtime.spy", told, *map(str, paths)]
+    command = [*within, sys.executable, "-m", "tests.runtime.spy", told, *map(str, paths)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     return json.loads(done.stdout)
@@ -209,6 +209,18 @@ def test_who_mounts_in_namespaces_of_its_own_reaches_nothing_that_is_hidden(unsh
     denied = dict.fromkeys(("device", "disk", "undone"), "PermissionError")
     assert told["power"] | denied | {"mount": "done"} == told["power"]
     assert [one.read_text() for one in secret] == ["hunter2"] * 3
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="a plain user mounts nothing anyway")
+@pytest.mark.skipif(not landlock_version(), reason="this kernel has no Landlock")
+def test_where_root_may_not_mount_nothing_hidden_is_reached_either(tmp_path):
+    home = home_of(tmp_path)
+    confinement = Confinement((str(home),), str(tmp_path / "spy"), needs=(Privilege.NAMESPACES,))
+    secret = (home / "ca.key", home / "state.db")
+    told = spied(confinement, *secret, within=("setpriv", "--bounding-set=-sys_admin"))
+    assert told["read"] == told["replaced"] == dict.fromkeys(told["read"], "PermissionError")
+    denied = dict.fromkeys(("disk", "mount", "undone"), "PermissionError")
+    assert told["power"] | denied == told["power"]
 
 
 @pytest.mark.parametrize("path", ["srv", "/srv/../etc", ""])

@@ -111,8 +111,10 @@ def confine_to(confinement: Confinement) -> None:
     if confinement.hosts:
         confinement = _hidden_by_mounts(confinement)
     else:
-        if Privilege.NAMESPACES in mounts and is_root:
-            _enclose(confinement)
+        if Privilege.NAMESPACES in mounts and is_root and not _enclosed(confinement):
+            # Nor can it mount, then: all is hidden as from others that are root.
+            confinement = msgspec.structs.replace(confinement, needs=(Privilege.ROOT,))
+            mounts.clear()
         _prctl(_PR_SET_NO_NEW_PRIVS, 1)
     version = landlock_version()
     if not mounts and version:
@@ -137,8 +139,11 @@ def _hidden_by_mounts(confinement: Confinement) -> Confinement:
     return msgspec.structs.replace(confinement, hidden=())
 
 
-def _enclose(confinement: Confinement) -> None:
-    """Hide all of it from who may mount, in namespaces of its own."""
+def _enclosed(confinement: Confinement) -> bool:
+    """Hide all of it from who may mount, in namespaces of its own.
+
+    Not so where root may not mount, as in some containers.
+    """
     files = (Path(one).resolve() for one in confinement.hidden)
     folders = {one if one.is_dir() else one.parent for one in files}
     kept = [Path(one).resolve() for one in (confinement.folder, *confinement.shared)]
@@ -146,11 +151,14 @@ def _enclose(confinement: Confinement) -> None:
     written = [*by_all, *(Path(one).resolve() for one in confinement.writes)]
     try:
         enclose([one for one in folders if folders.isdisjoint(one.parents)], kept, written)
+    except PermissionError:
+        return False
     except OSError as error:
         raise HapteraError(
             f"modules that mount run in a user namespace, and there is none: {error.strerror}",
-            do="allow them: sysctl user.max_user_namespaces, Linux 5.12, the right to mount",
+            do="allow them (sysctl user.max_user_namespaces); it takes Linux 5.12",
         ) from error
+    return True
 
 
 def unreachable(path: Path) -> Path | None:
