@@ -1,10 +1,11 @@
 """Simulated clusters whose agents replace systems: never more at once than the budget allows."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 
 from haptera.core.state.limits import S
+from haptera.core.state.side import PARENT
 from haptera.model.changes import Change, Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.modules import load
@@ -13,10 +14,12 @@ from haptera.selectors.selector import ALL
 from haptera.testing.machine import Outage
 from haptera.testing.network import NetworkFaults
 from haptera.testing.world import World
+from haptera.testing.world_process import WorldProcess
 from tests.world.history import CALM, NODES, ROUGH
 
 ACTS = 25
 BUDGETS = {"node": 1, "group": 4, "parent": 2}
+ROOT_ALONE: Mapping[str, tuple[str, ...]] = {}
 CALM_S, SETTLE_S = 100, 700
 # A flip may take effect for so long after its call: its own time, and what may come late.
 FLIP_EFFECT_S = 60 + LATE_S
@@ -26,9 +29,17 @@ def system(node: str) -> EntityId:
     return EntityId("system", "compute", node)
 
 
-def cluster(seed: int, faults: NetworkFaults) -> World:
-    """Nodes that should be on, each with a system, of which two may be away at once."""
-    world = World(seed, NODES, [load(one).manifest() for one in ("labnode", "system")], faults)
+def cluster(
+    seed: int, faults: NetworkFaults, parents: Mapping[str, tuple[str, ...]] = ROOT_ALONE
+) -> World:
+    """Nodes that should be on, each with a system, of which two may be away at once.
+
+    `parents` are the lists of parents of nodes, and of parents below the root.
+    """
+    manifests = [load(one).manifest() for one in ("labnode", "system")]
+    world = World(seed, NODES, manifests, faults, parents=parents)
+    for name in sorted({one for listed in parents.values() for one in listed}):
+        world.propose((Declare(node_id(name), _listed(parents, name), "site"),))
     for per, at_once in BUDGETS.items():
         budget = EntityId("budget", per, None)
         world.propose(
@@ -41,7 +52,11 @@ def cluster(seed: int, faults: NetworkFaults) -> World:
     for name in NODES:
         world.propose(
             (
-                Declare(node_id(name), {"platform": "labnode", "jobs": "none"}, "site"),
+                Declare(
+                    node_id(name),
+                    {"platform": "labnode", "jobs": "none", **_listed(parents, name)},
+                    "site",
+                ),
                 SetDesired(node_id(name), "power", "on", "site"),
                 SetDesired(node_id(name), "agent", "up", "site"),
                 Declare(system(name), {}, "site"),
@@ -51,6 +66,10 @@ def cluster(seed: int, faults: NetworkFaults) -> World:
         )
     world.run(1)
     return world
+
+
+def _listed(parents: Mapping[str, tuple[str, ...]], name: str) -> dict[str, str]:
+    return {"parents": ", ".join(parents[name])} if name in parents else {}
 
 
 def image(node: str, number: int) -> tuple[Change, ...]:
@@ -157,8 +176,8 @@ def test_a_parent_that_was_just_started_lends_nothing_while_others_may_use_what_
 class Upheaval:
     """Images change, processes die, links and power are cut: by seed."""
 
-    def __init__(self, seed: int) -> None:
-        self.world = cluster(seed, ROUGH)
+    def __init__(self, seed: int, parents: Mapping[str, tuple[str, ...]] = ROOT_ALONE) -> None:
+        self.world = cluster(seed, ROUGH, parents)
         self.rng = self.world.clock.rng("upheaval")
         self.world.settle(60)
 
@@ -173,23 +192,37 @@ class Upheaval:
             case 0 | 1 | 2 | 3 if world.parent.engine is not None:
                 for one in NODES:
                     world.propose(image(one, number))
-            case 4 if world.parent.engine is not None:
-                world.crash(world.parent)
+            case 4 if (parent := self._parent()).engine is not None:
+                world.crash(parent)
             case 5 if agent is not None and agent.engine is not None:
                 world.crash(agent)
             case 6 if agent is not None:
                 agent.pause(self.rng.choice((1, 3, 10)))
             case 7:
-                pair = frozenset(("parent", name))
+                pair = self._link(name)
                 world.network.cut.add(pair)
                 delay_ns = int(self.rng.random() * 20 * S)
                 world.clock.after(delay_ns, world.network.cut.discard, pair)
             case 8:
-                world.parent.pause(self.rng.choice((1, 3, 10)))
+                self._parent().pause(self.rng.choice((1, 3, 10)))
             case 9 if self.rng.random() < 0.3:
                 world.machines[name].cut()
             case _:
                 pass
+
+    def _parent(self) -> WorldProcess:
+        """One of any level."""
+        below = list(self.world.below.values())
+        return self.rng.choice([self.world.parent, *below]) if below else self.world.parent
+
+    def _link(self, name: str) -> frozenset[str]:
+        """Between a node and a parent that it may have, or between that one and one above it."""
+        parents = self.world.parents_of(name)
+        if parents == (PARENT,):
+            return frozenset((PARENT, name))
+        parent = self.rng.choice(parents)
+        above = self.rng.choice(self.world.parents_of(parent))
+        return self.rng.choice((frozenset((parent, name)), frozenset((parent, above))))
 
     def calm_down(self) -> bool:
         """No fault, and another image: tells whether all come to run it."""

@@ -174,10 +174,18 @@ class Backend(Protocol):
     def brake(self) -> BrakeView: ...
 
     def release(self, node: str | None = None) -> None:
-        """Release the brake; or for a while need no permit of a node."""
+        """Release the brake; or for a while need no permit of a node.
+
+        Raises:
+            HapteraError: the parent that would have to is silent.
+        """
 
     def ask(self, entity: EntityId) -> None:
-        """Try this entity again now."""
+        """Try this entity again now.
+
+        Raises:
+            HapteraError: the parent that would have to is silent.
+        """
 
     @property
     def jobs(self) -> JobDesk:

@@ -12,6 +12,7 @@ from haptera.core.decide.call_results import Answers
 from haptera.core.decide.decide import Decisions, Hands
 from haptera.core.decide.decision_loop import DecisionLoop
 from haptera.core.decide.plan_queue import PlanQueue
+from haptera.core.decide.requests import Requests
 from haptera.core.desired.freezes import Freezes
 from haptera.core.desired.policies import Policies
 from haptera.core.desired.proposals import Proposals
@@ -40,7 +41,7 @@ from haptera.core.sync.presence import HEAR
 from haptera.core.views.news import publish
 from haptera.kinds.rules import budget
 from haptera.model.changes import Stored
-from haptera.model.effects import Effect, RequestRetry
+from haptera.model.effects import Effect
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import (
     Alive,
@@ -66,6 +67,7 @@ from haptera.model.events import (
     Reported,
     Silenced,
     Ticked,
+    ToldFromAbove,
     Unwritten,
     WallClockSet,
     WatchReported,
@@ -107,10 +109,9 @@ class Engine:
         self.gate, self.gates = self._made_gates()
         self.permits = Permits(side, near.peer, self.gates, policies)
         evidence = Evidence(side, self.looks, catalog)
-        self.safety = Safety(
-            side, table, timers, evidence, self.permits, near.peer, self.acts.next_id
-        )
+        self.safety = Safety(side, table, timers, evidence, self.permits, near, self.acts.next_id)
         self.searches = PlanQueue(side, timers)
+        self.requests = Requests(table, catalog, near, self.safety, self.searches)
         self._wire(supervisor, table, calls)
         self._begin = Turn(now)
         self._load(stored, now)
@@ -197,7 +198,7 @@ class Engine:
         for row in self.table:
             self.acts.take_up(row, now)
         self.neighbours.load(stored.incarnations, now)
-        self.safety.loans.begin(stored.incarnations, self.catalog.late_ms(Context.SELF), now)
+        self.safety.recall(stored.incarnations, self.catalog.late_ms, now)
         if self.side.node is not None:
             self._begin.touch(self.table.make(node_id(self.side.node)).id)
         self._begin.dirty.update(row.id for row in self.table if row.desired.resident)
@@ -234,12 +235,13 @@ class Engine:
                 self.searches.take(turn, event)
             case Enrolled(peer, incarnation):
                 self.neighbours.enrolled(turn, peer, incarnation)
-            case Asked(entity):
-                self._asked(turn, entity)
+            case Asked() | Released():
+                self.requests.take(turn, event)
             case Reported() | Silenced():
                 self.neighbours.report(turn, event)
-            case Released(node):
-                self.safety.release(turn, node)
+                self.safety.heard_below(turn, event.parent)
+            case ToldFromAbove():
+                self.requests.told_from_above(turn, event)
             case WallClockSet(wall_offset_ns):
                 self.freezes.set_clock(wall_offset_ns)
             case Ticked():
@@ -294,6 +296,8 @@ class Engine:
                 self.safety.leave(turn, entity)
             case ("room", str(name)):
                 self.safety.loans.tend(turn, name)
+            case ("subtree", str(name)):
+                self.safety.subtrees.tend(turn, name)
             case ("gate",):
                 self.gates.tend(turn)
             case ("search",):
@@ -332,15 +336,6 @@ class Engine:
         """The row that has this intent; None where it is gone, or was made anew since."""
         row = None if intent is None else self.table.get(intent.entity)
         return row if row and row.work.stepping and row.work.stepping.intent is intent else None
-
-    def _asked(self, turn: Turn, entity: EntityId) -> None:
-        if (row := self.table.get(entity)) is not None:
-            row.relent()
-            self.searches.relent(self.catalog.domain(row, self.table.node_of(row)))
-            row.work.hurry()
-            turn.dirty.add(entity)
-            if self.side.node is None and entity.node and self.neighbours.peer(entity.node):
-                turn.effects.append(RequestRetry(entity.node, entity))
 
     def _decide_all(self, turn: Turn) -> None:
         """Whoever something happened to, then those who were put off, while there is time."""

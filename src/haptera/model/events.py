@@ -8,7 +8,7 @@ from haptera.model.chain import NoChain, ToldChain
 from haptera.model.changes import Author, Cause, Change
 from haptera.model.declared.remote_schema import ToldSchema
 from haptera.model.entity import EntityId
-from haptera.model.messages import Mark, Message, ObservedUpdate
+from haptera.model.messages import Mark, Message, ObservedUpdate, Permit, ReportNotes
 from haptera.model.parts import Manifest
 
 
@@ -169,7 +169,7 @@ class WallClockSet(msgspec.Struct, frozen=True, gc=False):
     wall_offset_ns: int
 
 
-class Asked(msgspec.Struct, frozen=True, gc=False):
+class Asked(msgspec.Struct, frozen=True, gc=False, tag="retry"):
     """A person asks that this entity be tried again now, whatever its back-off."""
 
     entity: EntityId
@@ -211,6 +211,7 @@ class Reported(msgspec.Struct, frozen=True, gc=False):
     updates: tuple[ObservedUpdate, ...]
     nodes: Mapping[str, bool] | None
     arrived_at: int
+    notes: ReportNotes | None = None
 
 
 class Silenced(msgspec.Struct, frozen=True, gc=False):
@@ -219,13 +220,37 @@ class Silenced(msgspec.Struct, frozen=True, gc=False):
     parent: str
 
 
-class Released(msgspec.Struct, frozen=True, gc=False):
+class Released(msgspec.Struct, frozen=True, gc=False, tag="release"):
     """A person has seen why the brake is on, and lets disruptive steps go on.
 
     Or, of one `node`, that it never permits any: for a while they need no permit of its.
     """
 
     node: str | None = None
+
+
+# What a person asks of one parent that another one keeps goes to that one.
+HandedDown = Asked | Released
+
+
+class ReportAnswer(msgspec.Struct, frozen=True, gc=False):
+    """What the parent above says to a report: to the asks for room, and what people ask there.
+
+    `handed` are requests up to this `number`, as the process `boot` counts them, which is not known
+    to have been heeded.
+    """
+
+    boot: int
+    number: int = 0
+    handed: tuple[HandedDown, ...] = ()
+    permits: tuple[Permit, ...] = ()
+
+
+class ToldFromAbove(msgspec.Struct, frozen=True, gc=False):
+    """The parent above has answered a report that was sent then."""
+
+    answer: ReportAnswer
+    sent_at: int
 
 
 Event = (
@@ -254,5 +279,6 @@ Event = (
     | Ticked
     | Asked
     | Released
+    | ToldFromAbove
     | WallClockSet
 )

@@ -42,13 +42,15 @@ class DesiredUpdate(msgspec.Struct, frozen=True, gc=False, tag="desired"):
 class Standing(msgspec.Struct, frozen=True, gc=False):
     """Where an entity stands on its agent's side, for how long, and why.
 
-    `error` is the last one, where `why` does not say it already.
+    `error` is the last one, where `why` does not say it already. Between parents, `wanted` stands
+    for what was desired of it when this was decided.
     """
 
     condition: Condition
     since_ms: int
     why: str | None = None
     error: str | None = None
+    wanted: str | None = None
 
 
 class ObservedUpdate(msgspec.Struct, frozen=True, gc=False, tag="observed"):
@@ -76,7 +78,7 @@ class Ask(msgspec.Struct, frozen=True, gc=False):
 
 
 class RoomAsk(msgspec.Struct, frozen=True, gc=False):
-    """An agent's own disruptive step that needs room in its parent's budgets, until it is over.
+    """A disruptive step that needs room in the budgets of the parent above, until it is over.
 
     `late_ms` is as of an `Ask`. Once it has `begun` it takes place, whatever its parent says.
     """
@@ -96,6 +98,22 @@ class Permit(msgspec.Struct, frozen=True, gc=False):
     id: str
     granted: bool
     text: str = ""
+
+
+class ReportNotes(msgspec.Struct, frozen=True, gc=False):
+    """What a parent below says beside what is seen; `number` counts the reports of one `boot`.
+
+    `room_asks` is all that it asks room for, as far as it knows: `unsure` says why it may not know
+    yet what is under way below it. It has done what `heeded_boot`, a process above, asked up to
+    `heeded`.
+    """
+
+    boot: int
+    number: int
+    room_asks: tuple[RoomAsk, ...] = ()
+    unsure: str | None = None
+    heeded_boot: int = 0
+    heeded: int = 0
 
 
 class Measure(msgspec.Struct, frozen=True, gc=False):

@@ -334,9 +334,13 @@ class ReportBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ReportTaken(msgspec.Struct, frozen=True):
-    """Which process took it: another one than before knows nothing of earlier reports."""
+    """Which process took it: another one than before knows nothing of earlier reports.
+
+    `answer` is what it says to the report before, and what people ask of nodes below.
+    """
 
     log: int
+    answer: bytes = b""
 
 
 class FreezeBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

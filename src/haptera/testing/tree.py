@@ -10,7 +10,7 @@ from haptera.core.sync.peers import LOST_AFTER, Tier
 from haptera.core.sync.relay import changes, relayed
 from haptera.core.sync.reporter import Reporter
 from haptera.model.entity import EntityId
-from haptera.model.events import Proposed, Reported, Silenced
+from haptera.model.events import Proposed, ReportAnswer, Reported, Silenced, ToldFromAbove
 from haptera.testing.world_process import HELLO_NS, WorldProcess
 
 EVERY_NS: Final = 100 * MS
@@ -53,7 +53,7 @@ class ParentTraffic:
             life = self._lives[process.name] = process.instance, Listening(process), follower
         return life
 
-    def take(self, process: WorldProcess, report: Reported) -> int:
+    def take(self, process: WorldProcess, report: Reported) -> tuple[int, ReportAnswer]:
         """A report has arrived."""
         return self._life(process)[1].take(report)
 
@@ -66,12 +66,13 @@ class Listening:
         self._logs = count(process.instance)
         self._heard: dict[str, tuple[int, int]] = {}
 
-    def take(self, report: Reported) -> int:
+    def take(self, report: Reported) -> tuple[int, ReportAnswer]:
         """Hand a report on; another log than before asks for all."""
         log = self._heard[report.parent][0] if report.parent in self._heard else next(self._logs)
         self._heard[report.parent] = log, report.arrived_at
         self._process.deliver([report])
-        return log
+        assert self._process.engine is not None
+        return log, self._process.engine.requests.answer(report.parent)
 
     def notice(self, now: int) -> None:
         """Who has not reported for too long is silent."""
@@ -88,7 +89,7 @@ class SubtreeFollower:
         self,
         process: WorldProcess,
         above: Iterable[str],
-        report: Callable[[WorldProcess, Reported], int],
+        report: Callable[[WorldProcess, Reported], tuple[int, ReportAnswer]],
     ) -> None:
         engine = process.engine
         assert engine is not None
@@ -122,10 +123,11 @@ class SubtreeFollower:
             self._followed, self._due_at = above, 0
             self._reporter.repeat()
         self._relay(above)
-        if now >= self._due_at:
+        if now >= self._due_at or self._engine.safety.asks.lacks_permits(now):
             self._due_at = now + HELLO_NS
             updates, nodes = self._reporter.draft(now)
-            report = Reported(self._process.name, updates, nodes, now + ONE_WAY_NS)
+            notes = self._engine.requests.notes(now)
+            report = Reported(self._process.name, updates, nodes, now + ONE_WAY_NS, notes)
             self._process.world.clock.after(ONE_WAY_NS, self._arrive, above, report)
 
     def _reached(self) -> WorldProcess | None:
@@ -153,10 +155,16 @@ class SubtreeFollower:
         if not _reaches(self._process, above):
             self._reporter.repeat()
             return
-        log = self._report(above, report)
+        log, answer = self._report(above, report)
+        told = ToldFromAbove(answer, report.arrived_at - ONE_WAY_NS)
+        self._process.world.clock.after(ONE_WAY_NS, self._heed, above, told)
         if log != self._log:
             self._log, self._due_at = log, 0
             self._reporter.repeat()
+
+    def _heed(self, above: WorldProcess, told: ToldFromAbove) -> None:
+        if _reaches(self._process, above) and self._process.engine is self._engine:
+            self._process.deliver([told])
 
 
 class Moving:

@@ -81,7 +81,7 @@ class EntityRoutes:
             gives=Retried,
             queries=(WHY,),
             status=HTTPStatus.ACCEPTED,
-            problems=(NOT_FOUND,),
+            problems=(NOT_FOUND, HTTPStatus.CONFLICT),
             keyed=True,
         )
         yield Endpoint("POST", "/v1/entities/{entity}/retry", Scope.WRITE, self.retry, contract)

@@ -1,7 +1,9 @@
 """Routes of what a node has beyond its entity: its agent's session, its permit, its machine."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from http import HTTPStatus
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -33,7 +35,9 @@ class NodeRoutes:
         contract = Contract(gives=Evicted, problems=(NOT_FOUND,), queries=(WHY,), keyed=True)
         yield Endpoint("DELETE", "/v1/nodes/{node}/session", Scope.ADMIN, self.evict, contract)
 
-        contract = Contract(gives=Overridden, problems=(NOT_FOUND,), queries=(WHY,), keyed=True)
+        contract = Contract(
+            gives=Overridden, problems=(NOT_FOUND, HTTPStatus.CONFLICT), queries=(WHY,), keyed=True
+        )
         path = "/v1/nodes/{node}/override"
         yield Endpoint("POST", path, Scope.ADMIN, self.override, contract)
 
@@ -100,7 +104,8 @@ class NodeRoutes:
         _, (change,) = await write(self.backend, make, by)
         assert isinstance(change, Declare)
         self.backend.note(by.who, f"claim {mac} as {node.name}")
-        self.backend.ask(node)
+        with suppress(HapteraError):  # It is tried by itself, where its parent is silent now.
+            self.backend.ask(node)
         return as_json(ClaimMade(node.name, mac, change.owner))
 
     def _unclaimed(self) -> list[UnclaimedView]:

@@ -110,7 +110,7 @@ class DecisionLoop:
             self.hands.looks.retire(turn, row)
             row.work.unschedule_all()
         self.hands.searches.release(row.id)
-        self.hands.safety.leave(turn, row.id)
+        self.hands.safety.settle(turn, row)
         if row.kind.name == "node":
             self.neighbours.part(row.id.name)
         if (reports := self.neighbours.reports) is not None:

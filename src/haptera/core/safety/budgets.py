@@ -47,12 +47,18 @@ class Budgets:
         self._declared = declared
         self._accounts: dict[tuple[Per, str | None], Account] = {}
         self._held: dict[EntityId, Where] = {}
+        # For whom each has its place: parents below, and None for what is kept here.
+        self._by: dict[EntityId, set[str | None]] = {}
         self._waiting: dict[EntityId, None] = {}
         self._woken: set[EntityId] = set()
 
-    def hold(self, entity: EntityId, where: Where, now: int) -> str | None:
-        """Take a place for this entity, unless there is none: then wait, and say for what."""
+    def hold(self, entity: EntityId, where: Where, now: int, by: str | None = None) -> str | None:
+        """Take a place for this entity, unless there is none: then wait, and say for what.
+
+        `by` is the parent below that asks for it; a node may move while two do.
+        """
         if entity in self._held:
+            self._by[entity].add(by)
             return None
         for budget in self._budgets(entity):
             key = where[budget.per]
@@ -62,14 +68,19 @@ class Budgets:
                 self._waiting[entity] = None
                 self._woken.discard(entity)
                 return text
-        self.take(entity, where)
+        self.take(entity, where, by)
         return None
 
-    def take(self, entity: EntityId, where: Where) -> None:
+    def holds(self, entity: EntityId) -> bool:
+        """Whether it has its place, for whomever."""
+        return entity in self._held
+
+    def take(self, entity: EntityId, where: Where, by: str | None = None) -> None:
         """This one has its place, whatever the room: it is under way already."""
         self._waiting.pop(entity, None)
         self._woken.discard(entity)
         self._held[entity] = where
+        self._by.setdefault(entity, set()).add(by)
         for per, key in where.items():
             self._account(per, key).holders.add(entity)
 
@@ -78,9 +89,14 @@ class Budgets:
         for per, key in where.items():
             self._account(per, key).begun.append((at, entity))
 
-    def leave(self, turn: Turn, entity: EntityId) -> None:
+    def leave(self, turn: Turn, entity: EntityId, by: str | None = None) -> None:
         """It needs no place, or no more: others may."""
         self._waiting.pop(entity, None)
+        holders = self._by.get(entity, set())
+        holders.discard(by)
+        if holders:
+            return
+        self._by.pop(entity, None)
         where = self._held.pop(entity, None)
         for per, key in (where or {}).items():
             self._account(per, key).holders.discard(entity)

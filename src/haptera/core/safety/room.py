@@ -1,18 +1,20 @@
-"""Room in a parent's budgets for what agents disturb themselves: asked for by them, lent by it.
+"""Room in a parent's budgets for what is disturbed below it: asked for there, lent here.
 
-An agent that is cut off begins nothing disruptive, for nobody else knows what is disturbed
-elsewhere. A parent takes its place back from an agent that is lost, once it can no longer be used.
+Agents ask for what they disturb themselves, and parents below for all that they and their agents
+do. Who is cut off begins nothing disruptive, for nobody else knows what is disturbed elsewhere. A
+parent takes its place back from who is lost, once it can no longer be used.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from haptera.core.safety.budgets import Budgets, Where
 from haptera.core.safety.gate import HEEDS_H
 from haptera.core.safety.permits import Permits
 from haptera.core.state.entity.verdict import Lacking
 from haptera.core.state.limits import MS
-from haptera.core.state.side import PARENT, Side
+from haptera.core.state.side import Side
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
 from haptera.core.sync.peers import LOST_AFTER, Peer, Tier
@@ -20,42 +22,61 @@ from haptera.model.entity import EntityId
 from haptera.model.messages import Ask, Permit, RoomAsk
 
 ROOM: Final = "room in the budget"
+# In H: for so long may a permit of the parent above be used below after that one was last heard:
+# it is heeded for 2 H, and withdrawn within another.
+LEVEL_H: Final = 3
+
+Heard = Callable[[str], Peer | None]
 
 
 class RoomAsks:
-    """On an agent: what it asks of its parent, from before a step until its outcome is known."""
+    """What this side asks of the parent above, from before a step until its outcome is known.
+
+    A parent asks for its own steps and for those that it lends room to; the root asks nobody.
+    `permits` tells what the parent above says now; None where it is silent.
+    """
 
     def __init__(
-        self, side: Side, peer: Callable[[str], Peer | None], next_id: Callable[[], str]
+        self,
+        side: Side,
+        permits: Callable[[int], tuple[Permit, ...] | None],
+        next_id: Callable[[], str],
     ) -> None:
         self._side = side
-        self._peer = peer
+        self._permits = permits
         self._next_id = next_id
+        # In words: who is asked, and who says what is passed on.
+        self._above = "the parent" if side.node is not None else "the parent above"
         self._asks: dict[EntityId, RoomAsk] = {}
         self._changed = False
 
     def lacking(self, entity: EntityId, late_ms: int, now: int) -> Lacking | None:
         """What the parent has against a step now; asks it where that has not been done."""
+        if self._side.is_root:
+            return None
         if entity not in self._asks:
-            self._put(RoomAsk(self._next_id(), entity, late_ms))
+            self._put(self._next_id(), entity, late_ms)
         ask = self._asks[entity]
-        parent = self._peer(PARENT)
-        if parent is None or not parent.fresh(now, self._side.hello_ns):
-            text = "the parent is silent, and nobody else knows what is disturbed elsewhere"
-            return Lacking(text, "the parent, to be heard")
-        said = next((one for one in parent.permits if one.id == ask.id), None)
+        permits = self._permits(now)
+        if permits is None:
+            text = f"{self._above} is silent, and nobody else knows what is disturbed elsewhere"
+            return Lacking(text, f"{self._above}, to be heard")
+        said = next((one for one in permits if one.id == ask.id), None)
         if said is None:
-            return Lacking("the parent is asked for room in its budgets", ROOM)
-        return None if said.granted else Lacking(said.text, ROOM)
+            return Lacking(f"{self._above} is asked for room in its budgets", ROOM)
+        return None if said.granted else Lacking(self._told(said.text), ROOM)
 
     def begins(self, entity: EntityId) -> None:
         """Its step is called."""
-        ask = self._asks[entity]
-        self._put(RoomAsk(ask.id, entity, ask.late_ms, begun=True))
+        if (ask := self._asks.get(entity)) is not None and not ask.begun:
+            self._asks[entity] = RoomAsk(ask.id, entity, ask.late_ms, begun=True)
+            self._changed = True
 
     def takes_up(self, id_: str, entity: EntityId, late_ms: int) -> None:
-        """Its step may have begun in an earlier process."""
-        self._put(RoomAsk(id_, entity, late_ms, begun=True))
+        """Its step may have begun in an earlier process, or where nobody asked us for room."""
+        if entity not in self._asks and not self._side.is_root:
+            self._put(id_, entity, late_ms)
+        self.begins(entity)
 
     def leave(self, entity: EntityId) -> None:
         """Nothing disruptive is under way on it, or meant."""
@@ -69,140 +90,205 @@ class RoomAsks:
     def entities(self) -> tuple[EntityId, ...]:
         return tuple(self._asks)
 
+    def lacks_permits(self, now: int) -> bool:
+        """Whether anything is asked that the parent above has not granted."""
+        granted = {one.id for one in self._permits(now) or () if one.granted}
+        return any(one.id not in granted and not one.begun for one in self._asks.values())
+
     def take_changed(self) -> bool:
         """Whether something else is asked than when this was last asked."""
         changed, self._changed = self._changed, False
         return changed
 
-    def _put(self, ask: RoomAsk) -> None:
-        self._asks[ask.entity] = ask
+    def _put(self, id_: str, entity: EntityId, late_ms: int) -> None:
+        # Who asks us may go by what we said for a while after we are lost.
+        level_ns = LEVEL_H * self._side.hello_ns if self._side.node is None else 0
+        self._asks[entity] = RoomAsk(id_, entity, late_ms + level_ns // MS)
         self._changed = True
 
+    def _told(self, text: str) -> str:
+        """What the parent above says, once for all levels."""
+        if self._side.node is not None or text.startswith("above: "):
+            return text
+        return f"above: {text}"
 
-class RoomLoans:
-    """On a parent: a place in its budgets for each step that an agent says it means, or has begun.
 
-    It is lent once the gates at the parent permit it too: a batch system drains the node first.
+class Expected(NamedTuple):
+    """Somebody who was lent room by an earlier process."""
+
+    name: str
+    incarnation: int | None
+    heard: Heard
+    quiet_until: int
+    over_at: int
+
+    def may_use(self, now: int) -> bool:
+        """Whether it may still, as far as is known."""
+        peer = self.heard(self.name)
+        if self.incarnation is not None and (peer is None or peer.incarnation != self.incarnation):
+            return False
+        at = None if peer is None else peer.heard_at
+        return (at is None or at < self.quiet_until) and now < self.over_at
+
+
+class Untold:
+    """Who may use what an earlier process lent, and has not said since what it does.
+
     Places are not durable. So a parent that was just started lends nothing before what an earlier
     process lent is either told of, or over.
     """
 
-    def __init__(
-        self,
-        side: Side,
-        timers: Timers,
-        budgets: Budgets,
-        where: Callable[[EntityId], Where],
-        peer: Callable[[str], Peer | None],
-        permits: Permits,
+    def __init__(self) -> None:
+        self._open: list[Expected] = []
+
+    def expect(
+        self, names: Mapping[str, int | None], heard: Heard, quiet_until: int, over_at: int
     ) -> None:
-        self._side = side
-        self._timers = timers
+        """These, as `heard`, were lent room: those of an incarnation, or parents below (None).
+
+        What they say counts from `quiet_until` on, and is not waited for longer than `over_at`.
+        """
+        self._open += [
+            Expected(name, incarnation, heard, quiet_until, over_at)
+            for name, incarnation in names.items()
+        ]
+
+    def why(self, now: int) -> str | None:
+        """Whom that is waited for, in words."""
+        while self._open:
+            name = self._open[-1].name
+            if self._open[-1].may_use(now):
+                return f"this parent was just started, and {name} has not said what it does"
+            self._open.pop()
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Lender:
+    """What a parent lends from: `where` tells in what an entity counts, `asks` all above."""
+
+    side: Side
+    timers: Timers
+    budgets: Budgets
+    where: Callable[[EntityId], Where]
+    asks: RoomAsks
+    untold: Untold
+
+
+class RoomLoans:
+    """On a parent: a place in its budgets for each step that those below mean, or have begun.
+
+    To agents, as `permits` has it, it is lent once the gates at the parent permit it too: a batch
+    system drains the node first. Parents below, without `permits`, have gates of their own.
+    """
+
+    def __init__(self, lender: Lender, heard: Heard, permits: Permits | None) -> None:
+        self._lender = lender
+        self._side, self._budgets = lender.side, lender.budgets
+        self._heard = heard
         self._permits = permits
-        self._budgets = budgets
-        self._where = where
-        self._peer = peer
-        self._quiet_until = self._over_at = 0
-        self._untold: dict[str, int] = {}
-        # By node: what is said to each ask; None where it has its place.
+        # By who asks: what is said to each ask; None where it has its place.
         self._said: dict[str, dict[RoomAsk, str | None]] = {}
         self._changed: dict[str, None] = {}
 
-    def begin(self, incarnations: Mapping[str, int], late_ms: int, now: int) -> None:
-        """An earlier process may have lent room to these nodes, for steps that take so long."""
-        self._untold = dict(incarnations)
-        self._quiet_until = now + HEEDS_H * self._side.hello_ns
-        self._over_at = self._quiet_until + late_ms * MS
-
-    def tend(self, turn: Turn, node: str) -> None:
-        """Lend what this node's agent asks for and there is room for; take back what it leaves."""
-        before = self._said.pop(node, {})
+    def tend(self, turn: Turn, name: str) -> None:
+        """Lend what this one asks for and there is room for; take back what it leaves."""
+        before = self._said.pop(name, {})
         held = {one.entity for one, text in before.items() if text is None}
-        asks = [one for one in self._asked(node) if self._stands(node, one, turn.now, held)]
+        asks = [one for one in self._asked(name) if self._stands(name, one, turn.now, held)]
         for entity in {one.entity for one in before} - {one.entity for one in asks}:
-            self._permits.put_theirs(turn, entity, None)
-            self._budgets.leave(turn, entity)
+            self._take_back(turn, name, entity)
         if asks:
-            self._said[node] = {one: self._lend(turn, one, before) for one in asks}
-            self._timers.set(("room", node), turn.now + self._side.hello_ns)
-        if before != self._said.get(node, {}):
-            self._changed[node] = None
+            self._said[name] = {one: self._lend(turn, name, one, before) for one in asks}
+            key = "subtree" if self._permits is None else "room"
+            self._lender.timers.set((key, name), turn.now + self._side.hello_ns)
+        if before != self._said.get(name, {}):
+            self._changed[name] = None
 
     def asked(self, entity: EntityId) -> bool:
         """Whether its node's agent asks for room for it, and may have some."""
         said = self._said.get(entity.node or "", {})
         return any(one.entity == entity for one in said)
 
-    def permits(self, node: str) -> tuple[Permit, ...]:
-        """What is said to a node's agent: nothing, once it is lost."""
-        peer = self._peer(node)
+    def askers(self, entity: EntityId) -> list[str]:
+        """The parents below that ask for room for it."""
+        return [name for name, said in self._said.items() if any(a.entity == entity for a in said)]
+
+    def permits(self, name: str) -> tuple[Permit, ...]:
+        """What is said to who asks: nothing, once it is lost."""
+        peer = self._heard(name)
         if peer is None or peer.tier is Tier.LOST:
             return ()
-        said = self._said.get(node, {})
+        said = self._said.get(name, {})
         return tuple(Permit(one.id, text is None, text or "") for one, text in said.items())
 
     def take_changed(self) -> tuple[str, ...]:
-        """The nodes to which something else is said than when this was last asked."""
-        nodes, self._changed = tuple(self._changed), {}
-        return nodes
+        """Those to whom something else is said than when this was last asked."""
+        names, self._changed = tuple(self._changed), {}
+        return names
 
-    def _asked(self, node: str) -> tuple[RoomAsk, ...]:
-        peer = self._peer(node)
+    def _asked(self, name: str) -> tuple[RoomAsk, ...]:
+        peer = self._heard(name)
         return () if peer is None else peer.room_asks
 
-    def _stands(self, node: str, ask: RoomAsk, now: int, held: set[EntityId]) -> bool:
-        """Whether it counts; of an agent that is lost, as long as its step may take effect.
+    def _stands(self, name: str, ask: RoomAsk, now: int, held: set[EntityId]) -> bool:
+        """Whether it counts; of who is lost, as long as its step may take effect.
 
         It may begin for a while on what it last heard, and we may not hear that it has.
         """
-        peer = self._peer(node)
+        peer = self._heard(name)
         assert peer is not None
         if peer.tier is not Tier.LOST:
             return True
         heeds_ns = HEEDS_H * self._side.hello_ns + LOST_AFTER * self._side.hello_ns // 10
         return ask.entity in held and now < peer.silent_since + heeds_ns + ask.late_ms * MS
 
-    def _lend(self, turn: Turn, ask: RoomAsk, before: Mapping[RoomAsk, str | None]) -> str | None:
+    def _lend(
+        self, turn: Turn, name: str, ask: RoomAsk, before: Mapping[RoomAsk, str | None]
+    ) -> str | None:
         """None where it has its place by now, else why not."""
-        where = self._where(ask.entity)
-        if not ask.begun:
-            full = self._unsure(turn.now) or self._budgets.hold(ask.entity, where, turn.now)
-            if full is None:
-                return self._barred(turn, ask)
+        where, asks = self._lender.where(ask.entity), self._lender.asks
+        if ask.begun:
+            if ask not in before:
+                self._budgets.take(ask.entity, where, self._by(name))
+                self._budgets.begin(ask.entity, where, turn.now)
+                asks.takes_up(ask.id, ask.entity, ask.late_ms)
+                self._ask_gates(turn, ask)
+            return None
+        full = self._lender.untold.why(turn.now) or self._budgets.hold(
+            ask.entity, where, turn.now, self._by(name)
+        )
+        if full is None and (lacking := asks.lacking(ask.entity, ask.late_ms, turn.now)):
+            full = lacking.why
+        if full is None:
+            return self._barred(turn, ask)
+        if self._permits is not None:
             self._permits.put_theirs(turn, ask.entity, None)
-            return full
-        if ask not in before:
-            self._budgets.take(ask.entity, where)
-            self._budgets.begin(ask.entity, where, turn.now)
-            self._ask_gates(turn, ask)
-        return None
+        return full
+
+    def _take_back(self, turn: Turn, name: str, entity: EntityId) -> None:
+        if self._permits is not None:
+            self._permits.put_theirs(turn, entity, None)
+        self._budgets.leave(turn, entity, self._by(name))
+        if not self._budgets.holds(entity):
+            self._lender.asks.leave(entity)
+
+    def _by(self, name: str) -> str | None:
+        return name if self._permits is None else None
 
     def _ask_gates(self, turn: Turn, ask: RoomAsk) -> None:
-        self._permits.put_theirs(turn, ask.entity, Ask(ask.id, "", ask.late_ms))
+        if self._permits is not None:
+            self._permits.put_theirs(turn, ask.entity, Ask(ask.id, "", ask.late_ms))
 
     def _barred(self, turn: Turn, ask: RoomAsk) -> str | None:
         """What the gates have against it; while one refuses, the place is others'."""
+        if self._permits is None:
+            return None
         self._ask_gates(turn, ask)
         lacking = self._permits.refuses(ask.entity)
         if lacking is None:
             return None
         if lacking.needs is None:
             self._budgets.leave(turn, ask.entity)
+            self._lender.asks.leave(ask.entity)
         return lacking.why
-
-    def _unsure(self, now: int) -> str | None:
-        """Whether somebody may use what an earlier process lent, of which we have not heard."""
-        while self._untold:
-            node, incarnation = next(iter(self._untold.items()))
-            if not self._may_use(node, incarnation, now):
-                del self._untold[node]
-            else:
-                return f"this parent was just started, and {node} has not said what it does"
-        return None
-
-    def _may_use(self, node: str, incarnation: int, now: int) -> bool:
-        peer = self._peer(node)
-        if peer is None or peer.incarnation != incarnation:
-            return False
-        told = peer.heard_at is not None and peer.heard_at >= self._quiet_until
-        return not told and now < self._over_at

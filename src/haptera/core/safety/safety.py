@@ -1,6 +1,6 @@
 """Whether a disruptive step may run now, and if not, what stands in its way."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 from haptera.core.act.contradiction import contested
@@ -9,9 +9,10 @@ from haptera.core.safety.brake import Brake
 from haptera.core.safety.budget_rules import BudgetRules, group_of
 from haptera.core.safety.budgets import Budgets
 from haptera.core.safety.evidence import Evidence
+from haptera.core.safety.gate import HEEDS_H
 from haptera.core.safety.pace import Pace
 from haptera.core.safety.permits import ANSWER_WITHIN_NS, PERMIT_AGAIN_NS, Permits
-from haptera.core.safety.room import ROOM, RoomAsks, RoomLoans
+from haptera.core.safety.room import LEVEL_H, ROOM, Lender, RoomAsks, RoomLoans, Untold
 from haptera.core.state.entity.verdict import Lacking
 from haptera.core.state.limits import MS, OVERRIDE_NS
 from haptera.core.state.row import EntityState
@@ -19,6 +20,7 @@ from haptera.core.state.side import Side
 from haptera.core.state.table import EntityTable
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
+from haptera.core.sync.neighbours import Neighbours
 from haptera.core.sync.peers import DOWN_AFTER, SUSPECT_AFTER, Peer
 from haptera.kinds.node import Busy, Power, busy, if_lost, power
 from haptera.model.answers.views import BrakeView
@@ -48,7 +50,7 @@ class Safety:
         timers: Timers,
         evidence: Evidence,
         permits: Permits,
-        peer: Callable[[str], Peer | None],
+        near: Neighbours,
         next_id: Callable[[], str],
     ) -> None:
         self._side = side
@@ -58,14 +60,17 @@ class Safety:
         self._evidence = evidence
         self._rules = rules = BudgetRules(table)
         self._budgets = Budgets(rules.size, rules.declared)
-        self.asks = RoomAsks(side, peer, next_id)
-        self.loans = RoomLoans(side, timers, self._budgets, rules.where, peer, permits)
+        self.asks = RoomAsks(side, near.room_permits, next_id)
+        self._untold = Untold()
+        lender = Lender(side, timers, self._budgets, rules.where, self.asks, self._untold)
+        self.loans = RoomLoans(lender, near.peer, permits)
+        self.subtrees = RoomLoans(lender, near.parent_below, None)
         self._brake = Brake(rules.size)
         self._pace = Pace()
         self._held_until = 0
         self._wants: EntityId | None = None
         self._braked_ones: set[EntityId] = set()
-        self._peer = peer
+        self._near, self._peer = near, near.peer
         self._next_id = next_id
         self._refused: dict[EntityId, tuple[int, str]] = {}
         self._asked: dict[EntityId, tuple[str, int]] = {}
@@ -125,8 +130,7 @@ class Safety:
     def begins(self, row: EntityState, intent: Intent) -> None:
         """Its module is called."""
         self._spent.add(row.id)
-        if self._side.node is not None:
-            self.asks.begins(row.id)
+        self.asks.begins(row.id)
         self._budgets.begin(row.id, self._rules.where(row.id), intent.began_at)
 
     def takes_up(self, turn: Turn, intent: Intent, step: Step) -> None:
@@ -136,8 +140,7 @@ class Safety:
         if intent.entity.node is not None:
             ask = self._permits.ask_for(intent.entity, intent.id, step)
             self._permits.put(turn, intent.entity, ask)
-            if self._side.node is not None:
-                self.asks.takes_up(intent.id, intent.entity, ask.late_ms)
+            self.asks.takes_up(intent.id, intent.entity, ask.late_ms)
 
     def remember(self, disruption: Disruption, now: int) -> None:
         """This step of an earlier process counts in the budgets of this hour."""
@@ -152,6 +155,32 @@ class Safety:
         turn.dirty.update(self.asks.entities())
         if self._side.node is None:
             self.loans.tend(turn, node)
+
+    def heard_below(self, turn: Turn, parent: str) -> None:
+        """A parent below has reported, or is silent: lend it room, or take it back."""
+        self.subtrees.tend(turn, parent)
+
+    def recall(
+        self, incarnations: Mapping[str, int], late_ms: Callable[[Context], int], now: int
+    ) -> None:
+        """An earlier process may have lent room to these nodes' agents, and to parents below.
+
+        It was for steps that take so long where they run, late effects included.
+        """
+        if self._side.node is not None:
+            return
+        quiet_until = now + HEEDS_H * self._side.hello_ns
+        over_at = quiet_until + late_ms(Context.SELF) * MS
+        self._untold.expect(incarnations, self._peer, quiet_until, over_at)
+        levels = self._near.charge.levels()
+        quiet_until += len(levels) * LEVEL_H * self._side.hello_ns
+        over_at = quiet_until + max(map(late_ms, Context)) * MS
+        directly = dict.fromkeys(sorted(levels[0])) if levels else {}
+        self._untold.expect(directly, self._near.parent_below, quiet_until, over_at)
+
+    def unsure(self, now: int) -> str | None:
+        """Why it is not known yet what is under way below."""
+        return self._untold.why(now)
 
     def lost(self, now: int, node: EntityState) -> None:
         """This node has fallen silent, and nobody here has switched it off."""
@@ -202,12 +231,15 @@ class Safety:
             self._permits.put(turn, row.id, None)
         if self.loans.asked(row.id):
             self.loans.tend(turn, str(row.id.node))
+        for parent in self.subtrees.askers(row.id):
+            self.subtrees.tend(turn, parent)
 
     def leave(self, turn: Turn, entity: EntityId) -> None:
         """Nothing disruptive is under way on this entity, or meant."""
         if not self.loans.asked(entity):
             self._budgets.leave(turn, entity)
-        self.asks.leave(entity)
+        if not self._budgets.holds(entity):
+            self.asks.leave(entity)
         self._asked.pop(entity, None)
         self._spent.discard(entity)
         if entity.node is not None:
@@ -244,7 +276,7 @@ class Safety:
     def _full(self, row: EntityState, step: Step, now: int) -> Lacking | None:
         where = self._rules.where(row.id)
         text = self._budgets.hold(row.id, where, now)
-        if text is None and self._side.node is not None:
+        if text is None and not self._side.is_root:
             self._timers.soonest(("decide", row.id), now + self._side.hello_ns)
             return self.asks.lacking(row.id, self._permits.ask_for(row.id, "", step).late_ms, now)
         if text is None:

@@ -34,6 +34,11 @@ class Side:
     name: str | None = None
     greet_each_ns: int | None = None
 
+    @property
+    def is_root(self) -> bool:
+        """Whether nobody is above."""
+        return self.node is None and self.name is None
+
     def runs(self, part: Part) -> bool:
         """Whether this side runs the part; the other side's are planned, and waited for."""
         return part.context is self.context

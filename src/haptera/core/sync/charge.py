@@ -85,6 +85,18 @@ class Charge:
             at = listed[0]
         return None if at == node else at
 
+    def levels(self) -> list[set[str]]:
+        """The parents below this one, level by level, as the nodes' lists have it."""
+        own = self._side.name
+        every = {one for node in self._table.nodes() for one in self.listed(node)}
+        lists = {one: self.listed(one) for one in every}
+        level = {one for one in every if own in lists[one] or (own is None and not lists[one])}
+        found: list[set[str]] = []
+        while level and len(found) < len(every):
+            found.append(level)
+            level = {one for one in every if not level.isdisjoint(lists[one])}
+        return found
+
     def listed(self, node: str) -> tuple[str, ...]:
         """The parents that the node may have, the first one first."""
         row = self._table.get(node_id(node))

@@ -10,6 +10,7 @@ from haptera.core.sync.charge import Charge
 from haptera.core.sync.delta import DesiredOut
 from haptera.core.sync.links import Direction, Layers, Links, Spoken
 from haptera.core.sync.merge import ObservedIn
+from haptera.core.sync.parents import ParentAbove, ParentsBelow
 from haptera.core.sync.reports import Reports
 
 
@@ -34,6 +35,8 @@ class SyncDownlink:
         self.links = Links(side, timers, agents, schema, spoken)
         self.charge = Charge(side, table, self.links.get)
         self.reports = Reports(table, self.charge)
+        self.below = ParentsBelow(side)
+        self.above = ParentAbove(side)
 
     def tell(self, turn: Turn, asked: Iterable[str]) -> None:
         """What changed goes down at once; also to the nodes that are `asked` something else."""

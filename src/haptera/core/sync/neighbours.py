@@ -23,7 +23,7 @@ from haptera.core.sync.uplink import SyncUplink
 from haptera.model.declared.remote_schema import ModuleSum
 from haptera.model.entity import EntityId
 from haptera.model.events import Alive, Heard, Learnt, Listed, Recalled, Reported, Silenced
-from haptera.model.messages import Mark
+from haptera.model.messages import Mark, Permit
 
 # A tick that comes later than this past its time is a pause in our own listening.
 LAG_MAX_NS: Final = 250 * MS
@@ -48,6 +48,7 @@ class Neighbours:
     ) -> None:
         self._table = table
         self._timers = timers
+        self._hello_ns = side.hello_ns
         self.usual = Usual()
         self.down: SyncDownlink | None = None
         self.up: SyncUplink | None = None
@@ -122,8 +123,27 @@ class Neighbours:
 
     def report(self, turn: Turn, event: Reported | Silenced) -> None:
         """A parent below reports, or has not for too long."""
-        if (reports := self.reports) is not None:
-            reports.take(turn, event)
+        assert self.down is not None, "nobody reports to an agent"
+        self.down.reports.take(turn, event)
+        if isinstance(event, Silenced):
+            self.down.below.silence(event.parent)
+        else:
+            self.down.below.take(event, self._leads(event.parent))
+
+    def _leads(self, parent: str) -> Callable[[EntityId], bool]:
+        return lambda one: one.node is not None and self.charge.leads(parent, one.node)
+
+    def parent_below(self, name: str) -> Peer | None:
+        """What a parent below said last, and whether it is there; None: it never reported."""
+        return None if self.down is None else self.down.below.get(name)
+
+    def room_permits(self, now: int) -> tuple[Permit, ...] | None:
+        """What the parent above says to asks for room; None where it is silent."""
+        if self.down is not None:
+            return self.down.above.permits(now)
+        peer = self.parent
+        fresh = peer is not None and peer.fresh(now, self._hello_ns)
+        return peer.permits if peer is not None and fresh else None
 
     @property
     def charge(self) -> Charge:

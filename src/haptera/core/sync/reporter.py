@@ -60,7 +60,9 @@ def _update(row: EntityState, now: int) -> ObservedUpdate:
     known = {name: _seen(fact, now, known=True) for name, fact in belief.known.items()}
     remembered = {name: _seen(fact, now, known=False) for name, fact in belief.remembered.items()}
     since_ms = stance.lasted(now) // MS
-    standing = Standing(stance.condition, since_ms, stance.why, row.attempts.error)
+    standing = Standing(
+        stance.condition, since_ms, stance.why, row.attempts.error, row.desired.digest()
+    )
     return ObservedUpdate(row.id, 0, known | remembered, standing=standing)
 
 

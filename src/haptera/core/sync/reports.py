@@ -131,17 +131,22 @@ class Reports:
         assert row.id.node is not None
         self._begin(turn, row.id.node)
         stands = row.report.stands
-        if stands is not None:
+        if stands is not None and stands.wanted not in (None, row.desired.digest()):
+            verdict = Verdict(Condition.WAITING, f"{self._keeper_of(row.id.node)} is to hear of it")
+        elif stands is not None:
             verdict = Verdict(stands.condition, stands.why, quotes=stands)
             row.attempts.quote(stands.error)
         elif row.desired.values:
-            listed = self._charge.listed(row.id.node)
-            keeper = listed[0] if listed else "the parent above"
-            verdict = Verdict(Condition.WAITING, f"is kept by {keeper}")
+            verdict = Verdict(Condition.WAITING, f"is kept by {self._keeper_of(row.id.node)}")
         else:
             verdict = Verdict(Condition.IDLE)
         if row.stance.quote(verdict, turn.now):
             turn.changed.add(row.id)
+
+    def _keeper_of(self, node: str) -> str:
+        """In words: who keeps it, if all are there."""
+        listed = self._charge.listed(node)
+        return listed[0] if listed else "the parent above"
 
     def resume(self, turn: Turn, node: str) -> None:
         """The node is kept here from now on."""
@@ -184,7 +189,7 @@ def _show(row: EntityState, update: ObservedUpdate, arrived_at: int) -> None:
     row.report.stands = None
     if told is not None:
         since = arrived_at - told.since_ms * MS
-        row.report.stands = Stands(told.condition, since, told.why, told.error)
+        row.report.stands = Stands(told.condition, since, told.why, told.error, told.wanted)
 
 
 def _forget(turn: Turn, row: EntityState) -> None:

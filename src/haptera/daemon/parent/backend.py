@@ -311,9 +311,13 @@ class EngineBackend:
         return self._engine.safety.brake(now_ns())
 
     def release(self, node: str | None = None) -> None:
+        if node is not None:
+            self._below.check_reach(node)
         self._deliver([Released(node)])
 
     def ask(self, entity: EntityId) -> None:
+        if entity.node is not None:
+            self._below.check_reach(entity.node)
         self._deliver([Asked(entity)])
 
     async def replica(self, follower: Follower, log: int, place: int, files: str) -> ReplicaView:

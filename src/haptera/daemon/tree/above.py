@@ -19,6 +19,7 @@ from haptera.daemon.tree.replicas import TERM, read_beside
 from haptera.model.changes import Author, Change, StoredEntity
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
+from haptera.model.events import Event, ReportAnswer, ToldFromAbove
 from haptera.runtime.clock import now_ns
 from haptera.runtime.identity.private import private_directory
 from haptera.runtime.store import changes_sql, sessions_sql
@@ -60,7 +61,10 @@ class Above:
         engine: Engine,
         backend: Stores,
         take: Take,
+        deliver: Callable[[Iterable[Event]], None],
     ) -> None:
+        self._engine = engine
+        self._deliver = deliver
         self._name = name
         self._places = [Path(one) for one in places]
         self._home = private_directory(home / FOLDER)
@@ -144,8 +148,9 @@ class Above:
 
     async def _report(self) -> None:
         while True:
+            lacks = self._engine.safety.asks.lacks_permits(now_ns())
             try:
-                async with asyncio.timeout(self._hello_s):
+                async with asyncio.timeout(min(EVERY_S, self._hello_s) if lacks else self._hello_s):
                     await self._news.wait()
             except TimeoutError:
                 pass
@@ -156,7 +161,9 @@ class Above:
 
     async def _report_to(self, place: Path) -> None:
         sessions = tuple(self._made.values())
-        report = SubtreeReport(self._name, *self._reporter.draft(now_ns()), sessions)
+        sent_at = now_ns()
+        notes = self._engine.requests.notes(sent_at)
+        report = SubtreeReport(self._name, *self._reporter.draft(sent_at), sessions, notes)
         try:
             async with asyncio.timeout(REPORT_WITHIN_S), AsyncClient(find(place).access) as client:
                 taken = await client.ask(calls.report(msgspec.msgpack.encode(report)))
@@ -166,10 +173,19 @@ class Above:
         for one in sessions:
             if self._made.get(one.peer) is one:
                 del self._made[one.peer]
+        self._heed(taken.answer, sent_at)
         if taken.log != self._log:
             self._log = taken.log
             self._reporter.repeat()
             self._news.set()
+
+    def _heed(self, answer: bytes, sent_at: int) -> None:
+        """Hand on what is answered besides; a parent of an earlier version says nothing."""
+        try:
+            told = msgspec.msgpack.decode(answer, type=ReportAnswer)
+        except msgspec.DecodeError:
+            return
+        self._deliver([ToldFromAbove(told, sent_at)])
 
 
 def _read(replica: Replica) -> tuple[list[StoredEntity], list[SavedSession], dict[str, int]]:

@@ -11,7 +11,7 @@ from haptera.core.engine import Engine
 from haptera.core.sync.peers import LOST_AFTER
 from haptera.model.errors import Code, HapteraError, LimitError
 from haptera.model.events import Event, Reported, Silenced
-from haptera.model.messages import ObservedUpdate
+from haptera.model.messages import ObservedUpdate, ReportNotes
 from haptera.rest.schemas import ReportTaken
 from haptera.runtime.clock import now_ns
 from haptera.runtime.store.sessions import SavedSession
@@ -29,6 +29,7 @@ class SubtreeReport(msgspec.Struct, frozen=True):
     updates: tuple[ObservedUpdate, ...]
     nodes: Mapping[str, bool] | None
     sessions: tuple[SavedSession, ...]
+    notes: ReportNotes | None = None
 
 
 Adopt = Callable[[Sequence[SavedSession]], Awaitable[None]]
@@ -82,8 +83,22 @@ class Below:
         else:
             log = next(self._logs)
         self._heard[parent] = log, now
-        self._deliver([Reported(parent, report.updates, report.nodes, now)])
-        return ReportTaken(log)
+        self._deliver([Reported(parent, report.updates, report.nodes, now, report.notes)])
+        # What this report asks for is answered with the next one.
+        return ReportTaken(log, msgspec.msgpack.encode(self._engine.requests.answer(parent)))
+
+    def check_reach(self, node: str) -> None:
+        """What is asked of a node that another parent keeps goes down by what that one reports.
+
+        Raises:
+            HapteraError: it does not report.
+        """
+        if (parent := self._engine.requests.out_of_reach(node)) is not None:
+            raise HapteraError(
+                f"{parent}, by which {node} is reached, does not report",
+                do=f"see whether {parent} runs, or ask the parent that keeps {node} now",
+                code=Code.CONFLICT,
+            )
 
     async def watch(self) -> None:
         """Notice, until cancelled, who has not reported for too long."""

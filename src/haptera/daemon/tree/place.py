@@ -47,7 +47,7 @@ class Tree:
         if settings.parent_name is not None:
             home, name = Path(settings.directory), settings.parent_name
             above = settings.above
-            self._above = Above(name, above, home, self._engine, backend, self._take)
+            self._above = Above(name, above, home, self._engine, backend, self._take, self._deliver)
 
     def runs(self, exchange: Exchange) -> list[Coroutine[None, None, None]]:
         """What passes messages on for as long as the parent runs."""

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from haptera.model.changes import Desired
+from haptera.model.declared.schema import digest
 
 
 @dataclass(slots=True)
@@ -25,6 +26,10 @@ class DesiredState:
     def declared(self) -> bool:
         """Whether somebody declared the entity, or it is only there because it runs."""
         return not self.resident or bool(self.owner or self.revision or self.values)
+
+    def digest(self) -> str:
+        """Stands for the attributes and values, whoever declared them."""
+        return digest({"": self.attributes} | {n: one.value for n, one in self.values.items()})
 
     def withdraw(self) -> None:
         """Nobody declares it any more; a resident stays."""

@@ -15,12 +15,16 @@ class Lacking(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Stands:
-    """Where an entity stands in the words of its node's agent, and since when."""
+    """Where an entity stands in the words of its node's agent, and since when.
+
+    In those of a parent below, `wanted` stands for what was desired of it there.
+    """
 
     condition: Condition
     since: int
     why: str | None
     error: str | None
+    wanted: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
