@@ -5,9 +5,10 @@
 # make check              what to run at the desk before each commit: under 5 minutes
 # make test               all tests of code and of processes, with what they need
 # make campaign           long seeds, mutants, fuzzing, and real parts as root; .ci/run runs both
+# make soak HOURS=500     simulated clusters for so many hours of their time
 # make lock               new requirements*.txt from pyproject.toml (ARGS=--upgrade: newest versions)
 # make clean              removes all that the above leave in the checkout
-.PHONY: help demo setup setup-dev check test campaign lint types contracts lock clean
+.PHONY: help demo setup setup-dev check test campaign soak lint types contracts lock clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
@@ -63,6 +64,11 @@ campaign: setup-dev
 	@tools/need --install openssl slurmctld slurmd sbatch dhclient tftp $$(cat examples/*/needs | sort -u) || echo "make campaign: goes on without these"
 	HYPOTHESIS_PROFILE=wide tools/tested -m "(campaign or hypothesis or wide) and not net" -n auto --dist worksteal
 	HYPOTHESIS_PROFILE=wide tools/tested -m "(campaign or wide) and net"
+
+# Simulated clusters, for so many hours of their time; a broken seed prints how to replay it.
+HOURS ?= 500
+soak: setup-dev
+	.venv/bin/python -m tests.world.hunt --hours $(HOURS)
 
 lint:
 	.venv/bin/ruff check .

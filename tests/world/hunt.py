@@ -1,10 +1,17 @@
-"""Runs histories by the thousand: `python -m tests.world.hunt 0-5000`, each seed another storm."""
+"""Runs histories by the thousand, each seed another storm.
 
+python -m tests.world.hunt 0-5000       these seeds
+python -m tests.world.hunt --hours 500  seeds from 0 on, until so many hours were simulated
+"""
+
+import itertools
+import math
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterable
 
+from haptera.core.state.limits import S
 from haptera.core.views.query import view
 from tests.world.history import web
 from tests.world.storm import Storm, check
@@ -56,22 +63,35 @@ def seeds_of(text: str) -> range:
     return range(int(first), int(last))
 
 
-def main(seeds: range) -> int:
+def main(seeds: Iterable[int], hours_max: float = math.inf) -> int:
     """Hunt, tell what was found, and what happened how often; the number of broken seeds."""
-    began, said, broken = time.monotonic(), time.monotonic(), 0
+    began, said, broken, hours, count = time.monotonic(), time.monotonic(), 0, 0.0, 0
     happened: Counter[str] = Counter()
-    for count, seed in enumerate(seeds, 1):
+    for seed in seeds:
+        if hours >= hours_max:
+            break
+        count += 1
         try:
-            happened += weather(seed).world.clock.happened
+            clock = weather(seed).world.clock
         except Exception as error:  # noqa: BLE001 - whatever it is, the hunt goes on
             broken += 1
             _say(f"seed {seed}: {type(error).__name__}: {error}")
-        if time.monotonic() - said > SAY_EVERY_S or count == len(seeds):
+            _say(f"replay: python -m tests.world.hunt {seed}-{seed + 1}")
+        else:
+            happened += clock.happened
+            hours += clock.now / (3_600 * S)
+        if time.monotonic() - said > SAY_EVERY_S:
             said = time.monotonic()
-            _say(f"{count} seeds, {count / (said - began):.1f} a second, {broken} broken")
+            _tell(count, hours, broken, said - began)
+    _tell(count, hours, broken, time.monotonic() - began)
     for fault, times in sorted(happened.items()):
         _say(f"{times:9} {fault}")
     return broken
+
+
+def _tell(count: int, hours: float, broken: int, took_s: float) -> None:
+    rate = hours / took_s * 60
+    _say(f"{count} seeds, {hours:.1f} simulated hours, {rate:.1f} a minute, {broken} broken")
 
 
 def _say(line: str) -> None:
@@ -80,4 +100,10 @@ def _say(line: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(min(1, main(seeds_of(sys.argv[1]))))
+    match sys.argv[1:]:
+        case ["--hours", hours]:
+            sys.exit(min(1, main(itertools.count(), float(hours))))
+        case [seeds]:
+            sys.exit(min(1, main(seeds_of(seeds))))
+        case _:
+            sys.exit(__doc__)
