@@ -17,6 +17,7 @@ from haptera.model.answers.views import Condition, LinkView, ObservedView, Tried
 from haptera.model.changes import Author, Change, Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.modules.jobs.gate import JobsGate, gate_path
+from haptera.rest.unclaimed import UnclaimedView
 from tests.api.serving import Serving, serving
 from tests.cli.rig import SITE, served
 from tests.docs.pages import ROOT, files
@@ -69,15 +70,24 @@ def over_tls(stage: Stage) -> Stage:
     return there
 
 
-def told(tell: Callable[[Serving], None], *changes: Change) -> Stage:
-    """An API that tells made-up state: these changes, and what `tell` adds to them."""
+def told(
+    tell: Callable[[Serving], None],
+    *changes: Change,
+    token: str = "write-token",
+    place: str = "client.json",
+) -> Stage:
+    """An API that tells made-up state: these changes, and what `tell` adds to them.
+
+    The client file is in this place of the folder, also where pages name the parent's socket.
+    """
 
     @contextmanager
     def stage(folder: Path) -> Iterator[Mapping[str, str]]:
         with serving(*changes) as one:
             one.do(tell, one)
-            client = folder / "client.json"
-            client.write_text(json.dumps({"url": one.url, "token": "write-token"}))
+            client = folder / place
+            client.parent.mkdir(parents=True, exist_ok=True)
+            client.write_text(json.dumps({"url": one.url, "token": token}))
             client.chmod(0o600)
             yield {"HAPTERA_CLIENT": str(client)}
 
@@ -100,6 +110,15 @@ def at_open_gate(folder: Path) -> Iterator[Mapping[str, str]]:
 
 def seen(value: str, age_ms: int, by: str = "haptera", *, known: bool = True) -> ObservedView:
     return ObservedView(value, known, "read", by, age_ms)
+
+
+def a_stranger(mac: str) -> Callable[[Serving], None]:
+    """A machine with this network card has asked for an address."""
+
+    def tell(one: Serving) -> None:
+        one.backend.strange = [UnclaimedView(mac, "BIOS", None, 2, 1.0, 63.0)]
+
+    return tell
 
 
 def two_writes(one: Serving) -> None:
@@ -283,6 +302,9 @@ STAGES: dict[str, Stage] = {
     "docs/reference/module-check.md": desk(),
     "docs/reference/modules.md": told(two_modules),
     "docs/reference/modules.md parent": parent(desk(**{"site.yaml": SITE, "strip.key": "hunter2"})),
+    "docs/reference/netboot.md": told(
+        a_stranger("52:54:00:00:00:29"), Declare(node_id("n41"), {}, "site"), token="admin-token"
+    ),
     "docs/reference/plans.md": parent(desk(**HALLS), "--blast-radius", "10"),
     "docs/reference/problem.md": desk(
         **{"problem.json": PROBLEM, "problems.jsonl": PROBLEM.replace("\n", "") + "\n"}
@@ -304,4 +326,10 @@ STAGES: dict[str, Stage] = {
     "docs/tutorial/groups.md": desk(),
     "docs/tutorial/lamp-in-perl.md": desk(),
     "docs/tutorial/queue.md": desk(),
+    "docs/tutorial/rack.md": told(
+        a_stranger("52:54:00:00:01:03"),
+        *(Declare(node, {"rack": "rack1"}, "site") for node in RACK[:3]),
+        token="admin-token",
+        place=".haptera/demos/rack/.haptera/api.sock",
+    ),
 }
