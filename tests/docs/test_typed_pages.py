@@ -104,6 +104,7 @@ NOT_TYPED: dict[str, str] = {
     ".venv/bin/python -m benchmarks.planner": "measures for minutes, by hand",
     "python -m benchmarks.plans": "measures for minutes, by hand",
     "haptera evict NODE": "it ends a session for good: tests/cli/test_evicting.py",
+    "haptera agent --respawn": "the first process of a minOS: tests/daemon/test_respawn.py",
     "haptera agent": "a BMC starts it, with a token: all labs do",
     "haptera status --watch": WATCHED,
     "haptera diff --watch FILE": WATCHED,

@@ -20,6 +20,7 @@ from haptera.daemon.confining import confinements, grounds_of_agent
 from haptera.daemon.logs import Logs
 from haptera.daemon.parts import ARTEFACTS_PORT, HELLO_PORT, catalog_of, codec_of
 from haptera.daemon.queue.agent_side import AgentQueue
+from haptera.daemon.respawn import respawn
 from haptera.daemon.tree.moving import Mover
 from haptera.model.errors import HapteraError
 from haptera.model.events import Enrolled
@@ -83,6 +84,13 @@ def run(
     first = [zygote] if zygote is not None else []
     starting = LoopZygote(lambda: first.pop() if first else exec_zygote(PRELOAD))
     asyncio.run(_run(settings, invitation, starting))
+
+
+def respawn_and_run(settings: AgentSettings, invitation: Invitation | None) -> None:
+    """Run, and start anew whenever that has ended; nothing is imported again for it."""
+    respawn()
+    # It has the invitation, too, which is worth nothing once there are modules to fork.
+    run(settings, invitation, fork_zygote(PRELOAD))
 
 
 def parse_invitation(content: bytes) -> Invitation:

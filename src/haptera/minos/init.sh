@@ -1,6 +1,6 @@
 #!/bin/sh
-# The first process of a minOS: network by the boot parameters, clock from the parent, then the
-# agent, started again whenever it ends.
+# The first process of a minOS: network by the boot parameters, clock from the parent; then it is
+# what starts the agent, and again whenever that ends.
 export PATH=/bin PYTHONPATH=/app PYTHONUTF8=1 PYTHONDONTWRITEBYTECODE=1 HOME=/run
 mount -t proc proc /proc
 mount -t sysfs sys /sys
@@ -46,8 +46,5 @@ fetch clock /run/clock
 date -s "@$(cat /run/clock)" >/dev/null
 fetch invitation /run/invitation
 say "$name starts its agent at $address"
-while :; do
-    python3 -m haptera agent --dir /run/haptera --address "${address%/*}" --invitation /run/invitation
-    say "the agent ended with $?"
-    sleep 1
-done
+exec python3 -m haptera agent --respawn --dir /run/haptera --address "${address%/*}" \
+    --invitation /run/invitation

@@ -24,7 +24,8 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
     type=click.File("rb"),
     help="The invitation from the boot, as JSON (- for standard input).",
 )
-def agent(directory: Path, address: str, invitation: BinaryIO | None) -> int:
+@click.option("--respawn", is_flag=True, help="Start another one whenever it ends.")
+def agent(directory: Path, address: str, invitation: BinaryIO | None, *, respawn: bool) -> int:
     r"""Run a node's agent.
 
     \b
@@ -35,5 +36,6 @@ def agent(directory: Path, address: str, invitation: BinaryIO | None) -> int:
     from haptera.daemon import agent as daemon
 
     given = None if invitation is None else daemon.parse_invitation(invitation.read())
-    daemon.run(daemon.AgentSettings(os.fspath(directory), address), given)
+    run = daemon.respawn_and_run if respawn else daemon.run
+    run(daemon.AgentSettings(os.fspath(directory), address), given)
     return 0
