@@ -9,8 +9,16 @@ from haptera.core.state.limits import BACKOFF_NS, MS, S
 from haptera.core.views.query import detail, view
 from haptera.kinds import KINDS
 from haptera.model.answers.views import Condition, TriedView
-from haptera.model.changes import CloseIntent, Declare, OpenIntent, SetDesired, Undeclare
+from haptera.model.changes import (
+    CloseIntent,
+    Declare,
+    OpenIntent,
+    SetDesired,
+    Undeclare,
+    UnsetDesired,
+)
 from haptera.model.effects import Call, Cancel, Reply, Work, Write
+from haptera.model.entity import EntityId
 from haptera.model.events import (
     Answered,
     Asked,
@@ -391,3 +399,24 @@ def test_what_ends_with_its_call_is_read_soon_after_its_call_failed() -> None:
     told(engine, 2 * S, Failed(2, "its process died"))
 
     assert told(engine, 3 * S, Answered(3, "off", 3 * S)) == [Write(2, (CloseIntent("a1-1"),))]
+
+
+def test_what_its_controller_has_halted_is_stuck_and_says_why_until_it_goes_on() -> None:
+    roll = EntityId("roll", "b", None)
+    engine = parent(stored(desired={}))
+    refused = "system:compute@n2: it ended by itself: no configuration"
+    halts = SetDesired(roll, "halted", refused, "user:eve")
+    told(engine, S, Proposed(1, (Declare(roll, {}, "user:eve"), halts)))
+    told(engine, S, Written(1, 4))
+    row = engine.table.get(roll)
+    assert row is not None
+    halted = view(row, S)
+    assert (halted.condition, halted.why, halted.unblock) == (
+        Condition.STUCK,
+        f"halted: {refused}",
+        "haptera roll resume, undo or abort",
+    )
+
+    told(engine, S, Proposed(2, (UnsetDesired(roll, "halted"),)))
+    told(engine, S, Written(2, 5))
+    assert view(row, S).condition is Condition.IDLE

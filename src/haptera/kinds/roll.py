@@ -7,7 +7,7 @@ from typing import Final
 
 from haptera.kinds.rules.rule import OF_BYTES_MAX
 from haptera.model.declared.desired_check import between
-from haptera.model.declared.schema import Kind, Plain
+from haptera.model.declared.schema import Halt, Kind, Plain
 from haptera.model.errors import HapteraError
 
 COUNT_MAX: Final = 1_000_000
@@ -83,4 +83,5 @@ kind = Kind(
     (),
     plain=(image, select, canary, unavailable, on_failure, deadline, wish, finished, halted),
     of_cluster=True,
+    halts=Halt(halted, "haptera roll resume, undo or abort"),
 )

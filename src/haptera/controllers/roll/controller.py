@@ -92,14 +92,18 @@ async def _bring_on(
 def _patches(
     one: EntityView, views: Mapping[str, EntityView], moves: RollMoves
 ) -> dict[str, dict[str, str | int | None]]:
-    """The moves as what is desired: image and spare exchanged, and why it halts."""
+    """The moves as what is desired: image and spare exchanged, and why it halts, if it does."""
     patches: dict[str, dict[str, str | int | None]] = {}
     for name in (*moves.take, *moves.give_back):
         held = views[name].desired
         image, spare = held[system.image.name].value, held[system.spare.name].value
         patches[name] = {system.image.name: spare, system.spare.name: image}
     halted = one.desired.get(roll.halted.name)
-    if moves.halt is not None and (halted is None or halted.value != moves.halt):
-        text = moves.halt.encode()[:HALTED_BYTES_MAX].decode(errors="ignore")
+    text = None if moves.halt is None else _cut(moves.halt)
+    if text != (None if halted is None else halted.value):
         patches[one.entity] = {roll.halted.name: text}
     return patches
+
+
+def _cut(text: str) -> str:
+    return text.encode()[:HALTED_BYTES_MAX].decode(errors="ignore")

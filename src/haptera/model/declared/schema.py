@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -98,6 +98,16 @@ class Plain:
         return variable is None or self.compared_by is None or variable in self.compared_by
 
 
+class Halt(NamedTuple):
+    """Plain data that says, while it is there, why a controller does not go on with an entity.
+
+    `needs` is what it takes to go on: what a person may do.
+    """
+
+    said: Plain
+    needs: str
+
+
 class Applied(StrEnum):
     """Whether the plain desired data of an entity is in force."""
 
@@ -116,7 +126,8 @@ class Kind:
     that is `of_cluster` is the whole cluster's too, and there for whoever desires something of it.
     The attributes of an `extended` kind may be more than one entity has room for: all that one
     has are checked together. `in_force` are the variables that are to become current, all where
-    the first of them can; without them, the first that compares at all.
+    the first of them can; without them, the first that compares at all. What `halts` is stuck,
+    though nothing that a module serves is desired of it.
 
     Raises:
         HapteraError: two things bear one name, or the state can outgrow one datagram.
@@ -132,6 +143,7 @@ class Kind:
     of_cluster: bool = False
     extended: bool = False
     in_force: tuple[Variable[Any], ...] = ()
+    halts: Halt | None = None
     _by_name: Mapping[str, Variable[Any] | Attribute | Plain] = field(
         init=False, repr=False, hash=False, compare=False
     )
