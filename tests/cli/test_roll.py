@@ -10,6 +10,7 @@ from tests.cli.test_commands import point_at, typed
 
 pytestmark = pytest.mark.net
 NODES = ("n1", "n2")
+CONTROLLER = EntityId("module", "roll", None)
 ROLL = EntityId("roll", "b", None)
 SYSTEMS = [EntityId("system", "compute", node) for node in NODES]
 
@@ -18,6 +19,7 @@ SYSTEMS = [EntityId("system", "compute", node) for node in NODES]
 def cluster(monkeypatch, tmp_path):
     images = [EntityId("image", name, None) for name in ("a", "b")]
     changes = [
+        Declare(CONTROLLER, {}, "site"),
         *(Declare(node_id(node), {}, "site") for node in NODES),
         *(Declare(image, {}, "site") for image in images),
         *(SetDesired(image, "state", "built", "site") for image in images),
@@ -102,6 +104,13 @@ def test_a_roll_is_shown_and_forgotten(cluster, capsys):
     ]
     none = "there is no roll: haptera roll SELECTOR --image NAME begins one\n"
     assert typed(capsys, "roll", "status") == (OK, "", none)
+
+
+def test_a_roll_that_nobody_would_carry_out_is_not_begun(cluster, capsys):
+    cluster.do(cluster.backend.store.pop, CONTROLLER)
+    code, _, errors = begin(capsys, "--take")
+    assert (code, "no controller of rolls runs at this parent" in errors) == (REFUSED, True)
+    assert wanted(cluster, ROLL) == {}
 
 
 def test_a_roll_that_is_not_there_is_told(cluster, capsys):

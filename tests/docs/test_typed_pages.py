@@ -68,6 +68,7 @@ NOT_TYPED: dict[str, str] = {
     "haptera fence run COMMAND": "tests/cli/test_fence.py does it",
     "haptera fence check FILE COMMAND": "tests/cli/test_fence.py does it",
     "make demo DEMO=roll ARGS=--once": "needs root: tests/test_demos.py runs it",
+    "make demo DEMO=slurm ARGS=--once": "needs root: tests/test_demos.py runs it",
     "haptera roll resume debian-b": "it follows the roll: tests/cli/test_roll.py types it",
     "haptera roll status --watch": WATCHED,
     "make test": "it is what runs this",

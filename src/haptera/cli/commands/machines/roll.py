@@ -15,7 +15,7 @@ from haptera.cli.output.printing import print_error
 from haptera.cli.output.tables import print_table
 from haptera.client import Client, calls
 from haptera.controllers.roll.progress import RollProgress, RollState, progress
-from haptera.kinds import image, node, roll, system
+from haptera.kinds import image, module, node, roll, system
 from haptera.kinds.image import State
 from haptera.kinds.roll import OnFailure, RollWish
 from haptera.model.answers.views import EntityView
@@ -29,6 +29,7 @@ from haptera.runtime.clock import wall_s
 ASK_EVERY_S: Final = 1.0
 _MS_PER_S: Final = 1_000
 _HEADERS: Final = ("ROLL", "IMAGE", "STATE", "NEW", "UNDER WAY", "OF", "WHY")
+_CONTROLLER: Final = str(EntityId(module.kind.name, roll.kind.name, None))
 _KINDS: Final = (node.kind.name, roll.kind.name, system.kind.name)
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 _SETTLED: Final = (RollState.DONE, RollState.UNDONE)
@@ -84,6 +85,7 @@ def start(ctx: click.Context, /, selector: str, no_wait: bool, within: str, **op
       haptera roll rack1n[1-40] --image debian-b --canary 2 --max-unavailable 10% --no-wait
     """
     client = the_client(ctx)
+    _check_controller(client)
     _check_image(client, options["image_name"])
     name = check_name(options["name"] or options["image_name"])
     known = client.ask(calls.entities(selector)).entities
@@ -196,6 +198,13 @@ def rm(ctx: click.Context, name: str, why: str | None) -> None:
     forgotten = dict.fromkeys((system.roll.name, system.spare.name))
     patches |= {one.entity: dict(forgotten) for one in _systems(client, name)}
     _write(client, patches, take=False, why=why)
+
+
+def _check_controller(client: Client) -> None:
+    modules = client.ask(calls.entities(kind=module.kind.name)).entities
+    if _CONTROLLER not in {one.entity for one in modules}:
+        do = "add `controllers: {roll: {}}` to its site file, and start it again"
+        raise HapteraError("no controller of rolls runs at this parent", do=do)
 
 
 def _check_image(client: Client, name: str) -> None:
