@@ -9,6 +9,7 @@ from haptera.core.act.contradiction import ReadingConflicts, being_settled, cont
 from haptera.core.act.look import LookScheduler
 from haptera.core.act.oscillation import Scene, oscillates, rest
 from haptera.core.act.under_way import doing, is_unwanted
+from haptera.core.decide.at_rest import at_rest
 from haptera.core.decide.backlog import Backlog
 from haptera.core.decide.plan_queue import PlanQueue
 from haptera.core.desired.freezes import Freezes
@@ -156,7 +157,7 @@ class Decisions:
         if row.work.stepping is not None:
             return self._under_way(turn, situation, frozen)
         if not situation.goal:
-            return _without_goal(row)
+            return at_rest(row)
         if (text := contested(row)) is not None:
             condition = Condition.ACTING if being_settled(row) else Condition.STUCK
             return Verdict(condition, text, "readings that agree")
@@ -361,15 +362,6 @@ class Decisions:
 
 def _unheard(ms: int) -> str:
     return f"nothing heard from the agent for {span(ms)}"
-
-
-def _without_goal(row: EntityState) -> Verdict:
-    """Nothing is to be brought about by parts; but its controller may have halted over it."""
-    halts = row.kind.halts
-    said = None if halts is None else row.desired.values.get(halts.said.name)
-    if halts is None or said is None:
-        return Verdict(Condition.IDLE)
-    return Verdict(Condition.STUCK, f"halted: {said.value}", halts.needs)
 
 
 def _at_work(row: EntityState, doing: str, needs: str | None = None) -> Verdict:
