@@ -22,7 +22,7 @@ from haptera.model.effects import FetchList, Recall, Tell
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Heard, Listed
 from haptera.model.facts import Fact, Method
-from haptera.model.messages import DesiredUpdate, Message
+from haptera.model.messages import DesiredUpdate, Mark, Message
 from haptera.model.parts import Context
 
 NODE = "n01"
@@ -281,6 +281,22 @@ def test_a_change_is_told_at_once_and_not_again_once_it_is_held(entity: EntityId
     pair.parent.sent.clear()
     pair.parent.wake(pair.now + 10 * S)
     assert [message.updates for message in pair.parent.sent if message.updates] == []
+
+
+def test_a_new_process_of_a_neighbour_is_told_at_once_whatever_its_predecessor_was_told() -> None:
+    pair = Pair(1, loss=0.0)
+    pair.write(Declare(SERVICES[0], {}, "site"))
+    pair.run(pair.now + 5 * S)
+    pair.loss = 1.0
+    pair.see(SERVICES[0], "running")
+    pair.run(pair.now + 100 * MS)
+    pair.restart_parent()
+    turn = Turn(pair.now)
+    hello = Message(1, 0, 1, pair.parent.desired.mark(NODE), Mark(), probe=True)
+    pair.agent.links.heard(turn, Heard(PARENT, pair.parent.boot, hello, pair.now))
+
+    told = [one.message.updates for one in turn.effects if isinstance(one, Tell)]
+    assert {update.entity for some in told for update in some} >= {SERVICES[0]}
 
 
 def test_silence_makes_a_neighbour_suspect_then_lost_and_its_hello_brings_it_back() -> None:

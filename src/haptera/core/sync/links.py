@@ -128,6 +128,7 @@ class Links:
         theirs = self._layers.theirs(message)
         if peer.boot != event.boot:
             peer.boot, peer.asks, peer.room_asks, peer.permits = event.boot, (), (), ()
+            peer.tells = 0  # what was told to its predecessor
             self._incoming.unconfirm(name, theirs.epoch)
         elif theirs.epoch != self._incoming.mark(name).epoch:
             self._incoming.unconfirm(name, theirs.epoch)
