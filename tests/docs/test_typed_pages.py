@@ -74,6 +74,7 @@ NOT_TYPED: dict[str, str] = {
     "make test": "it is what runs this",
     "make check": "a part of `make test`",
     "make campaign": "takes an hour: `.ci/run` runs it",
+    "make soak HOURS=500": "takes half an hour",
     "make demo DEMO=NAME": "each example's demo is run by the campaign",
     "pip install haptera": "asks an index of packages",
     "pip install '.[parent]'": "asks an index of packages",

@@ -52,6 +52,7 @@ class Storm:
         """No fault from now on, and all is wished for again: tells whether it comes about."""
         world = self.world
         world.network.faults, world.network.cut = CALM, set()
+        world.workers_killed = 0.0
         for machine in world.machines.values():
             machine.trouble = Trouble()
         for disk in world.disks:
