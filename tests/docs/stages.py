@@ -154,6 +154,7 @@ def one_roll(one: Serving) -> None:
         *(SetDesired(image, "state", "built", "site") for image in images),
         *(Declare(system, {}, "site") for system in systems),
         *(SetDesired(system, "image", "debian-a", "site") for system in systems),
+        Declare(EntityId("module", "roll", None), {}, "haptera"),
     )
 
 

@@ -425,7 +425,7 @@ def test_who_sends_more_than_can_be_opened_loses_its_own_and_nobody_elses() -> N
         forged = recorded[:-8] + bytes(8)
         # From the address on record, from elsewhere, and in the end the two that mean something.
         with stranger() as attacker:
-            for _ in range(8 * LINE_MAX):
+            for _ in range(2 * LINE_MAX):
                 child.udp._socket.sendto(forged, parent.address)
                 attacker.sendto(forged, parent.address)
         child.udp.tell("parent", CHANGED)
@@ -434,7 +434,8 @@ def test_who_sends_more_than_can_be_opened_loses_its_own_and_nobody_elses() -> N
 
         counts = parent.udp.counts
         assert counts["beyond its share"] > 0
-        assert counts["beyond its share"] + counts[FrameFault.FORGED] == 16 * LINE_MAX
+        # Some of the forged ones wait behind what was heard.
+        await until(lambda: counts["beyond its share"] + counts[FrameFault.FORGED] == 4 * LINE_MAX)
 
     staged(play)
 

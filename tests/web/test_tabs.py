@@ -73,9 +73,9 @@ def choose(page, entity):
     return page.await_(f"{PANEL}?.startsWith('{entity}') && {PANEL}")
 
 
-def submit(parent, count=1, cpus=2):
+def submit(parent, count=1, cpus=2, owner="user:bob"):
     spec = JobSpec(("sleep", "60"), Size(cpus, 512))
-    one = Submission(owner="user:eve", name="sim", spec=spec, count=count)
+    one = Submission(owner=owner, name="sim", spec=spec, count=count)
     return parent.do(parent.backend.jobs.queue.submit, one, NOW)
 
 
@@ -114,6 +114,14 @@ def test_jobs_are_shown_with_what_they_wait_for_and_one_is_cancelled(page, paren
         JobState.QUEUED,
     )
     assert "by user:bob: the wrong input" in page.evaluate(PANEL)
+
+
+def test_a_job_of_somebody_else_has_no_button_that_would_be_refused(page, parent):
+    (other,) = submit(parent, owner="user:eve")
+    show(page, "jobs")
+    page.await_(f"{ROWS % 'jobs'}.length")
+    assert "sleep 60" in choose(page, f"job:{other.id}")
+    assert page.evaluate("document.querySelector('#panel [data-deed=cancel]')") is None
 
 
 def test_a_node_is_drained_with_a_reason_and_let_take_jobs_again(page, parent):

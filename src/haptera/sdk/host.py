@@ -357,6 +357,7 @@ class _Host:
         self._send({"op": "blocked", "text": cut(text, TEXT_BYTES_MAX), "ms": blocked_ms})
 
     def _answer(self, frame: Frame) -> None:
+        self._loop_watch.tell_found()
         if frame["id"] not in self._cancelled:
             self._send(frame)
 

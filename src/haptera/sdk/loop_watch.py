@@ -24,8 +24,9 @@ class LoopWatch:
     """Watches the running loop from a thread.
 
     A function that blocks it is printed at once, with its stack. When the loop is free again,
-    `tell` is called in it with what blocked it, in words, and for how many ms. `functions` are
-    the names of those that the module declares: one of these is named where it is on the stack.
+    `tell` is called in it with what blocked it, in words, and for how many ms; before an answer
+    is sent, if `tell_found` is called there. `functions` are the names of those that the module
+    declares: one of these is named where it is on the stack.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class LoopWatch:
         self._of = threading.get_ident()
         self._stat = Path(f"/proc/self/task/{threading.get_native_id()}/stat")
         self._under_way = 0
+        self._found: tuple[str, int] | None = None  # what blocks the loop, and for how many ms
         self._working = threading.Event()
         self._turned = threading.Event()
         threading.Thread(target=self._watch, name="loop watch", daemon=True).start()
@@ -52,6 +54,12 @@ class LoopWatch:
             self._under_way -= 1
             if not self._under_way:
                 self._working.clear()
+
+    def tell_found(self) -> None:
+        """Tell what has blocked the loop until now, if that was found and not told yet."""
+        found, self._found = self._found, None
+        if found is not None:
+            self._tell(*found)
 
     def _watch(self) -> None:
         # The loop is closed when the process ends.
@@ -72,8 +80,10 @@ class LoopWatch:
             beats += state != "R" or ticks - before >= _CPU_TICKS
             if beats == BEATS_MISSED and blocking is None:
                 blocking = self._blocking()
+            if blocking is not None:
+                self._found = blocking, round(beats * BEAT_S * 1000)
         if blocking is not None:
-            self._loop.call_soon_threadsafe(self._tell, blocking, round(beats * BEAT_S * 1000))
+            self._loop.call_soon_threadsafe(self.tell_found)
 
     def _scheduled(self) -> tuple[str, int]:
         """The state of the loop's thread, and for how many ticks it had the processor so far."""

@@ -119,10 +119,11 @@ export class Actions {
 
   ofEntity(view) {
     if (!this.mayWrite) return [];
-    if (view.kind === "job" && ["waiting", "acting"].includes(view.condition)) {
+    if (view.kind === "job") {
+      const mine = this.rights.scope === "admin" || view.attributes.owner === `user:${this.rights.name}`;
+      if (!mine || !["waiting", "acting"].includes(view.condition)) return [];
       return buttonLine([this.#button("cancel", view.entity, [view.attributes.name])]);
     }
-    if (view.kind === "job") return [];
     const buttons = [this.#setting(view), ...this.#ofRoll(view)];
     if (view.condition === "stuck") buttons.push(this.#button("retry", view.entity, [view.entity], "Retry now"));
     return buttonLine(buttons);
