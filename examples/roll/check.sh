@@ -80,7 +80,7 @@ for bad in 'c n[1-4]' 'd n[2-4]'; do
     fail "the roll to $image is done"
   fi
   grep -q 'it is halted: system:compute@' "$root/said" || fail "the roll did not halt: $(cat "$root/said")"
-  says_why() { haptera why | grep -q "^roll:$image is stuck .*: halted: system:compute@n[1-4]: it "; }
+  says_why() { haptera why | grep -q "^roll:$image is stuck .*: halted: system:compute@n[1-4]: "; }
   wait_for "why says why the roll to $image halted" says_why
   wait_for "all nodes run b" all_run b
   touched=0
