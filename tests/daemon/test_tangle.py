@@ -162,7 +162,8 @@ def served(home: Path, bmc: Bmc) -> Iterator[Parent]:
     with (home / "serve.out").open("w") as out:
         process = subprocess.Popen(command, stderr=out, env={**os.environ, "PYTHONPATH": path})
     try:
-        wait_for(client_of(home).exists)
+        wait_for(lambda: client_of(home).exists() or process.poll() is not None)
+        assert process.poll() is None, (home / "serve.out").read_text()
         yield Parent(home, process.pid, {"n1": bmc})
     finally:
         process.send_signal(signal.SIGINT)
