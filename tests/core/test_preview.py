@@ -1,6 +1,7 @@
 """What changes would start: shown at once, or once workers have planned it."""
 
 import gc
+from dataclasses import replace
 from itertools import pairwise
 from random import Random
 
@@ -54,7 +55,7 @@ from haptera.model.events import (
     Ticked,
 )
 from haptera.model.facts import Fact, Method
-from haptera.model.parts import Manifest
+from haptera.model.parts import Manifest, Requirement
 from haptera.modules import load
 from haptera.planner.contingent import outcomes
 from haptera.planner.domain.bitstate import Field
@@ -63,6 +64,8 @@ from haptera.planner.planner import plan as search
 from haptera.selectors.names import split
 from haptera.selectors.nodeset import expand
 from tests.core.test_engine import ATTRIBUTES, BMC, NODE, OTHER, SIDE, parent, stored, told
+from tests.core.test_evidence import GATE
+from tests.core.test_safety import OFF
 
 CATALOG = Catalog(KINDS, [load(one).manifest() for one in ("labnode", "service", "jobs")])
 ON_OFF, RUNS = ("off", "on"), ("stopped", "running")
@@ -706,3 +709,23 @@ def test_what_people_ask_is_planned_where_others_take_all_of_each_turn() -> None
         turn.allowance = TurnAllowance(TURN_WORK_MAX)
         previews.tend(turn)
     assert turn.effects == [PlanReply(5, previewed(table, *changes))]
+
+
+@pytest.mark.parametrize(
+    ("jobs", "chain"),
+    [("none", ["bmc.switch_off"]), (None, ["jobs.look_busy", "bmc.switch_off"])],
+)
+def test_a_node_that_never_has_jobs_is_planned_for_as_free(
+    jobs: str | None, chain: list[str]
+) -> None:
+    """Though nobody has looked yet, as where a site would declare it."""
+    sure = replace(OFF, requires=(*OFF.requires, Requirement("busy", ("free",))))
+    catalog = Catalog(KINDS, [replace(BMC, steps=(sure,)), GATE])
+    table = EntityTable(KINDS)
+    attributes = {**ATTRIBUTES, **({} if jobs is None else {"jobs": jobs})}
+    table.apply(Declare(LAB, attributes, "site"), 1)
+    row = table.get(LAB)
+    assert row is not None
+    row.belief.known["power"] = Fact("on", "bmc", Method.READ, S, 0)
+    told = previewed(table, SetDesired(LAB, "power", "off", "user:a"), catalog=catalog)
+    assert [[link.part for link in group.chain] for group in told.groups] == [chain]
