@@ -5,7 +5,7 @@ import os
 import pytest
 
 from tests.cli.rig import client_of, lab, typed
-from tests.lab.rig import wait_for
+from tests.lab.rig import files_below, wait_for
 
 pytestmark = [pytest.mark.net, pytest.mark.slow, pytest.mark.timeout(480)]
 
@@ -54,7 +54,8 @@ def test_what_a_service_runs_reaches_neither_key_nor_state_of_its_agent(tmp_path
     with lab(tmp_path):
         wait_for(lambda: "done" in told())
         lines = told()
-        (key,) = (tmp_path / ".haptera" / "nodes").rglob("key.pem")
+        homes = files_below(tmp_path / ".haptera" / "nodes")
+        (key,) = (one for one in homes if one.name == "key.pem")
         assert key.read_bytes().startswith(b"-----BEGIN")
     assert [one for one in lines if not one.startswith("CapBnd")] == ["made beside", "done"]
     bounding = int(next(one for one in lines if one.startswith("CapBnd")).split()[1], 16)

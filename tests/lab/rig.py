@@ -44,6 +44,12 @@ def wait_for(find: Callable[[], Value | None]) -> Value:
     return found
 
 
+def files_below(folder: Path) -> Iterator[Path]:
+    """All files of a folder in which others come and go meanwhile: `rglob` raises there."""
+    for at, _, names in os.walk(folder):
+        yield from (Path(at, name) for name in names)
+
+
 def read_pid(path: Path) -> int | None:
     return int(path.read_text()) if path.exists() else None
 

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from haptera.model.entity import node_id
 from haptera.model.events import Answered, Failed
 from haptera.runtime import clock
 from tests.cli.rig import client_of, served, typed
-from tests.lab.rig import ROOT, wait_for
+from tests.lab.rig import ROOT, files_below, wait_for
 from tests.network import NETWORK
 from tests.runtime.test_misbehaving import House, live
 from tests.runtime.test_process import HOUR_NS
@@ -46,13 +47,16 @@ class Typing:
 
     def put(self, *slots: int) -> Path:
         """Blades into these slots; returns where the manager keeps its log."""
-        folder = wait_for(lambda: next(self.folder.rglob("requests"), None)).parent
+        folder = wait_for(lambda: next(self.logs(), None)).parent
         for slot in slots:
             (folder / f"slot-{slot}").write_text("off")
         return folder
 
+    def logs(self) -> Iterator[Path]:
+        return (one for one in files_below(self.folder) if one.name == "requests")
+
     def requests(self) -> list[str]:
-        (found,) = self.folder.rglob("requests")
+        (found,) = self.logs()
         return found.read_text().splitlines()
 
 
