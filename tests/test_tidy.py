@@ -47,6 +47,16 @@ def test_each_source_file_opens_with_one_sentence() -> None:
     assert unlike == {}
 
 
+def test_what_tests_of_a_folder_share_ends_with_the_last_of_them() -> None:
+    """Without `__init__.py`, pytest keeps it to the very end, and its addresses with it."""
+    shared = {path: path.read_text() for path in (ROOT / "tests").rglob("conftest.py")}
+    kept = [path for path, text in shared.items() if 'scope="session"' in text]
+    packages = [path for path, text in shared.items() if 'scope="package"' in text]
+
+    assert kept == []
+    assert [place(one) for one in packages if not one.with_name("__init__.py").exists()] == []
+
+
 def test_no_file_has_outgrown_one_idea() -> None:
     long = {place(path): len(lines(path)) for path in modules()}
 

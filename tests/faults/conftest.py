@@ -9,13 +9,13 @@ from tests.faults.seen import healed
 from tests.kills.rig import Lab
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parent]:
     with parent(tmp_path_factory.mktemp("faults")) as one:
         yield one
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def joined(serving: Parent) -> Iterator[Child]:
     with enrolled(serving) as one:
         yield one
@@ -36,7 +36,7 @@ def child(served: Parent, joined: Child) -> Child:
     return joined
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def running_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     lab = Lab(tmp_path_factory.mktemp("lab"))
     with lab.running():
