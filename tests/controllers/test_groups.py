@@ -145,12 +145,23 @@ def test_a_plug_in_says_who_leads_and_without_its_answer_nobody_does():
 
 
 @pytest.mark.parametrize(
-    ("silent_ms", "held"),
-    [([100, 200, 300], True), ([100, 200], False), ([100, 200, 30_000], False)],
+    ("silent_ms", "suspects", "held"),
+    [
+        ([100, 200, 300], 0, True),
+        ([100, 200], 0, False),
+        ([100, 200, 30_000], 0, False),
+        ([100], 2, True),
+        ([100], 1, False),
+        ([30_000], 5, False),
+    ],
 )
-def test_where_half_of_all_nodes_fall_silent_at_once_nothing_is_placed_for_now(silent_ms, held):
+def test_where_half_of_all_nodes_fall_silent_at_once_nothing_is_placed_for_now(
+    silent_ms, suspects, held
+):
     lost = [a_lost_node(f"n{one}", ms) for one, ms in enumerate(silent_ms)]
     there = [*lost, *(a_node(f"n{one}") for one in range(len(lost), 6))]
+    for one in range(6 - suspects, 6):
+        there[one] = msgspec.structs.replace(there[one], suspect=True)
     views = [*there, a_group(leader="none"), a_replica(0, "n0", observed={})]
 
     found = decide({one.entity: one for one in views}, OWNER)

@@ -2,9 +2,10 @@
 
 from haptera.core.state.limits import S
 from haptera.core.state.side import PARENT
-from haptera.core.sync.peers import LEASE_FOR, LOST_AFTER
+from haptera.core.sync.peers import LEASE_FOR, LOST_AFTER, PROBE_EVERY, SUSPECT_AFTER
 from haptera.core.sync.presence import BOOT_PATIENCE, BOOT_WITHIN_MS, LOST_PATIENCE
 from haptera.core.views.query import view
+from haptera.model.answers.views import EntityView
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import node_id
 from haptera.modules import load
@@ -14,7 +15,7 @@ from haptera.testing.world_process import HELLO_NS
 
 N1 = node_id("n1")
 
-
+LATE_S = 2 * SUSPECT_AFTER * HELLO_NS / 10 / S
 # From when a heard agent has fallen silent until other parts may come first.
 DOWN_S = LOST_AFTER * HELLO_NS / 10 / S + LOST_PATIENCE * BOOT_WITHIN_MS / 1000
 
@@ -47,27 +48,47 @@ def commands(world: World) -> list[str]:
     return later
 
 
-def lost_ms(world: World) -> int | None:
+def told_of(world: World) -> EntityView:
     engine = world.parent.engine
     assert engine is not None
     row = engine.table.get(N1)
     assert row is not None
-    return view(row, world.clock.now).lost_ms
+    return view(row, world.clock.now)
+
+
+def lost_ms(world: World) -> int | None:
+    return told_of(world).lost_ms
 
 
 def test_a_silent_node_is_lost_after_its_leases_are_over_and_until_it_is_heard() -> None:
     world = running()
-    assert lost_ms(world) is None
+    assert (lost_ms(world), told_of(world).suspect) == (None, False)
 
     world.network.cut.add(frozenset((PARENT, "n1")))
     world.run(LEASE_FOR * HELLO_NS / 10 / S)
-    assert lost_ms(world) is None
+    assert (lost_ms(world), told_of(world).suspect) == (None, True)
     world.run((LOST_AFTER - LEASE_FOR) * HELLO_NS / 10 / S + 1)
-    assert lost_ms(world) is not None
+    assert (lost_ms(world) is not None, told_of(world).suspect) == (True, False)
 
     world.network.cut.clear()
     world.run(3)
-    assert lost_ms(world) is None
+    assert (lost_ms(world), told_of(world).suspect) == (None, False)
+
+
+def test_a_late_node_is_suspect_until_it_is_heard_or_cannot_be() -> None:
+    world = running()
+    world.network.cut.add(frozenset((PARENT, "n1")))
+    world.run(LATE_S)
+    assert told_of(world).suspect
+    world.network.cut.clear()
+    world.run(PROBE_EVERY * HELLO_NS / 10 / S)
+    assert not told_of(world).suspect
+
+    world.network.cut.add(frozenset((PARENT, "n1")))
+    world.run(LATE_S)
+    world.machines["n1"].cut()
+    world.run(HELLO_NS / S)
+    assert (lost_ms(world), told_of(world).suspect) == (None, False)
 
 
 def test_a_node_whose_kernel_panicked_is_power_cycled_where_that_is_declared() -> None:

@@ -66,12 +66,17 @@ def has_failed(view: EntityView) -> bool:
 
 
 def silence_of(nodes: Iterable[EntityView]) -> str | None:
-    """Why nothing is placed for now: so many nodes fell silent that the link here is suspected."""
+    """Why nothing is placed for now: so many nodes fell silent that the link here is suspected.
+
+    Nodes that fall silent together are lost one after another, as their last hellos came: those
+    that are late when the first of them is lost count with it.
+    """
     expected = [one for one in nodes if desired(one, "power") != Power.OFF]
     lately = [one for one in expected if one.lost_ms is not None and one.lost_ms < HOLD_MS]
-    if len(lately) < max(SILENT_MIN, len(expected) / 2):
+    silent = len(lately) + sum(one.suspect for one in expected)
+    if not lately or silent < max(SILENT_MIN, len(expected) / 2):
         return None
-    return f"{len(lately)} of {len(expected)} nodes fell silent: held for {HOLD_S} s"
+    return f"{silent} of {len(expected)} nodes fell silent: held for {HOLD_S} s"
 
 
 def is_to_flip(view: EntityView) -> bool:

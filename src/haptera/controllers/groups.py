@@ -39,7 +39,7 @@ from haptera.kinds.node import Power
 from haptera.kinds.service import Run
 from haptera.model.declared.schema import Applied
 from haptera.model.entity import EntityId, parse_entity
-from haptera.sdk import Changes, Cluster, Condition, Conflict, Controller, EntityView
+from haptera.sdk import Cluster, Condition, Conflict, Controller, EntityView
 from haptera.selectors.names import ALL_NODES, GroupName
 from haptera.selectors.nodeset import parse_nodeset
 
@@ -77,21 +77,17 @@ controller = Controller("groups", settings=NoSettings)
 
 @controller.run
 async def keep_groups(cluster: Cluster[NoSettings]) -> None:
-    watch = cluster.watch(kinds=KINDS)
-    told: asyncio.Future[Changes] | None = None
     held = False
-    while True:
-        told = told or asyncio.ensure_future(anext(watch))
-        done, _ = await asyncio.wait([told], timeout=LOOK_AGAIN_S if held else None)
-        if done:
-            views, revision, told = told.result().now, told.result().revision, None
-        else:
-            views, revision = await _read(cluster)
-        held = await _keep(cluster, views, revision)
+    async for told in cluster.watch(kinds=KINDS, tick_s=LOOK_AGAIN_S):
+        if held or told.fresh or told.changed or told.gone:
+            held = await _keep(cluster, told.now, told.revision)
 
 
 async def _keep(cluster: Cluster[NoSettings], views: Views, revision: int) -> bool:
     """Write what is to be written; whether time alone may change what that is."""
+    if silence_of(_nodes(views)) is not None:
+        # For how long they are lost is told as it was when they last changed.
+        views = {**views, **await cluster.read(f"{node.kind.name}:*")}
     while writes := decide(views, cluster.owner):
         try:
             await cluster.write(
@@ -106,7 +102,11 @@ async def _keep(cluster: Cluster[NoSettings], views: Views, revision: int) -> bo
             views, revision = await _read(cluster)
         else:
             break  # The watch tells what came of it.
-    return silence_of(view for view in views.values() if view.kind == node.kind.name) is not None
+    return silence_of(_nodes(views)) is not None
+
+
+def _nodes(views: Views) -> list[EntityView]:
+    return [view for view in views.values() if view.kind == node.kind.name]
 
 
 async def _read(cluster: Cluster[NoSettings]) -> tuple[Views, int]:

@@ -273,12 +273,14 @@ class Links:
         peer = self._peers.get(name)
         if peer is None:
             return
-        hello_ns = self._side.hello_ns
+        hello_ns, before = self._side.hello_ns, peer.tier
         match peer.grow_silent(turn.now, hello_ns):
             case Tier.FRESH:
                 suspect_at = peer.silent_since + SUSPECT_AFTER * hello_ns // 10
                 self._timers.set(("tier", name), max(suspect_at, turn.now + 1))
             case Tier.SUSPECT:
+                if before is Tier.FRESH:
+                    self._incoming.doubt(turn, name)
                 self.probe(turn, name)
                 self._timers.set(("tier", name), turn.now + PROBE_EVERY * hello_ns // 10)
             case Tier.LOST:
@@ -290,7 +292,10 @@ class Links:
             peer.silent_since += lag_ns
 
     def _alive(self, turn: Turn, peer: Peer, at: int) -> None:
+        suspect = peer.tier is Tier.SUSPECT
         back = peer.heard(at)
+        if suspect:
+            self._incoming.doubt(turn, peer.name)
         if back:
             self._incoming.resume(turn, peer.name)
             self._timers.set(("tier", peer.name), at + SUSPECT_AFTER * self._side.hello_ns // 10)

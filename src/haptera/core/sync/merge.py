@@ -61,6 +61,9 @@ class Incoming(Protocol):
         is not confirmed any more, and is told. What is later than the list is none of its business.
         """
 
+    def doubt(self, turn: Turn, peer: str) -> None:
+        """The neighbour is late, or was late and is heard again."""
+
     def lose(self, turn: Turn, peer: str) -> None:
         """The neighbour has been silent for too long."""
 
@@ -128,6 +131,9 @@ class ObservedIn:
             elif row.id not in theirs and row.link.heard <= last:
                 row.link.heard = 0
         return lacking
+
+    def doubt(self, turn: Turn, peer: str) -> None:
+        turn.touch(node_id(peer))
 
     def lose(self, turn: Turn, peer: str) -> None:
         turn.touch(node_id(peer))
@@ -228,6 +234,9 @@ class DesiredIn:
             elif row.id not in theirs and row.link.confirmed <= last and not row.desired.leaving:
                 self._drop(turn, row)
         return list(lacking)
+
+    def doubt(self, turn: Turn, peer: str) -> None:
+        """What the parent wants still holds."""
 
     def lose(self, turn: Turn, peer: str) -> None:
         self._touch_heard(turn)

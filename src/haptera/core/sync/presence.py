@@ -5,7 +5,7 @@ from dataclasses import replace
 from haptera.core.state.row import EntityState
 from haptera.core.state.turn import Turn
 from haptera.core.state.typical_durations import Usual
-from haptera.core.sync.peers import Peer
+from haptera.core.sync.peers import Peer, Tier
 from haptera.kinds.node import JOBS_NONE, Agent, Busy, Power, agent, busy, jobs, power
 from haptera.model.facts import Fact, Method
 from haptera.model.parts import Context, Look, Manifest, Requirement
@@ -61,6 +61,7 @@ def hear(turn: Turn, row: EntityState, peer: Peer, usual: Usual) -> None:
         row.attempts.succeed(HEAR.path)
         fact = Fact(Agent.UP, MODULE, Method.READ, peer.heard_at, peer.incarnation)
         _learn(turn, row, agent.name, fact)
+    row.report.suspect = peer.tier is Tier.SUSPECT
 
 
 def is_heard(node: EntityState | None) -> bool:
@@ -84,6 +85,7 @@ def patience(row: EntityState) -> int:
 def stop_waiting(row: EntityState) -> None:
     """It was heard, or cannot be: the time that a boot may take begins anew with the next one."""
     row.work.unschedule(HEAR.path)
+    row.report.suspect = False
 
 
 def own_values() -> tuple[tuple[str, str], ...]:
@@ -101,7 +103,7 @@ def hear_self(turn: Turn, row: EntityState, name: str, value: str, incarnation: 
 def lose(turn: Turn, row: EntityState) -> bool:
     """The agent has been silent for too long: remembered, not known. Tells whether that is news."""
     if row.report.lost_at is None:
-        row.report.lost_at = turn.now
+        row.report.lost_at, row.report.suspect = turn.now, False
         turn.touch(row.id)
     return row.belief.forget(agent.name, turn.now)
 

@@ -72,6 +72,7 @@ def view(row: EntityState, now: int) -> EntityView:
         doing=_doing(row, now),
         frozen=row.stance.frozen,
         lost_ms=None if row.report.lost_at is None else max(0, now - row.report.lost_at) // MS,
+        suspect=row.report.suspect,
     )
 
 

@@ -96,7 +96,8 @@ class EntityView(msgspec.Struct, frozen=True, gc=False):
     at work. `unblock` says who or what would let it go on, `again_in_ms` when what failed is tried
     again by itself. `doing` is the part of it that is under way. `explained` is why this chain, or
     what else there is, where somebody asked. `frozen` says by whom and why no step begins on it.
-    Of a node, `lost_ms` is for how long its agent has counted as lost, None where it does not.
+    Of a node, `lost_ms` is for how long its agent has counted as lost, None where it does not;
+    it is `suspect` while its agent is late, and not lost yet.
     """
 
     entity: str
@@ -120,6 +121,7 @@ class EntityView(msgspec.Struct, frozen=True, gc=False):
     explained: Explained | None = None
     frozen: str | None = None
     lost_ms: int | None = None
+    suspect: bool = False
 
 
 class EntityDetail(EntityView, frozen=True, gc=False):

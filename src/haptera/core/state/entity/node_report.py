@@ -10,12 +10,13 @@ from haptera.model.facts import Fact
 class NodeReport:
     """The last report; its `facts` and where the entity `stands` hold while the node is heard.
 
-    Of a node, `lost_at` is since when its agent is lost.
+    Of a node, `lost_at` is since when its agent is lost; `suspect` while that is only feared.
     """
 
     facts: dict[str, Fact] = field(default_factory=dict)
     stands: Stands | None = None
     lost_at: int | None = None
+    suspect: bool = False
 
     def clear(self) -> None:
         """It holds no longer."""
