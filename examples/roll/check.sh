@@ -71,8 +71,8 @@ echo "rolled to b: never fewer than $least of 4 answered, and n1 waited for its 
 
 # Two bad images: each is tried on one node, goes back by itself, and reaches no other. A node
 # permits three flips an hour: each is tried on another.
-for bad in 'c n[1-4]' 'd n[2-4]'; do
-  read -r image on <<<"$bad"
+for bad in 'c n[1-4] no configuration' 'd n[2-4] it is not well'; do
+  read -r image on words <<<"$bad"
   declare -A init=()
   for node in "${nodes[@]}"; do init[$node]=$(started "$node"); done
   if haptera roll "system:compute@$on" --image "$image" --max-unavailable 1 \
@@ -80,7 +80,7 @@ for bad in 'c n[1-4]' 'd n[2-4]'; do
     fail "the roll to $image is done"
   fi
   grep -q 'it is halted: system:compute@' "$root/said" || fail "the roll did not halt: $(cat "$root/said")"
-  says_why() { haptera why | grep -q "^roll:$image is stuck .*: halted: system:compute@n[1-4]: "; }
+  says_why() { haptera why | grep -q "^roll:$image is stuck .*: halted: system:compute@n[1-4]: .*$words"; }
   wait_for "why says why the roll to $image halted" says_why
   wait_for "all nodes run b" all_run b
   touched=0

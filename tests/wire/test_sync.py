@@ -33,6 +33,7 @@ from haptera.wire.measures import USUAL_MS_MAX
 from haptera.wire.sync import decode, encode
 from haptera.wire.updates import (
     BY_BYTES_MAX,
+    NOTE_BYTES_MAX,
     VALUE_BYTES_MAX,
     WORDS_BYTES_MAX,
     Codec,
@@ -64,6 +65,8 @@ PLAIN: dict[str, dict[str, st.SearchStrategy[str | int]]] = {
     "freeze": {"of": st.text(max_size=40), "until_s": st.integers(0, 2**40)},
 }
 
+WORDS = st.text(max_size=25) | st.none()
+
 
 def seen_values(kind: str) -> st.SearchStrategy[dict[str, SeenValue]]:
     return st.fixed_dictionaries(
@@ -76,6 +79,7 @@ def seen_values(kind: str) -> st.SearchStrategy[dict[str, SeenValue]]:
                 st.sampled_from(Method),
                 st.integers(0, 2**40),
                 st.sampled_from(["labnode", "service", "sync", ""]),
+                WORDS,
             )
             for name, values in SEEN[kind].items()
         },
@@ -89,7 +93,6 @@ def wanted_values(kind: str) -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries({}, optional=values | PLAIN[kind])
 
 
-WORDS = st.text(max_size=40) | st.none()
 STANDINGS = st.builds(Standing, st.sampled_from(Condition), U64, WORDS, WORDS) | st.none()
 ATTRIBUTES = st.dictionaries(st.sampled_from(["platform", "rack", "bmc"]), st.text(max_size=20))
 UPDATES = st.one_of(
@@ -176,7 +179,7 @@ def test_a_body_with_sections_has_these_very_bytes() -> None:
                 WEB,
                 9,
                 {
-                    "run": SeenValue("stopped", False, Method.INFERRED, 1500, "service"),
+                    "run": SeenValue("stopped", False, Method.INFERRED, 1500, "service", "by hand"),
                     "applied": SeenValue("0123456789abcdef", True, Method.READ, 20, "service"),
                 },
                 standing=Standing(Condition.STUCK, 300, "status 3"),
@@ -190,10 +193,10 @@ def test_a_body_with_sections_has_these_very_bytes() -> None:
     assert body[:2] == b"\x01\x00"  # a probe, no words
     assert body[74:] == (
         b"\x01\x00\x1d\x98\xa7service\xa3web\xa3n01\x05\xc2\x91\x20\x81\xa4port\x50\x80"
-        b"\x02\x00\x5e\x9a\xa7service\xa3web\xa3n01\x09\xc2\x91\xcd\x01\x90"
+        b"\x02\x00\x6b\x9b\xa7service\xa3web\xa3n01\x09\xc2\x91\xcd\x01\x90"
         b"\x81\xa7applied\x93\xb00123456789abcdef\xc3\xa4read"
         b"\x92\x92\xcd\x05\xdc\x00\x92\x14\x00\x91\xa7service"
-        b"\x94\xa5stuck\xcd\x01\x2c\xa8status 3\xc0"
+        b"\x94\xa5stuck\xcd\x01\x2c\xa8status 3\xc0\x81\xa3run\xa7by hand"
     )
     assert decode(body, CODEC, "n01") == message
 
@@ -399,6 +402,37 @@ def test_words_on_where_an_entity_stands_are_cut_to_their_room() -> None:
 
     cut = Standing(Condition.STUCK, 5, "ä" * 78 + "…", "e" * (WORDS_BYTES_MAX - 3) + "…")
     assert update == ObservedUpdate(WEB, 1, {}, standing=cut)
+
+
+def test_a_note_is_cut_to_its_size_and_one_that_finds_no_room_is_left_out() -> None:
+    codec = Codec([wide_kind(10)], SCHEMA)
+    entity = EntityId("wide", "w", "n01")
+    words = "ä" * 90
+    values = {
+        f"level-{at}": SeenValue("low-enough-for-anything", True, Method.READ, 0, "by", words)
+        for at in range(10)
+    }
+    standing = Standing(Condition.STUCK, 5, words, "e" * 200)
+    update = ObservedUpdate(entity, 1, values, standing=standing)
+    told = msgspec.structs.replace(HELLO, updates=(update,))
+
+    (body,) = encode(told, codec, SCHEMA)
+    (heard,) = read([body], codec).updates
+
+    assert isinstance(heard, ObservedUpdate)
+    notes = [heard.values[name].note for name in sorted(values)]
+    told_whole = [one for one in notes if one == "ä" * 48 + "…"]
+    assert NOTE_BYTES_MAX - 1 <= len(told_whole[0].encode()) <= NOTE_BYTES_MAX
+    assert notes == [*told_whole, notes[len(told_whole)], *[None] * (9 - len(told_whole))]
+    assert BODY_BYTES_MAX - NOTE_BYTES_MAX < len(body) <= BODY_BYTES_MAX
+
+
+def test_what_a_later_sender_tells_besides_is_left_aside() -> None:
+    content = ["service", "web", "n01", 5, False, [], {}, [], [], None, {}, "news"]
+
+    assert decode(with_section(2, msgspec.msgpack.encode(content)), CODEC, "n01") == (
+        msgspec.structs.replace(HELLO, updates=(ObservedUpdate(WEB, 5, {}),))
+    )
 
 
 def test_a_sender_that_says_nothing_of_where_an_entity_stands_is_read() -> None:

@@ -67,12 +67,19 @@ def picture(process: WorldProcess, node: str) -> Mapping[EntityId, object]:
     """All that is known of a node, and where what is on it stands."""
     return {
         row.id: (
-            {name: fact.value for name, fact in row.belief.known.items()},
+            {name: (fact.value, fact.note) for name, fact in row.belief.known.items()},
             row.stance.condition,
             row.stance.why,
         )
         for row in engine(process).table.on(node)
     }
+
+
+def noted(process: WorldProcess, node: str) -> str | None:
+    """What the node's look noted of what is in force there."""
+    row = engine(process).table.get(web(node))
+    assert row is not None
+    return row.belief.known["applied"].note
 
 
 def wishes(process: WorldProcess, node: str) -> Mapping[EntityId, object]:
@@ -99,6 +106,7 @@ def check_tree(world: World) -> None:
         for process in (keeper, *above, world.agents[name]):
             assert wishes(process, name) == wishes(world.parent, name), process.name
         assert picture(keeper, name) == picture(world.parent, name)
+        assert noted(world.parent, name) == f"in force on {name}"
         assert world.machines[name].power == "on"
         assert "web" in world.machines[name].services
 

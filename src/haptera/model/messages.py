@@ -19,14 +19,15 @@ class Mark(msgspec.Struct, frozen=True, gc=False):
     digest: int = 0
 
 
-class SeenValue(msgspec.Struct, frozen=True, gc=False):
-    """One observed value on its way up: how old, seen how and by whom."""
+class SeenValue(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """One observed value on its way up: how old, seen how and by whom, and what was noted of it."""
 
     value: str
     known: bool
     method: Method
     age_ms: int
     by: str
+    note: str | None = None
 
 
 class DesiredUpdate(msgspec.Struct, frozen=True, gc=False, tag="desired"):

@@ -266,7 +266,7 @@ class Machine:
             answer(Failed(call.id, "does not run"))
         else:
             self._tell(call.entity, "applied", digest, self.clock.now)
-            answer(Answered(call.id, digest, self.clock.now))
+            answer(Answered(call.id, digest, self.clock.now, f"in force on {self.name}"))
 
     def _start(self, call: Call, answer: Answer) -> None:
         assert call.intent is not None

@@ -16,11 +16,12 @@ from haptera.model.declared.packing import (
 )
 from haptera.model.declared.remote_schema import ToldSchema
 from haptera.model.declared.schema import WORDS_MAX, Kind
+from haptera.model.declared.told_bytes import text_bytes
 from haptera.model.entity import EntityId, check_name
 from haptera.model.errors import HapteraError
 from haptera.model.facts import Method
 from haptera.model.messages import DesiredUpdate, ObservedUpdate, SeenValue, Standing, Update
-from haptera.wire.frame import FrameFault, Reject
+from haptera.wire.frame import CONTENT_BYTES_MAX, FrameFault, Reject
 
 DESIRED: Final = 1
 OBSERVED: Final = 2
@@ -29,9 +30,14 @@ OBSERVED: Final = 2
 VALUE_BYTES_MAX: Final = 64
 BY_BYTES_MAX: Final = 32
 WORDS_BYTES_MAX: Final = 160
+# What was noted of a value is told as far as the datagram has room beside all else.
+NOTE_BYTES_MAX: Final = 100
+NOTE_BYTES_MIN: Final = 16
 # How many who saw an entity are told by name.
 BY_NAMES_MAX: Final = 8
 CUT: Final = "…"
+# What the head of a map takes, beyond the byte that an empty one does.
+_MAP_BYTES: Final = 2
 
 _Whole = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -70,6 +76,7 @@ class _Observed(msgspec.Struct, frozen=True, gc=False, array_like=True):
     provenance: list[tuple[_Whole, _Whole]]
     by: list[str]
     standing: _Standing | None = None
+    notes: dict[str, str] = {}
 
 
 _ENCODER: Final = msgspec.msgpack.Encoder(order="deterministic")
@@ -110,7 +117,11 @@ class Codec:
         layout = self._layouts[update.entity.kind] if peer_schema == self.schema else None
         if isinstance(update, DesiredUpdate):
             return DESIRED, _ENCODER.encode(_desired(update, layout))
-        return OBSERVED, _ENCODER.encode(_observed(update, layout))
+        told = _observed(update, layout)
+        content = _ENCODER.encode(told)
+        if notes := _notes(update, CONTENT_BYTES_MAX - len(content)):
+            content = _ENCODER.encode(msgspec.structs.replace(told, notes=notes))
+        return OBSERVED, content
 
     def decode(
         self, section: int, content: bytes, schema: int, peer: str
@@ -145,7 +156,7 @@ class Codec:
         ):
             return Reject(FrameFault.SECTION)
         values = {
-            name: SeenValue(*what, age_ms, told.by[by])
+            name: SeenValue(*what, age_ms, told.by[by], told.notes.get(name))
             for (name, what), (age_ms, by) in zip(seen.items(), told.provenance, strict=True)
         }
         standing = None if told.standing is None else _standing(told.standing)
@@ -209,6 +220,18 @@ def _observed(update: ObservedUpdate, layout: PackedLayout | None) -> _Observed:
         by,
         None if update.standing is None else _told_standing(update.standing),
     )
+
+
+def _notes(update: ObservedUpdate, room: int) -> dict[str, str]:
+    """What was noted of its values, by their names, as far as this room goes."""
+    notes: dict[str, str] = {}
+    room -= _MAP_BYTES
+    for name, seen in sorted(update.values.items()):
+        left = room - text_bytes(len(name)) - text_bytes(NOTE_BYTES_MAX) + NOTE_BYTES_MAX
+        if seen.note is not None and left >= NOTE_BYTES_MIN:
+            notes[name] = note = _cut(seen.note, min(left, NOTE_BYTES_MAX))
+            room = left - len(note.encode())
+    return notes
 
 
 def _told_standing(one: Standing) -> _Standing:

@@ -95,11 +95,11 @@ class End:
             if not row.desired.leaving and row.id != APART
         }
 
-    def observed_layer(self) -> dict[EntityId, dict[str, str]]:
+    def observed_layer(self) -> dict[EntityId, dict[str, tuple[str, str | None]]]:
         rows = [row for row in self.table if not row.desired.leaving]
         layer = {row.id: row.belief.known if self.node else row.report.facts for row in rows}
         return {
-            entity: {name: fact.value for name, fact in facts.items()}
+            entity: {name: (fact.value, fact.note) for name, fact in facts.items()}
             for entity, facts in layer.items()
             if facts
         }
@@ -179,10 +179,11 @@ class Pair:
         self.parent.links.tell_changes(turn, self.parent.desired.take_changed())
         self.parent.take(turn)
 
-    def see(self, entity: EntityId, value: str) -> None:
+    def see(self, entity: EntityId, value: str, more: str = "") -> None:
         row = self.agent.table.get(entity)
         if row is not None:
-            row.belief.learn("run", Fact(value, "service", Method.READ, self.now, 0))
+            fact = Fact(value, "service", Method.READ, self.now, 0, f"it is {value}{more}")
+            row.belief.learn("run", fact)
             turn = Turn(self.now)
             if self.agent.observed.changed(row):
                 self.agent.links.tell_changes(turn, (PARENT,))
@@ -230,6 +231,27 @@ def test_both_layers_arrive_whatever_is_lost_and_whoever_restarts(seed: int) -> 
     assert pair.agent.desired_layer() == pair.parent.desired_layer()
     assert pair.parent.observed_layer() == pair.agent.observed_layer()
     assert pair.agent.table.get(APART) is None
+
+
+def test_a_note_is_told_with_its_value_and_is_no_news_alone() -> None:
+    """Else a note that differs at each look would be told at each."""
+    pair = Pair(seed=1, loss=0.0)
+    web = SERVICES[0]
+    pair.write(Declare(web, {}, "site"))
+    pair.run(pair.now + S)
+    noted = {web: {"run": ("failed", "it is failed: status 3")}}
+
+    pair.see(web, "failed", ": status 3")
+    pair.run(pair.now + S)
+    assert pair.parent.observed_layer() == noted
+
+    pair.see(web, "failed", ": status 4")
+    pair.run(pair.now + S)
+    assert pair.parent.observed_layer() == noted
+
+    pair.see(web, "running")
+    pair.run(pair.now + S)
+    assert pair.parent.observed_layer() == {web: {"run": ("running", "it is running")}}
 
 
 def test_a_measure_is_told_beside_a_change_and_anew_only_where_it_is_notably_another() -> None:

@@ -145,7 +145,10 @@ class DesiredOut:
 
 
 class ObservedOut:
-    """What is seen below the parent above; a change is one of values or of words, not of ages."""
+    """What is seen below the parent above; a change is one of values or of why it stands so.
+
+    Ages and notes are told with it; alone they are no news, for a note may differ at each look.
+    """
 
     def __init__(self, scope: NodeScope, usual: Usual) -> None:
         self._scope = scope
@@ -203,7 +206,9 @@ class ObservedOut:
 
     def _seen(self, row: EntityState, now: int) -> dict[str, SeenValue]:
         return {
-            name: SeenValue(fact.value, known, fact.method, (now - fact.at) // MS, fact.by)
+            name: SeenValue(
+                fact.value, known, fact.method, (now - fact.at) // MS, fact.by, fact.note
+            )
             for name, fact, known in self._scope.facts(row)
         }
 

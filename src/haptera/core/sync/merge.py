@@ -102,7 +102,8 @@ class ObservedIn:
         for name, seen in update.values.items():
             if not self._mine(row.id.kind, name) and row.kind.has(name, seen.value):
                 at = heard.arrived_at - seen.age_ms * MS
-                fact = Fact(seen.value, seen.by, seen.method, at, heard.message.incarnation)
+                incarnation = heard.message.incarnation
+                fact = Fact(seen.value, seen.by, seen.method, at, incarnation, seen.note)
                 if seen.known:
                     facts[name] = fact
                 else:

@@ -67,4 +67,5 @@ def _update(row: EntityState, now: int) -> ObservedUpdate:
 
 
 def _seen(fact: Fact, now: int, *, known: bool) -> SeenValue:
-    return SeenValue(fact.value, known, fact.method, max(0, now - fact.at) // MS, fact.by)
+    age_ms = max(0, now - fact.at) // MS
+    return SeenValue(fact.value, known, fact.method, age_ms, fact.by, fact.note)

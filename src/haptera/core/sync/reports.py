@@ -182,7 +182,8 @@ def _show(row: EntityState, update: ObservedUpdate, arrived_at: int) -> None:
     known, remembered = dict[str, Fact](), dict[str, Fact]()
     for name, seen in update.values.items():
         if row.kind.has(name, seen.value):
-            fact = Fact(seen.value, seen.by, seen.method, arrived_at - seen.age_ms * MS, 0)
+            at = arrived_at - seen.age_ms * MS
+            fact = Fact(seen.value, seen.by, seen.method, at, 0, seen.note)
             (known if seen.known else remembered)[name] = fact
     row.belief.show(known, remembered)
     told = update.standing

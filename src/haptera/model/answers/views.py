@@ -43,7 +43,7 @@ class ObservedView(msgspec.Struct, frozen=True, gc=False):
     """`known` is false for a remembered value; `age_ms` counts from when it was read.
 
     `contested` is the reading that contradicts it; of two that differ, the entity holds the later.
-    `note` is what was seen besides the value, in words, where the side that answers has looked.
+    `note` is what was seen besides the value, in words.
     """
 
     value: str

@@ -10,8 +10,8 @@ from typing import Final
 TOLD_BYTES_MAX: Final = 1_035
 # The entity's name and its node's, the version, and the heads of what has them.
 _DESIRED_HEAD: Final = 146
-# These, and where the entity stands, in words.
-_OBSERVED_HEAD: Final = 496
+# These, and where the entity stands, in words. Notes have what room is left.
+_OBSERVED_HEAD: Final = 497
 _INTEGER: Final = 9
 # Of each value, how old it is and who saw it; of so many who did, the name.
 _PROVENANCE: Final = 12
