@@ -93,13 +93,16 @@ def served(home, *options, address=ADDRESS, within=(), ending=signal.SIGINT):
 
 
 @contextmanager
-def lab(folder):
-    """A lab of the site file there; interrupted, it says that all is well."""
+def lab(folder, **beside):
+    """A lab of the site file there; interrupted, it says that all is well.
+
+    Its processes have these variables beside.
+    """
     draw_cluster(folder)
     with subprocess.Popen(
         command("lab", "--dir", folder, "--site", "site.yaml"),
         cwd=folder,
-        env=environment(),
+        env={**environment(), **beside},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -2,7 +2,9 @@
 
 import json
 import os
+import shutil
 import signal
+import struct
 import subprocess
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +12,7 @@ from uuid import UUID
 
 import pytest
 
+from haptera.daemon.parent.client import CLIENT_TTL_S
 from haptera.lab.layout import octet
 from tests.cli.rig import command, environment, held, lab, told, typed
 from tests.lab.rig import WAIT_S_MAX, wait_for
@@ -42,9 +45,9 @@ def started(folder, site="site.yaml"):
 
 
 @contextmanager
-def running(folder):
+def running(folder, **beside):
     """A lab that has converged; interrupted, it leaves nothing."""
-    with lab(folder) as process:
+    with lab(folder, **beside) as process:
         page = process.stdout.readline()
         wait_for(lambda: typed("status", "--check", folder=folder)[0] == 0)
         yield process
@@ -169,6 +172,28 @@ def test_a_lab_whose_token_is_taken_back_goes_on(folder):
         said = iter(process.stdout.readline, "")
         assert any("the lab goes on, Ctrl-C ends it" in line for line in said)
         assert process.poll() is None
+
+
+@pytest.mark.campaign
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler: apt install gcc")
+def test_a_lab_whose_clock_jumps_past_the_end_of_its_token_goes_on(folder):
+    ahead, library = folder / "ahead", folder / "clock_ahead.so"
+    ahead.write_bytes(bytes(8))
+    source = Path(__file__).with_name("clock_ahead.c")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+    with running(folder, LD_PRELOAD=str(library), CLOCK_AHEAD=str(ahead)) as process:
+        services = pids(folder, "python")
+        with ahead.open("r+b") as file:
+            file.write(struct.pack("=q", 2 * CLIENT_TTL_S))
+        said = iter(process.stdout.readline, "")
+        assert any("the lab goes on, Ctrl-C ends it" in line for line in said)
+        code, _, errors = typed("status", folder=folder)
+        assert (code, errors.splitlines()[0]) == (1, "error: no valid token")
+        # The next parent makes a token that is good by the clock as it is now.
+        os.kill(int((folder / ".haptera/parent/parent.pid").read_text()), signal.SIGKILL)
+        wait_for(lambda: typed("status", "--check", folder=folder)[0] == 0)
+        assert process.poll() is None
+        assert services.keys() <= pids(folder, "python").keys()
 
 
 def test_what_is_frozen_is_left_as_it_is_until_it_is_thawed(folder):
