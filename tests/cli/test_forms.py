@@ -166,6 +166,7 @@ ANSWERED = [
     "why node:rack1n3",
     "chain node:rack1n3",
     "logs service:web@rack1n2",
+    "console rack1n1",
     "get node",
     "get node:rack1n1",
     "get rack1*",
@@ -217,6 +218,7 @@ def filled(cluster, tmp_path):
     Path("nodes.conf").write_text("nodeprofiles: {}\nnodes:\n  n1: {}\n")
     (tmp_path / ".haptera" / "parent").mkdir(parents=True)
     cluster.backend.logs[WEB] = b"serves\n"
+    cluster.backend.logs[N1] = b"\x1b[1mboots\x1b[0m\r\n"
     cluster.backend.strange = [UnclaimedView("52:54:00:00:00:03", "BIOS", None, 2, 1.0, 3.0)]
     view = PastView(str(N1), {}, {"power": "on"}, {"power": "off"}, "acting", "it boots")
     cluster.backend.pasts[60] = [view]
@@ -246,6 +248,7 @@ REPEATABLE = {
     "why",
     "chain",
     "logs",
+    "console",
     "token list",
     "brake",
     "queue",

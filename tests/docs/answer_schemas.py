@@ -67,6 +67,7 @@ ANSWERS: Final[dict[str, tuple[Any, ...]]] = {
     "why": (list[EntityDetail], list[EntityView], JobView),
     "chain": (ChainForm,),
     "logs": (LogView,),
+    "console": (LogView,),
     "get": (EntityView, list[EntityView], list[PastView]),
     "set": (EntityView, Bulk),
     "power": (EntityView, Bulk),

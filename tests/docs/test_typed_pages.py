@@ -50,6 +50,8 @@ NOT_TYPED: dict[str, str] = {
     ".venv/bin/haptera lab --dir /tmp/rack --vms 2 --uefi --bmc redfish": RACK,
     "make demo DEMO=rack ARGS=--once": RACK,
     "RACK_FAULTS=1 make demo DEMO=rack ARGS=--once": "for ten minutes: by hand",
+    "haptera console rack1n1": "needs a BMC: tests/cli/test_forms.py does it",
+    "haptera console --follow rack1n1": "as above",
     "haptera override": "tests/core/test_safety.py and tests/cli/test_forms.py do it",
     "haptera override NODE -m WHY": "tests/core/test_safety.py and tests/cli/test_forms.py do it",
     "haptera audit verify": "tests/cli/test_audit.py does it",

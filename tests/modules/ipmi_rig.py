@@ -12,7 +12,7 @@ import pytest
 
 from haptera.model.entity import node_id
 from haptera.modules.ipmi import module
-from haptera.modules.ipmi.bmc import IpmiBmc
+from haptera.modules.ipmi.bmc import IpmiBmc, IpmiSettings
 from haptera.sdk import Target
 from tests.lab.rig import wait_for
 from tests.network import NETWORK
@@ -21,6 +21,8 @@ USER: Final = "operator"
 PASSWORD: Final = "s3cret-of-the-bmc"
 HOST: Final = f"{NETWORK}.77.1"
 PORT: Final = 6230
+# Where the BMC reads the machine's serial line, by telnet.
+SERIAL_PORT: Final = 6231
 
 LAN: Final = """name "bmc"
 set_working_mc 0x20
@@ -30,6 +32,7 @@ set_working_mc 0x20
     allowed_auths_admin none md2 md5 straight
     guid a123456789abcdefa123456789abcdef
   endlan
+  sol "telnet:{host}:{serial_port}" 115200
   chassis_control "{script}"
   user 1 false "" "none" user 10 none
   user 2 true "{user}" "{password}" admin 10 none md2 md5 straight
@@ -79,9 +82,14 @@ class Machine:
 
 
 def bmc_of(machine: Machine, **more: object) -> IpmiBmc:
-    settings = {"user": USER, "password": PASSWORD, "cipher_suite": 3, "graceful_s": 0.1, **more}
     attributes = {"bmc": machine.address}
-    return IpmiBmc(Target(node_id("n01"), attributes, settings=module.settings(settings)))
+    return IpmiBmc(Target(node_id("n01"), attributes, settings=settings_of(**more)))
+
+
+def settings_of(**more: object) -> IpmiSettings:
+    settings = {"user": USER, "password": PASSWORD, "cipher_suite": 3, "graceful_s": 0.1, **more}
+    made: IpmiSettings = module.settings(settings)
+    return made
 
 
 @contextmanager
@@ -91,7 +99,7 @@ def machine(directory: Path) -> Iterator[Machine]:
         if shutil.which(tool) is None:
             pytest.skip(f"{tool} is missing: apt install openipmi ipmitool")
     names = {"directory": directory, "host": HOST, "port": PORT, "user": USER}
-    names |= {"password": PASSWORD, "script": directory / "chassis"}
+    names |= {"password": PASSWORD, "script": directory / "chassis", "serial_port": SERIAL_PORT}
     for name, text in {"lan.conf": LAN, "cmd.emu": COMMANDS, "chassis": SCRIPT}.items():
         (directory / name).write_text(text.format(**names))
     (directory / "chassis").chmod(0o700)

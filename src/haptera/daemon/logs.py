@@ -1,4 +1,4 @@
-"""What modules and services have written on this side, for people."""
+"""What modules, services and consoles have written on this side, for people."""
 
 import os
 from collections.abc import Collection, Iterable
@@ -9,6 +9,7 @@ from typing import BinaryIO
 from haptera.daemon.queue.job_home import output_of
 from haptera.model.entity import EntityId
 from haptera.model.errors import Code, HapteraError
+from haptera.modules.console import record_of
 from haptera.modules.image.store import store_of
 from haptera.modules.service.home import home_of
 from haptera.modules.system.home import home_of as system_home
@@ -21,11 +22,13 @@ from haptera.runtime.processes.process import log_of
 class Logs:
     """The logs below `directory`, of the modules and the entities that are known here.
 
-    Names are looked up in these; none that comes from elsewhere becomes a path.
+    Names are looked up in these; none that comes from elsewhere becomes a path. Where consoles are
+    recorded, it is in the folder `consoles`.
     """
 
     directory: Path
     modules: Collection[str]
+    consoles: Path | None = None
 
     @property
     def log_dir(self) -> Path:
@@ -37,7 +40,8 @@ class Logs:
             with open_regular(self._place(asked.entity, known)) as file:
                 return part_of(file, os.fstat(file.fileno()).st_ino, asked)
         except FileNotFoundError:
-            return Unable(f"{asked.entity} has no log yet")
+            what = "record of its console" if asked.entity.kind == "node" else "log"
+            return Unable(f"{asked.entity} has no {what} yet")
         except (HapteraError, OSError) as error:
             return Unable(str(error))
 
@@ -57,6 +61,8 @@ class Logs:
                 return system_home(self.directory, name).output
             case EntityId("image", name, _):
                 return store_of(self.directory).log(name)
+            case EntityId("node", name, _) if self.consoles is not None:
+                return record_of(self.consoles, name)
             case _:
                 raise HapteraError("only modules, services, systems, images and jobs have a log")
 

@@ -131,7 +131,7 @@ class EntityRoutes:
         return as_json(told)
 
     async def log(self, request: Request, _caller: Caller) -> Response:
-        """What a module, a service or a job has written: the last lines, or those after a place.
+        """What a module, service, job or node's console wrote: its last lines, or later ones.
 
         The answer says after which place the next lines come.
         """

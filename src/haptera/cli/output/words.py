@@ -1,5 +1,6 @@
 """Entities in words, for terminals: what they want, what is known, and what stands between."""
 
+import re
 from collections.abc import Iterator
 from itertools import zip_longest
 
@@ -32,6 +33,9 @@ SLOW_MS = 1_000
 PARTS_SHOWN_MAX = 6
 
 
+# A terminal's control sequences (ECMA-48): colours, and where the cursor goes.
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
+
 # What runs the cluster is of interest where it does not run.
 _BEHIND = ("module", "freeze", "policy", "budget")
 
@@ -39,6 +43,11 @@ _BEHIND = ("module", "freeze", "policy", "budget")
 def in_front(kind: str, condition: Condition) -> bool:
     """Whether a person counts it: nodes, services, and of what runs them what does not."""
     return kind not in _BEHIND or condition not in SETTLED
+
+
+def unescaped(text: str) -> str:
+    """A printable line of what was written for a terminal: without colours, and the like."""
+    return printable(_ESCAPES.sub("", text))
 
 
 def printable(text: str) -> str:

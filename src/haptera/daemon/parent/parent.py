@@ -73,6 +73,8 @@ from haptera.site.apply.sites import Sites
 
 HISTORY_FOLDER: Final = "history"
 JOB_LOGS: Final = "jobs"
+# Which module records consoles.
+CONSOLES_BY: Final = "ipmi"
 BOOT_ID_BITS: Final = 63
 # What a parent takes for a node that tells it all anew.
 GREET_EACH_NS: Final = MS // 2
@@ -215,7 +217,8 @@ class _Parent:
             self._store, self._udp, self._channel, self._boot, self._channel.declares
         )
         self._tree = Tree(engine, self._store, self._sessions, self._deliver, self._feed.log)
-        self._logs = Logs(self._home, self._catalog.modules(Context.PARENT))
+        consoles = self._grounds.folders / CONSOLES_BY
+        self._logs = Logs(self._home, self._catalog.modules(Context.PARENT), consoles)
         self._searcher = Searcher(self._zygote, self._deliver, self._logs.log_dir)
         self._readers = readers(self._zygote, self._logs.log_dir)
         self._make_backend(engine, stored.epoch)

@@ -33,13 +33,15 @@ class IpmiError(Exception):
 class IpmiSettings:
     """Who asks all BMCs. Old BMCs need `cipher_suite` 3; 17 uses SHA-256.
 
-    A machine has `graceful_s` to shut down before its power is cut.
+    A machine has `graceful_s` to shut down before its power is cut. To record consoles takes a
+    process for each node.
     """
 
     user: str
     password: Secret
     cipher_suite: int = 17
     graceful_s: float = 30.0
+    record_consoles: bool = False
 
     def __post_init__(self) -> None:
         if len(self.password.encode()) > PASSWORD_BYTES_MAX:
@@ -77,12 +79,11 @@ class IpmiBmc:
     async def force_off(self) -> None:
         await self._run("chassis", "power", "off")
 
-    async def _run(self, *words: str) -> str:
-        """What ipmitool prints for these words.
+    async def start(self, *words: str, stdin: int, output: int) -> asyncio.subprocess.Process:
+        """An ipmitool with these words.
 
         Raises:
-            Refused: the BMC answered that it does not do it.
-            IpmiError: it did not answer, in time or in a way that can be understood.
+            HapteraError: it is not installed.
         """
         host, _, port = self.address.rpartition(":")
         settings = self._settings
@@ -91,15 +92,26 @@ class IpmiBmc:
         environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
         environment["IPMI_PASSWORD"] = settings.password
         try:
-            process = await asyncio.create_subprocess_exec(
+            return await asyncio.create_subprocess_exec(
                 *(TOOL, *arguments, *words),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
+                stdin=stdin,
+                stdout=output,
+                stderr=output,
                 env=environment,
             )
         except FileNotFoundError:
             raise HapteraError(f"{TOOL} is not installed", do=f"apt install {TOOL}") from None
+
+    async def _run(self, *words: str) -> str:
+        """What ipmitool prints for these words.
+
+        Raises:
+            Refused: the BMC answered that it does not do it.
+            IpmiError: it did not answer, in time or in a way that can be understood.
+        """
+        process = await self.start(
+            *words, stdin=asyncio.subprocess.DEVNULL, output=asyncio.subprocess.PIPE
+        )
         return self._outcome(*await self._ended(process))
 
     async def _ended(self, process: asyncio.subprocess.Process) -> tuple[int, str, str]:

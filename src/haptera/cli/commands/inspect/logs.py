@@ -12,30 +12,26 @@ from haptera.cli.input.naming import entity_named
 from haptera.cli.input.selected import selected
 from haptera.cli.main import the_client
 from haptera.cli.output.printing import Format, output_option, print_data, print_error
-from haptera.cli.output.words import printable
+from haptera.cli.output.words import unescaped
 from haptera.client import Client, calls
 from haptera.client.protocol import BACK_OFF_S
 from haptera.model.errors import Code, HapteraError
 
-_LINES: Final = 50
+LINES: Final = 50
 _ASK_EVERY_S: Final = 1.0
 _MAY_NOT: Final = {Code.UNAUTHENTICATED, Code.FORBIDDEN, Code.OUTSIDE_LIMIT}
 # Of these kinds are the entities that write.
 _LOGGED: Final = ("module", "service")
 
+follow_option: Final = click.option(
+    *("-f", "--follow", "-w", "--watch", "watch"), is_flag=True, help="Follow it until Ctrl-C."
+)
+
 
 @click.command()
 @click.argument("entity", metavar="ENTITY", shell_complete=completing.entities)
-@click.option("-n", "--lines", type=click.IntRange(1), default=_LINES, show_default=True)
-@click.option(
-    "-f",
-    "--follow",
-    "-w",
-    "--watch",
-    "watch",
-    is_flag=True,
-    help="Follow the log until Ctrl-C.",
-)
+@click.option("-n", "--lines", type=click.IntRange(1), default=LINES, show_default=True)
+@follow_option
 @output_option
 @click.pass_context
 def logs(ctx: click.Context, entity: str, lines: int, watch: bool, output: str) -> None:
@@ -50,21 +46,26 @@ def logs(ctx: click.Context, entity: str, lines: int, watch: bool, output: str) 
       haptera logs -n 20 service:web@rack1n1
       haptera logs --follow service:web@rack1n1
     """
+    client, entity = the_client(ctx), entity_named(entity)
+    if not entity.startswith("node:"):
+        show_log(client, entity, lines, output, watch=watch)
+    elif watch:
+        raise click.UsageError("--follow is of one log: name a module or a service")
+    else:
+        _print_logs(client, entity, lines, output)
+
+
+def show_log(client: Client, entity: str, lines: int, output: str, *, watch: bool) -> None:
+    """Print the last lines of one log; with `watch`, those that come after them, until Ctrl-C."""
     if watch and not Format(output).for_people:
         raise click.UsageError("--follow writes lines as they come: leave out -o")
-    client, entity = the_client(ctx), entity_named(entity)
-    if entity.startswith("node:"):
-        if watch:
-            raise click.UsageError("--follow is of one log: name a module or a service")
-        _print_logs(client, entity, lines, output)
-        return
     answer = client.ask(calls.log(entity))
     last = msgspec.structs.replace(answer, lines=answer.lines[-lines:])
     if not Format(output).for_people:
         print_data(last, output)
         return
     for line in last.lines:
-        click.echo(printable(line))
+        click.echo(unescaped(line))
     if not last.lines:
         click.echo(f"{entity} has no log lines yet", err=True)
     if watch:
@@ -94,7 +95,7 @@ def _follow(client: Client, entity: str, after: str) -> None:
         if told.anew:
             click.echo("the log began anew: some lines may be missing", err=True)
         for line in told.lines:
-            click.echo(printable(line))
+            click.echo(unescaped(line))
         after, failed = told.after, 0
 
 
@@ -110,6 +111,6 @@ def _print_logs(client: Client, node: str, lines: int, output: str) -> None:
     for one in last:
         click.echo(f"==> {one.entity} <==")
         for line in one.lines:
-            click.echo(printable(line))
+            click.echo(unescaped(line))
     if not last:
         click.echo(f"nothing on {node} has a log", err=True)
