@@ -8,7 +8,8 @@ from haptera.model.answers.views import Condition
 from haptera.model.changes import SetDesired
 from haptera.model.effects import RequestRetry
 from haptera.model.entity import EntityId, node_id
-from haptera.model.events import Asked, Released
+from haptera.model.events import Asked, Released, ToldFromAbove
+from haptera.testing.tape import TapeEntry
 from haptera.testing.world import World
 from tests.world.history import CALM, web
 from tests.world.test_tree import engine, tree
@@ -56,7 +57,90 @@ def test_what_is_asked_reaches_the_keeper_once_the_parents_speak_again() -> None
     world.network.cut.clear()
     world.run(8)
     assert set(asked(world)) == {("m1", web("n01"))}
-    assert engine(world.parent).requests.answer("t1").handed == ()
+    assert at_rest(world)
+
+
+def cut(world: World, *pair: str) -> None:
+    world.network.cut.add(frozenset(pair))
+
+
+def test_what_a_parent_in_the_middle_took_and_died_with_is_asked_again() -> None:
+    world = tree(6, CALM)
+    assert world.settle(60)
+    for above in ("t1", "t2"):
+        cut(world, "m1", above)
+    world.parent.deliver([Asked(web("n01"))])
+    world.run(2)
+    assert {one.process for one in handed(world)} == {"t1"}
+    world.crash(world.below["t1"])
+    world.run(1)
+    world.network.cut.clear()
+    world.run(8)
+    assert set(asked(world)) == {("m1", web("n01"))}
+    assert at_rest(world)
+
+
+def test_what_a_parent_in_the_middle_took_goes_by_another_one_where_it_stays_away() -> None:
+    world = tree(7, CALM)
+    assert world.settle(60)
+    cut(world, "m1", "t1")
+    world.parent.deliver([Asked(web("n01"))])
+    world.run(2)
+    world.below["t1"].crash()
+    world.run(10)
+    assert set(asked(world)) == {("m1", web("n01"))}, "by t2"
+    assert at_rest(world)
+
+
+def test_what_the_keeper_did_not_hear_is_done_by_the_one_that_the_node_moves_to() -> None:
+    world = tree(8, CALM)
+    assert world.settle(60)
+    cut(world, "m1", "t1")
+    world.parent.deliver([Asked(web("n01"))])
+    world.run(2)
+    world.below["m1"].crash()
+    world.run(15)
+    assert set(asked(world)) == {("m2", web("n01"))}
+    assert at_rest(world)
+
+
+def test_what_nobody_heeded_for_long_is_not_done_when_all_are_there_again() -> None:
+    world = tree(9, CALM)
+    assert world.settle(60)
+    for above in ("t1", "t2"):
+        cut(world, "m1", above)
+    world.parent.deliver([Asked(web("n01"))])
+    world.run(15)
+    world.network.cut.clear()
+    world.run(10)
+    assert asked(world) == []
+    assert at_rest(world)
+
+
+def test_what_is_asked_of_a_node_that_nobody_reports_on_is_refused() -> None:
+    world = tree(10, CALM)
+    assert world.settle(60)
+    for above in ("t1", "t2"):
+        cut(world, "m1", above)
+    assert engine(world.parent).requests.out_of_reach("n01") is None
+    world.run(8)
+    assert engine(world.parent).requests.out_of_reach("n01") == "m1"
+    world.network.cut.clear()
+    world.run(3)
+    assert engine(world.parent).requests.out_of_reach("n01") is None
+
+
+def handed(world: World) -> list[TapeEntry]:
+    """Where requests arrived from the parent above."""
+    answers = (one for one in world.tape if isinstance(one.what, ToldFromAbove))
+    return [one for one in answers if one.what.answer.handed]
+
+
+def at_rest(world: World) -> bool:
+    """Whether nobody waits any more for a request to be heeded."""
+    parents = (world.parent, *world.below.values())
+    below = [one.engine.neighbours.down.below for one in parents if one.engine]
+    return not any(one.standing(world.clock.now) for one in below)
 
 
 def test_a_brake_that_is_released_at_the_root_is_released_at_all_parents() -> None:
@@ -77,21 +161,18 @@ def braked(world: World) -> dict[str, str | None]:
     return {name: engine(one).safety.braked(now) for name, one in world.below.items()}
 
 
-def test_what_a_silent_parent_would_have_to_do_is_refused_and_does_not_wait_for_it() -> None:
+def test_what_a_silent_parent_would_have_to_do_is_refused() -> None:
     world = tree(4, CALM)
     assert world.settle(60)
     for name in ("t1", "t2"):
         world.below[name].crash()
     world.run(20)
-    world.parent.deliver([Asked(web("n01"))])
-    world.run(1)
     assert engine(world.parent).requests.out_of_reach("n01") == "t1"
     assert engine(world.parent).requests.out_of_reach("n05") is None
     for name in ("t1", "t2"):
         world.below[name].start()
     world.run(20)
     assert engine(world.parent).requests.out_of_reach("n01") is None
-    assert asked(world) == []
 
 
 def test_what_was_judged_by_other_desired_values_is_not_told_as_the_present_standing() -> None:

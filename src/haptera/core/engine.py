@@ -111,7 +111,7 @@ class Engine:
         evidence = Evidence(side, self.looks, catalog)
         self.safety = Safety(side, table, timers, evidence, self.permits, near, self.acts.next_id)
         self.searches = PlanQueue(side, timers)
-        self.requests = Requests(table, catalog, near, self.safety, self.searches)
+        self.requests = Requests(side, timers, table, catalog, near, self.safety, self.searches)
         self._wire(supervisor, table, calls)
         self._begin = Turn(now)
         self._load(stored, now)
@@ -280,7 +280,8 @@ class Engine:
             if row.kind.name == "node":
                 turn.dirty.update(one.id for one in self.table.on(row.id.name))
 
-    def _wake(self, turn: Turn, key: Key) -> None:  # noqa: C901
+    # One branch a sort of key.
+    def _wake(self, turn: Turn, key: Key) -> None:  # noqa: C901, PLR0912
         match key:
             case ("hello" | "greet" | "tell" | "list" | "schema" as what, str(name)):
                 self.neighbours.links.wake(turn, what, name)
@@ -300,6 +301,8 @@ class Engine:
                 self.safety.subtrees.tend(turn, name)
             case ("gate",):
                 self.gates.tend(turn)
+            case ("requests",):
+                self.requests.tend(turn)
             case ("search",):
                 self.searches.wake(turn)
             case ("preview", int()) | ("late",) | ("takeover",):

@@ -233,16 +233,26 @@ class Released(msgspec.Struct, frozen=True, gc=False, tag="release"):
 HandedDown = Asked | Released
 
 
+class NumberedRequest(msgspec.Struct, frozen=True, gc=False):
+    """A request that is handed down, as the process that hands it down counts them.
+
+    It is heeded within `left_ms`, or never.
+    """
+
+    number: int
+    request: HandedDown
+    left_ms: int
+
+
 class ReportAnswer(msgspec.Struct, frozen=True, gc=False):
     """What the parent above says to a report: to the asks for room, and what people ask there.
 
-    `handed` are requests up to this `number`, as the process `boot` counts them, which is not known
-    to have been heeded.
+    `handed` are the requests that the process `boot` does not know to have been heeded, in the
+    order of their numbers.
     """
 
     boot: int
-    number: int = 0
-    handed: tuple[HandedDown, ...] = ()
+    handed: tuple[NumberedRequest, ...] = ()
     permits: tuple[Permit, ...] = ()
 
 

@@ -72,7 +72,7 @@ class Listening:
         self._heard[report.parent] = log, report.arrived_at
         self._process.deliver([report])
         assert self._process.engine is not None
-        return log, self._process.engine.requests.answer(report.parent)
+        return log, self._process.engine.requests.answer(report.parent, report.arrived_at)
 
     def notice(self, now: int) -> None:
         """Who has not reported for too long is silent."""

@@ -1,24 +1,32 @@
 """What people ask beside what they desire: done here, or handed down to who keeps the node."""
 
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Final, assert_never
 
 from haptera.core.decide.plan_queue import PlanQueue
 from haptera.core.modules.catalog import Catalog
 from haptera.core.safety.safety import Safety
+from haptera.core.state.limits import MS
+from haptera.core.state.side import Side
 from haptera.core.state.table import EntityTable
+from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
 from haptera.core.sync.neighbours import Neighbours
+from haptera.core.sync.parents import STANDS_H, asked_of
 from haptera.model.effects import RequestRetry
 from haptera.model.entity import EntityId
 from haptera.model.events import Asked, HandedDown, Released, ReportAnswer, ToldFromAbove
 from haptera.model.messages import ReportNotes
+
+KEY: Final = ("requests",)
 
 
 @dataclass(frozen=True, slots=True)
 class Requests:
     """Takes requests in, of people and of the parent above; has notes and answers of reports."""
 
+    side: Side
+    timers: Timers
     table: EntityTable
     catalog: Catalog
     neighbours: Neighbours
@@ -27,41 +35,70 @@ class Requests:
 
     def take(self, turn: Turn, event: HandedDown) -> None:
         """A person asks: whoever keeps the node does it."""
-        match event:
-            case Asked(entity):
-                if entity.node is None or not self._hand_down(event, entity.node):
-                    self._try_again(turn, entity)
-            case Released(node):
-                if node is None:
-                    self._hand_to_all(event)
-                if node is None or not self._hand_down(event, node):
-                    self.safety.release(turn, node)
-            case _:
-                assert_never(event)
+        self._take(turn, event, turn.now + STANDS_H * self.side.hello_ns)
+
+    def tend(self, turn: Turn) -> None:
+        """Have whoever keeps the node by now do what nobody has heeded yet."""
+        down = self.neighbours.down
+        assert down is not None, "nobody is below an agent"
+        standing = down.below.standing(turn.now)
+        for parent, request, until in standing:
+            node = asked_of(request)
+            if node is None:
+                continue
+            if self.neighbours.keeps(node):
+                down.below.drop(request)
+                self._do(turn, request)
+            elif (now_by := down.reports.subtree(node)) != parent:
+                down.below.hand_down(now_by, request, until)
+        if standing:
+            self.timers.set(KEY, turn.now + self.side.hello_ns)
 
     def out_of_reach(self, node: str) -> str | None:
         """The parent below that would have to do what is asked of a node, where it is silent."""
         down = self.neighbours.down
         parent = None if down is None else down.reports.subtree(node)
-        return None if down is None or parent is None or down.below.reports(parent) else parent
+        if down is None or parent is None:
+            return None
+        if not down.below.reports(parent):
+            return parent
+        return None if down.reports.hears(node) is not None else down.charge.listed(node)[0]
 
     def told_from_above(self, turn: Turn, event: ToldFromAbove) -> None:
         """The parent above has answered a report."""
         assert self.neighbours.down is not None, "nobody answers an agent so"
-        for request in self.neighbours.down.above.take(event):
-            self.take(turn, request)
+        for one in self.neighbours.down.above.take(event):
+            self._take(turn, one.request, turn.now + one.left_ms * MS)
         turn.dirty.update(self.safety.asks.entities())
 
     def notes(self, now: int) -> ReportNotes:
         """On a parent below another: what its next report says beside what is seen."""
         assert self.neighbours.down is not None, "an agent reports nothing so"
         asks, unsure = self.safety.asks.standing(), self.safety.unsure(now)
-        return self.neighbours.down.above.notes(asks, unsure)
+        down = self.neighbours.down
+        return down.above.notes(asks, unsure, down.below.stands)
 
-    def answer(self, parent: str) -> ReportAnswer:
+    def answer(self, parent: str, now: int) -> ReportAnswer:
         """What is said to the last report of a parent below."""
         assert self.neighbours.down is not None, "nobody reports to an agent"
-        return self.neighbours.down.below.answer(parent, self.safety.subtrees.permits(parent))
+        permits = self.safety.subtrees.permits(parent)
+        return self.neighbours.down.below.answer(parent, permits, now)
+
+    def _take(self, turn: Turn, request: HandedDown, until: int) -> None:
+        node = asked_of(request)
+        if node is None or not self.neighbours.keeps(node):
+            self._hand_down(turn, request, until)
+        if self.neighbours.keeps(node):
+            self._do(turn, request)
+
+    def _do(self, turn: Turn, request: HandedDown) -> None:
+        match request:
+            case Asked(entity):
+                self._try_again(turn, entity)
+            case Released(node):
+                self.safety.release(turn, node)
+            case _:
+                assert_never(request)
 
     def _try_again(self, turn: Turn, entity: EntityId) -> None:
         if (row := self.table.get(entity)) is not None:
@@ -73,16 +110,12 @@ class Requests:
             if node is not None and self.neighbours.peer(node) is not None:
                 turn.effects.append(RequestRetry(node, entity))
 
-    def _hand_down(self, request: HandedDown, node: str) -> bool:
-        """Tells whether it is for another parent to do."""
-        down = self.neighbours.down
-        if down is None or self.neighbours.keeps(node):
-            return False
-        parent = down.reports.subtree(node)
-        if parent is not None:
-            down.below.hand_down(parent, request)
-        return True
-
-    def _hand_to_all(self, request: HandedDown) -> None:
-        if self.neighbours.down is not None:
-            self.neighbours.down.below.hand_to_all(request)
+    def _hand_down(self, turn: Turn, request: HandedDown, until: int) -> None:
+        down, node = self.neighbours.down, asked_of(request)
+        if down is None:
+            return
+        if node is None:
+            down.below.hand_to_all(request, until)
+        else:
+            down.below.hand_down(down.reports.subtree(node), request, until)
+        self.timers.soonest(KEY, turn.now + self.side.hello_ns)

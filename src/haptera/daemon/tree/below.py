@@ -85,7 +85,7 @@ class Below:
         self._heard[parent] = log, now
         self._deliver([Reported(parent, report.updates, report.nodes, now, report.notes)])
         # What this report asks for is answered with the next one.
-        return ReportTaken(log, msgspec.msgpack.encode(self._engine.requests.answer(parent)))
+        return ReportTaken(log, msgspec.msgpack.encode(self._engine.requests.answer(parent, now)))
 
     def check_reach(self, node: str) -> None:
         """What is asked of a node that another parent keeps goes down by what that one reports.
@@ -95,7 +95,7 @@ class Below:
         """
         if (parent := self._engine.requests.out_of_reach(node)) is not None:
             raise HapteraError(
-                f"{parent}, by which {node} is reached, does not report",
+                f"{parent}, by which {node} is reached, does not report on it",
                 do=f"see whether {parent} runs, or ask the parent that keeps {node} now",
                 code=Code.CONFLICT,
             )
