@@ -3,6 +3,7 @@
 import asyncio
 
 from haptera.queue.entry import Moment, StoredQueue
+from haptera.queue.news import JobNews
 from haptera.queue.queue import JobQueue
 from haptera.queue.reason import why
 
@@ -15,24 +16,34 @@ class MemoryDesk:
     def __init__(self):
         self.queue = JobQueue(StoredQueue(), NOW)
         self.turn = 0
+        self.news = JobNews([])
         self.pools = {}
+        self._changed = asyncio.Event()
 
     async def change(self, seen):
         while self.turn == seen:
-            await asyncio.Event().wait()
+            await self._changed.wait()
         return self.turn
 
     async def submit(self, one):
-        return self.queue.submit(one, NOW)
+        return self._noted(self.queue.submit(one, NOW))
 
     async def cancel(self, key, reason):
-        return self.queue.cancel(key, reason, NOW)
+        return self._noted([self.queue.cancel(key, reason, NOW)])[0]
 
     async def prioritize(self, key, priority):
-        return self.queue.prioritize(key, priority)
+        return self._noted([self.queue.prioritize(key, priority)])[0]
 
     async def set_duty(self, name, duty):
         self.queue.set_duty(name, duty)
 
     def why(self, job):
         return why(self.queue, job, NOW.wall_s)
+
+    def _noted(self, jobs):
+        for job in jobs:
+            self.news.changed(job.id)
+        self.turn += 1
+        self._changed.set()
+        self._changed = asyncio.Event()
+        return jobs

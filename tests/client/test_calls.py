@@ -57,7 +57,7 @@ CALLS = [
     calls.audit(limit=5),
     calls.revert(7, dry_run=True, why="wrong"),
     calls.submit(SubmitBody(JobSpec(("true",), Size(1, 512)), key="k")),
-    calls.jobs(JobState.RUNNING, first=1, limit=5),
+    calls.jobs(JobState.RUNNING, select="job:*", first=1, limit=5, since="a.1", wait_s=5),
     calls.job(7, wait_s=5),
     calls.cancel_job(7, why="wrong"),
     calls.prioritize(7, 5),

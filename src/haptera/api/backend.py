@@ -18,6 +18,7 @@ from haptera.model.entity import EntityId
 from haptera.queue.duty import Duty
 from haptera.queue.entry import Submission
 from haptera.queue.job import Job
+from haptera.queue.news import JobNews
 from haptera.queue.queue import JobQueue
 from haptera.rest.schemas import ReplicaView, ReportTaken
 from haptera.rest.unclaimed import UnclaimedView
@@ -40,6 +41,10 @@ class JobDesk(Protocol):
     @property
     def turn(self) -> int:
         """Grows with each change."""
+
+    @property
+    def news(self) -> JobNews:
+        """Which jobs changed, in whose order."""
 
     @property
     def pools(self) -> Mapping[str, str]:

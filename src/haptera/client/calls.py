@@ -313,10 +313,17 @@ def submit(body: SubmitBody) -> ApiCall[Submitted]:
 
 
 def jobs(
-    state: JobState | None = None, *, first: int | None = None, limit: int | None = None
+    state: JobState | None = None,
+    *,
+    select: str | None = None,
+    first: int | None = None,
+    limit: int | None = None,
+    since: str | None = None,
+    wait_s: int | None = None,
 ) -> ApiCall[JobsView]:
-    """The jobs that wait, run, or have ended of late."""
-    return ApiCall("GET", path("jobs"), JobsView, _query(state=state, first=first, limit=limit))
+    """The jobs that wait, run, or have ended of late; or what changed since an earlier answer."""
+    query = _query(state=state, select=select, first=first, limit=limit, since=since, wait_s=wait_s)
+    return ApiCall("GET", path("jobs"), JobsView, query)
 
 
 def job(key: int, *, wait_s: int | None = None) -> ApiCall[JobView]:

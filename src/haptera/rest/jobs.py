@@ -10,6 +10,8 @@ from haptera.queue.job import PRIORITY_MAX, JobSpec, JobState, Size, Whole
 from haptera.queue.queue import ARRAY_MAX
 from haptera.queue.work import JobLimits
 
+# So many one answer lists at most.
+JOBS_MAX: Final = 10_000
 # How long a drain may give what runs; a week.
 DRAIN_S_MAX: Final = 7 * 86_400
 
@@ -58,10 +60,16 @@ class JobView(msgspec.Struct, frozen=True):
 
 
 class JobsView(msgspec.Struct, frozen=True):
-    """Jobs, the latest first, and how many there are in each state."""
+    """Jobs, the latest first, and how many there are in each state.
+
+    What changes after this answer, a request tells that has its `turn` as `since`; of what
+    changed and is not what was asked for, if it ever was, the numbers are in `others`.
+    """
 
     counts: dict[str, int]
     jobs: list[JobView]
+    turn: str
+    others: list[int] = []
 
 
 class PriorityBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

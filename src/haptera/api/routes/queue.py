@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
-from itertools import islice, takewhile
 from typing import Annotated, Final
 
 from msgspec import Meta
@@ -22,7 +21,8 @@ from haptera.api.requests.endpoint import (
     author,
     number,
 )
-from haptera.api.requests.query import LIMIT, LIMIT_DEFAULT, LIMIT_MAX, WHY, Query
+from haptera.api.requests.query import LIMIT, LIMIT_DEFAULT, LIMIT_MAX, SELECT, WHY, Query
+from haptera.api.routes.job_list import JobList
 from haptera.api.writes.patching import missing
 from haptera.model.entity import node_id
 from haptera.model.errors import Code, HapteraError
@@ -30,6 +30,7 @@ from haptera.queue.demand import demand
 from haptera.queue.duty import Duty
 from haptera.queue.entry import Holder, Submission
 from haptera.queue.job import ENDED, Job, JobState
+from haptera.rest.job_selector import JobSubject, parse_job_selector
 from haptera.rest.jobs import (
     DutyBody,
     HolderView,
@@ -42,6 +43,7 @@ from haptera.rest.jobs import (
     Submitted,
 )
 from haptera.runtime.identity.tokens import Scope
+from haptera.selectors.subscription import Cursor, parse_cursor
 
 # How long an answer waits for the end of a job.
 WAIT_S_MAX: Final = 30
@@ -51,6 +53,12 @@ WAIT: Final = Query(
     Annotated[int, Meta(ge=0, le=WAIT_S_MAX)],
 )
 STATE: Final = Query("state", "Only jobs in this state.", JobState)
+SINCE: Final = Query("since", "Those that changed after an earlier answer's `turn`, in that order.")
+CHANGED: Final = Query(
+    "wait_s",
+    "With `since`: answer once one has changed, or after so many seconds.",
+    Annotated[int, Meta(ge=0, le=WAIT_S_MAX)],
+)
 FIRST: Final = Query("first", "Only jobs from this number on.", Annotated[int, Meta(ge=1)])
 
 
@@ -66,7 +74,8 @@ class JobRoutes:
             takes=SubmitBody, gives=Submitted, status=HTTPStatus.CREATED, problems=UNWRITTEN
         )
         yield Endpoint("POST", "/v1/jobs", Scope.WRITE, self.submit, contract)
-        contract = Contract(gives=JobsView, queries=(STATE, FIRST, LIMIT))
+        queries = (SELECT, STATE, FIRST, LIMIT, SINCE, CHANGED)
+        contract = Contract(gives=JobsView, queries=queries)
         yield Endpoint("GET", "/v1/jobs", Scope.READ, self.many, contract)
         contract = Contract(gives=JobView, queries=(WAIT,), problems=(NOT_FOUND,))
         yield Endpoint("GET", "/v1/jobs/{job}", Scope.READ, self.one, contract)
@@ -104,18 +113,26 @@ class JobRoutes:
         return as_json(Submitted(made[0].id, made[-1].id), status=HTTPStatus.CREATED)
 
     async def many(self, request: Request, _caller: Caller) -> Response:
-        """The jobs that wait, run, or have ended of late; the latest first."""
+        """The jobs that wait, run, or have ended of late; the latest first, or what changed.
+
+        After a restart of the parent, all have changed.
+        """
         limit = number(request, "limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
         first = number(request, "first", 1, least=1)
-        state = _state(request)
+        wait_s = number(request, "wait_s", 0, least=0, most=WAIT_S_MAX)
+        since = request.query_params.get("since")
         assert limit is not None
         assert first is not None
-        jobs = self.desk.queue.jobs
-        # Numbers grow, and a dict keeps its order: the latest first, and no more than are wanted.
-        latest = takewhile(lambda key: key >= first, reversed(jobs))
-        found = islice((key for key in latest if state in (None, jobs[key].state)), limit)
+        assert wait_s is not None
+        jobs, epoch = JobList(self.desk, self._meant(request), limit), self.backend.bus.latest.epoch
+        if since is None:
+            found = await jobs.latest(first)
+        else:
+            seen = _cursor(since)
+            found = await jobs.changed(seen.number if seen.epoch == epoch else 0, wait_s)
         counts = {one.value: count for one, count in self.desk.queue.counts.items() if count}
-        return as_json(JobsView(counts, [self._view(jobs[key]) for key in found]))
+        views = [self._view(job) for job in found.jobs]
+        return as_json(JobsView(counts, views, str(Cursor(epoch, found.last)), found.others))
 
     async def one(self, request: Request, _caller: Caller) -> Response:
         """One job, and why it is not done; with `wait_s`, once it has ended."""
@@ -171,6 +188,14 @@ class JobRoutes:
         await self.desk.set_duty(node, None)
         self.backend.note(f"user:{caller.name}", f"let {node} take jobs again")
         return as_json(self._holder(node))
+
+    def _meant(self, request: Request) -> Callable[[Job], bool]:
+        """Whether the query asks for a job."""
+        state, select = _state(request), request.query_params.get("select")
+        if select is None:
+            return lambda job: state in (None, job.state)
+        choice, now_s = parse_job_selector(select).choice, self.wall_s()
+        return lambda job: state in (None, job.state) and choice.means(JobSubject(job, now_s))
 
     def _node(self, request: Request) -> str:
         """The node that a request names; one that has gone may still be let go of."""
@@ -238,6 +263,14 @@ def _state(request: Request) -> JobState | None:
     except ValueError:
         do = f"write one of {', '.join(JobState)}"
         raise HapteraError(f"state={text!r}", where="the query", do=do) from None
+
+
+def _cursor(text: str) -> Cursor:
+    cursor = parse_cursor(text)
+    if cursor is None:
+        do = "send the turn of an earlier answer, or nothing"
+        raise HapteraError(f"since={text!r}", where="the query", do=do)
+    return cursor
 
 
 def _whole(at_s: float | None) -> int | None:

@@ -1,10 +1,11 @@
-"""What a selector on the command line means: entities as they are, or as they were."""
+"""What a selector on the command line means: entities as they are, or as they were, or jobs."""
 
 from collections.abc import Collection
 
 from haptera.client import Client, calls
 from haptera.model.errors import Code, HapteraError
 from haptera.model.walltime import parse_when
+from haptera.rest.jobs import JOBS_MAX, JobView
 from haptera.rest.schemas import Entities, Past
 from haptera.runtime import clock
 from haptera.selectors.nodeset import fold
@@ -23,6 +24,22 @@ def selected(client: Client, selector: str | None) -> Entities:
     answer = client.ask(calls.entities(selector))
     check_there(selector, {view.node for view in answer.entities})
     return answer
+
+
+def selected_jobs(client: Client, selector: str) -> list[JobView]:
+    """The latest jobs that a selector means, JOBS_MAX at most.
+
+    Raises:
+        HapteraError: nothing is meant, or one is named by its number that is not there.
+    """
+    named = selector.removeprefix("job:")
+    if named.isascii() and named.isdigit():
+        return [client.ask(calls.job(int(named)))]
+    found = client.ask(calls.jobs(select=selector, limit=JOBS_MAX)).jobs
+    if not found:
+        what, do = f"there is no {selector}", "see which there are: haptera jobs"
+        raise HapteraError(what, do=do, code=Code.SELECTS_NOTHING)
+    return found
 
 
 def check_there(selector: str, on: Collection[str | None]) -> None:

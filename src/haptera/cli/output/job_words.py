@@ -1,9 +1,11 @@
 """Jobs and those who take them, as people read them."""
 
+from collections.abc import Sequence
 from typing import Final
 
 import click
 
+from haptera.cli.output.tables import print_table
 from haptera.model.walltime import utc_text_s
 from haptera.queue.job import JobState
 from haptera.rest.jobs import HolderView, JobView
@@ -14,6 +16,14 @@ COLOURS: Final = {
     JobState.FAILED: "red",
     JobState.CANCELLED: "yellow",
 }
+
+_HEADERS: Final = ("JOB", "STATE", "NAME", "PRIO", "CPUS", "MB", "NODE", "WHY")
+
+
+def print_jobs(jobs: Sequence[JobView], output: str, *, none: str) -> None:
+    """Write jobs for people, each with what it waits for."""
+    colours = [COLOURS.get(one.state) for one in jobs]
+    print_table(_HEADERS, [_row(one) for one in jobs], output, colours, none=none)
 
 
 def sentence(job: JobView) -> str:
@@ -27,7 +37,7 @@ def sentence(job: JobView) -> str:
     return f"job:{job.id} {job.name} is {job.state}: {job.why}"
 
 
-def job_row(job: JobView) -> tuple[str, ...]:
+def _row(job: JobView) -> tuple[str, ...]:
     size = job.spec.size
     return (
         f"job:{job.id}",

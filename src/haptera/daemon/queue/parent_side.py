@@ -15,6 +15,7 @@ from haptera.queue.demand import Wanted, demand
 from haptera.queue.duty import Duty
 from haptera.queue.entry import Holder, Moment, Submission
 from haptera.queue.job import ENDED, NOTHING, Job, Size
+from haptera.queue.news import JobNews
 from haptera.queue.queue import JobQueue
 from haptera.queue.reason import why
 from haptera.queue.work import WorkAsked, WorkTold
@@ -65,6 +66,7 @@ class ParentQueue:
         self._changed = asyncio.Event()
         self._written: Future[Failure | None] | None = None
         self.turn = 0
+        self.news = JobNews(self._queue.jobs)
         # Hears of each job that has run and ended, before that is durable.
         self.on_end: Callable[[Job], None] = lambda _: None
         # Where each pool stands, in words, by its name.
@@ -195,12 +197,14 @@ class ParentQueue:
         changes = self.queue.changes()
         if changes:
             self._written = self._store.save_queue(changes)
-            for job in changes.jobs.values():
-                if job is not None and job.state in ENDED and job.began_s is not None:
+            for key, job in changes.jobs.items():
+                if job is None:
+                    self.news.forgotten(key)
+                    continue
+                self.news.changed(key)
+                if job.state in ENDED and job.began_s is not None:
                     self.on_end(job)
-            self.turn += 1
-            self._changed.set()
-            self._changed = asyncio.Event()
+            self._turn_over()
         if (written := self._written) is None:
             return
         failure = await asyncio.wrap_future(written)
@@ -231,6 +235,14 @@ class ParentQueue:
         self._broken, self._written = True, None
         self._queue = JobQueue(await asyncio.to_thread(self._store.load_queue), _now())
         self._broken = False
+        for key in self._queue.jobs:
+            self.news.changed(key)
+        self._turn_over()
+
+    def _turn_over(self) -> None:
+        self.turn += 1
+        self._changed.set()
+        self._changed = asyncio.Event()
 
 
 def _now() -> Moment:

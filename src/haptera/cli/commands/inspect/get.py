@@ -1,4 +1,4 @@
-"""`haptera get`: how entities are, or were."""
+"""`haptera get`: how entities are, or were; and jobs."""
 
 import re
 from collections.abc import Sequence
@@ -6,10 +6,16 @@ from collections.abc import Sequence
 import click
 
 from haptera.cli.input import completing
-from haptera.cli.input.selected import past, selected
+from haptera.cli.input.selected import past, selected, selected_jobs
 from haptera.cli.main import the_client
 from haptera.cli.output.alike import ToldEntity, print_alike
-from haptera.cli.output.live.redrawing import keep_showing, watch_option
+from haptera.cli.output.job_words import print_jobs
+from haptera.cli.output.live.redrawing import (
+    keep_asking,
+    keep_showing,
+    only_tables,
+    watch_option,
+)
 from haptera.cli.output.printing import Format, entities_option, print_entities
 from haptera.cli.output.words import printable, standing, values
 from haptera.client import Client, calls
@@ -19,6 +25,8 @@ from haptera.model.answers.views import EntityView
 from haptera.model.declared.desired_check import nearest
 from haptera.model.errors import Code, HapteraError, UnknownNameError
 from haptera.model.walltime import utc_text_s
+from haptera.rest.job_selector import JOB, is_of_jobs
+from haptera.rest.jobs import JOBS_MAX
 from haptera.rest.schemas import Past
 
 # One word, and one entity, on whatever node it is: neither can mean many.
@@ -32,6 +40,7 @@ _MADE_BY = {
     "freeze": "haptera freeze SELECTOR --reason TEXT makes one",
     "image": "haptera image build NAME DIR makes one",
     "instance": "pools make them; declare one in the site file, then haptera apply FILE",
+    "job": "haptera submit COMMAND makes one",
     "lease": "groups have them; declare one in the site file, then haptera apply FILE",
     "replica": "groups have them; declare one in the site file, then haptera apply FILE",
     "roll": "haptera roll SELECTOR --image NAME begins one",
@@ -58,7 +67,7 @@ def get(
 ) -> None:
     r"""Show one entity, all of a kind, or what SELECTOR matches ('node:* and power=off').
 
-    ENTITY is node:NAME, KIND:NAME@NODE or KIND:NAME. KIND is node, service, freeze and so on; names
+    ENTITY is node:NAME, KIND:NAME@NODE or KIND:NAME. KIND is node, service, job and so on; names
     after it select some of that kind. Entities in the same state share one line.
 
     \b
@@ -67,9 +76,12 @@ def get(
       haptera get -o name 'node:* and power=off'
       haptera get service --at 10m
       haptera get --watch 'rack1* and power=off'
+      haptera get 'job:*@n3 and state=running'
     """
     client, what = the_client(ctx), _meant(what, names)
-    if at is not None:
+    if what == JOB or is_of_jobs(what):
+        _get_jobs(client, what, at, watch, output)
+    elif at is not None:
         if watch:
             raise click.UsageError("what was does not change: leave out --watch or --at")
         _print_past(past(client, _selector(what), at), what, output)
@@ -84,13 +96,13 @@ def _meant(what: str, names: Sequence[str]) -> str:
     """One entity, a kind, or a selector; of a kind, those of these names."""
     if not names:
         return what
-    if what not in KINDS:
+    if what not in (*KINDS, JOB):
         raise click.UsageError(f"{what} is no kind: write KIND NAME..., or one SELECTOR in quotes")
     return " or ".join(f"{what}:{name}" for name in names)
 
 
 def _selector(what: str) -> str:
-    return f"{what}:*" if what in KINDS else what
+    return f"{what}:*" if what in (*KINDS, JOB) else what
 
 
 def _show(client: Client, what: str, output: str) -> None:
@@ -110,6 +122,25 @@ def _show(client: Client, what: str, output: str) -> None:
         found = selected(client, what).entities
         one = found[0] if [view.entity for view in found] == [what] else None
         _print_views(found, found if one is None else one, output)
+
+
+def _get_jobs(client: Client, what: str, at: str | None, watch: bool, output: str) -> None:
+    if at is not None:
+        raise click.UsageError("how jobs were is not kept: leave out --at")
+    if watch:
+        only_tables(output)
+        call = calls.jobs(select=_selector(what), limit=JOBS_MAX)
+        none = f"there is no {what} now"
+        keep_asking(client, call, lambda answer: print_jobs(answer.jobs, output, none=none))
+        return
+    every = calls.jobs(limit=JOBS_MAX)
+    found = client.ask(every).jobs if what == JOB else selected_jobs(client, what)
+    if Format(output).for_people:
+        print_jobs(found, output, none=f"there is no {what}: {_MADE_BY[JOB]}")
+    else:
+        names = [f"job:{one.id}" for one in found]
+        one = found[0] if names == [what] else None
+        print_entities(names, found if one is None else one, output)
 
 
 def _print_past(answer: Past, what: str, output: str) -> None:

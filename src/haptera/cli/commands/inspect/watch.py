@@ -1,7 +1,10 @@
 """`haptera watch`: each change as it comes, until Ctrl-C."""
 
 import asyncio
+import contextlib
+import select
 from contextlib import aclosing
+from typing import Final
 
 import click
 import msgspec
@@ -9,13 +12,22 @@ import msgspec
 from haptera.cli.input import completing
 from haptera.cli.input.selected import selected
 from haptera.cli.main import client_of, the_access
+from haptera.cli.output.job_words import COLOURS as JOB_COLOURS
 from haptera.cli.output.printing import Format, entities_option, print_data, print_error
 from haptera.cli.output.words import COLOURS, printable, values
-from haptera.client import Access, ApiCall, AsyncClient, Broken, calls
+from haptera.client import Access, ApiCall, AsyncClient, Broken, Client, UnreachableError, calls
 from haptera.model.answers.views import EntityView
 from haptera.model.news import News
+from haptera.rest.job_selector import JOB, is_of_jobs
+from haptera.rest.jobs import JOBS_MAX, JobView
 from haptera.rest.schemas import Event
 from haptera.selectors.selector import parse_selector
+from haptera.selectors.subscription import parse_wanted
+
+# How long an answer is waited for, and until what changes next is asked for: what changes closer
+# together is told together.
+_WAIT_S: Final = 10
+_EVERY_S: Final = 0.1
 
 
 class NotThere(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -48,16 +60,57 @@ def watch(ctx: click.Context, selector: str | None, types: tuple[str, ...], outp
     Examples:
       haptera watch rack1n[1-4]
       haptera watch --type condition -o json
+      haptera watch 'job:* and state=running'
     """
     access = the_access(ctx)
+    if selector is not None and is_of_jobs(selector):
+        if types:
+            raise click.UsageError("jobs change in one way only: leave out --type")
+        parse_wanted(None, None, selector)  # an age grows without news
+        with contextlib.suppress(KeyboardInterrupt):
+            _watch_jobs(client_of(ctx, access), selector, Format(output))
+        return
     if selector is not None and _names_nodes(selector):
         selected(client_of(ctx, access), selector)  # What is mistyped would be silent for ever.
-    select = None if selector is None else parse_selector(selector).text
-    call = calls.events(select, types=[News(one) for one in types] or None)
+    chosen = None if selector is None else parse_selector(selector).text
+    call = calls.events(chosen, types=[News(one) for one in types] or None)
     try:
         asyncio.run(_watch(access, call, Format(output)))
     except KeyboardInterrupt:
         return
+
+
+def _watch_jobs(client: Client, selector: str, output: Format) -> None:
+    """Print each job as it is, then again when it has changed."""
+    lines: dict[str, str] = {}
+    turn: str | None = None
+    told: str | None = None
+    while True:
+        wait_s = None if turn is None else _WAIT_S
+        call = calls.jobs(select=selector, limit=JOBS_MAX, since=turn, wait_s=wait_s)
+        try:
+            answer = client.ask(call)
+        except UnreachableError as error:  # tried again and again, told once
+            if told != str(error):
+                told = str(error)
+                print_error(error)
+        else:
+            told = None
+            for job in answer.jobs if turn else reversed(answer.jobs):
+                _print_job(job, lines, output)
+            for name in (f"{JOB}:{one}" for one in answer.others):
+                if lines.pop(name, None) is not None:
+                    _print(name, NotThere(name, left=True), "  left", output)
+            turn = answer.turn
+        select.select((), (), (), _EVERY_S)
+
+
+def _print_job(job: JobView, lines: dict[str, str], output: Format) -> None:
+    name, line = f"{JOB}:{job.id}", printable(f"{job.name}  {job.why}")
+    if lines.get(name) != f"{job.state} {line}":
+        lines[name] = f"{job.state} {line}"
+        state = click.style(f"{job.state:9}", fg=JOB_COLOURS.get(job.state))
+        _print(name, job, f"  {state}  {line}", output)
 
 
 def _names_nodes(selector: str) -> bool:

@@ -1,20 +1,29 @@
 """`haptera why`: why something is not as it should be."""
 
+from collections.abc import Sequence
+
 import click
 
 from haptera.cli.input import completing
-from haptera.cli.input.selected import selected
+from haptera.cli.input.selected import selected, selected_jobs
 from haptera.cli.main import the_client
 from haptera.cli.output.groups import grouped, together
-from haptera.cli.output.job_words import number_of
 from haptera.cli.output.job_words import sentence as job_sentence
-from haptera.cli.output.live.redrawing import keep_showing, watch_option
-from haptera.cli.output.printing import Format, entities_option, print_entities, print_names
+from haptera.cli.output.live.redrawing import (
+    keep_asking,
+    keep_showing,
+    only_tables,
+    watch_option,
+)
+from haptera.cli.output.printing import Format, entities_option, print_entities
 from haptera.cli.output.tables import print_sentence
 from haptera.cli.output.words import COLOURS, details, of_group, printable, sentence, told
 from haptera.client import Client, calls
 from haptera.kinds.group import numbered
 from haptera.model.answers.views import SETTLED, EntityDetail, EntityView
+from haptera.queue.job import ENDED
+from haptera.rest.job_selector import is_of_jobs
+from haptera.rest.jobs import JOBS_MAX, JobView
 
 
 @click.command()
@@ -42,8 +51,13 @@ def why(ctx: click.Context, selection: str | None, verbose: bool, watch: bool, o
       haptera why job:7
     """
     client = the_client(ctx)
-    if selection is not None and selection.startswith("job:"):
-        _why_job(client, selection, output)
+    if selection is not None and is_of_jobs(selection):
+        if watch:
+            only_tables(output)
+            call = calls.jobs(select=selection, limit=JOBS_MAX)
+            keep_asking(client, call, lambda answer: _tell_jobs(answer.jobs, output))
+        else:
+            _why_jobs(client, selection, output)
     elif watch:
         events = calls.events(selection)
         keep_showing(client, events, lambda: _why(client, selection, verbose, output), output)
@@ -92,12 +106,23 @@ def _of_pool(client: Client, view: EntityView) -> list[str]:
     return [] if said is None else [printable(said)]
 
 
-def _why_job(client: Client, named: str, output: str) -> None:
-    job = client.ask(calls.job(number_of(named)))
-    if Format(output).for_people:
+def _why_jobs(client: Client, selection: str, output: str) -> None:
+    """The job asked for however it stands; of many, those that have not ended."""
+    found = selected_jobs(client, selection)
+    one = found[0] if [f"job:{job.id}" for job in found] == [selection] else None
+    jobs = [job for job in found if one is not None or job.state not in ENDED]
+    if not Format(output).for_people:
+        names = [f"job:{job.id}" for job in jobs]
+        print_entities(names, jobs if one is None else one, output)
+        return
+    _tell_jobs(jobs, output)
+
+
+def _tell_jobs(jobs: Sequence[JobView], output: str) -> None:
+    for job in jobs:
         print_sentence(job_sentence(job), output)
-    else:
-        print_names([named], job, output)
+    if not jobs:
+        click.echo("all of them have ended")
 
 
 def _print_whole(view: EntityView, output: str) -> None:

@@ -3,13 +3,10 @@
 import click
 
 from haptera.cli.main import the_client
-from haptera.cli.output.job_words import COLOURS, job_row, number_of
+from haptera.cli.output.job_words import number_of, print_jobs
 from haptera.cli.output.printing import Format, names_option, print_names
-from haptera.cli.output.tables import print_table
 from haptera.client import calls
 from haptera.queue.job import JobState
-
-_HEADERS = ("JOB", "STATE", "NAME", "PRIO", "CPUS", "MB", "NODE", "WHY")
 
 
 @click.command()
@@ -43,9 +40,8 @@ def jobs(
     if not Format(output).for_people:
         print_names([f"job:{one.id}" for one in found], found, output)
         return
-    colours = [COLOURS.get(one.state) for one in found]
     which = "job" if state is None else f"{state} job"
     none = f"there is no {which}: haptera submit COMMAND makes one"
-    print_table(_HEADERS, [job_row(one) for one in found], output, colours, none=none)
+    print_jobs(found, output, none=none)
     if left > 0:
         click.echo(f"and {left} more: haptera jobs -n {len(found) + left}", err=True)

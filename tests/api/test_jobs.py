@@ -1,0 +1,124 @@
+"""Jobs over REST: which ones a selector means, and what changed of them since."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+from haptera.api.app import make_app
+from haptera.api.routes.job_list import JobList
+from haptera.queue.asking import ask as ask_for_work
+from haptera.queue.entry import Submission
+from haptera.queue.job import JobSpec, Size
+from haptera.queue.work import WorkAsked
+from haptera.rest.jobs import JobsView
+from haptera.site import Sites
+from tests.api.asking import ask
+from tests.api.fake_backend import FakeBackend
+from tests.api.job_desk import NOW, MemoryDesk
+
+NAMED = Submission(owner="user:eve", name="sum", spec=JobSpec(("true",), Size(2, 512)))
+ARRAY = Submission(
+    owner="user:bob",
+    name="frames",
+    spec=JobSpec(("true",), Size(1, 512), backend="slurm"),
+    priority=5,
+    count=3,
+)
+
+
+@pytest.fixture
+def app():
+    """Eve's job 1, which n3 has, her job 2, which waits, and Bob's array of 3 to 5 for Slurm."""
+    backend = FakeBackend()
+    queue = backend.jobs.queue
+    queue.submit(NAMED, NOW)
+    ask_for_work(queue, "n3", Size(2, 512), WorkAsked("a", 1), NOW)
+    queue.submit(NAMED, NOW)
+    queue.submit(ARRAY, NOW)
+    return make_app(backend, Sites("quick"), cluster="quick", wall_s=lambda: NOW.wall_s + 60)
+
+
+def listed(app, **query):
+    words = "&".join(f"{name}={value}" for name, value in query.items())
+    answer = ask(app, "GET", f"/v1/jobs?{words.replace(' ', '%20')}", token="read-token")
+    assert answer.status == 200, answer.body
+    return msgspec.json.decode(answer.body, type=JobsView)
+
+
+@pytest.mark.parametrize(
+    ("select", "found"),
+    [
+        ("job:*", [5, 4, 3, 2, 1]),
+        ("job:[2-4]", [4, 3, 2]),
+        ("job:*@n3", [1]),
+        ("n[1-4]", [1]),
+        ("job:* and state=queued", [5, 4, 3, 2]),
+        ("state in (locked,running)", [1]),
+        ("not state=queued", [1]),
+        ('owner="user:eve" and cpus=2', [2, 1]),
+        ("job.name=frames and index!=0", [5, 4]),
+        ("array=3", [5, 4, 3]),
+        ('array="" and backend=""', [2, 1]),
+        ("backend=slurm and priority=5 or state=locked", [5, 4, 3, 1]),
+        ("age(submitted)>30s", [5, 4, 3, 2, 1]),
+        ("age(submitted)>2m", []),
+        ("age(began)>0s or age(ended)<1d", []),
+        ("retry=lost or memory_mb=1 or status=0 or user=eve", []),
+    ],
+)
+def test_jobs_are_selected_by_number_node_and_what_they_have(app, select, found):
+    assert [one.id for one in listed(app, select=select).jobs] == found
+
+
+@pytest.mark.parametrize(
+    ("select", "what", "do"),
+    [
+        ("job:7 or node:n1", "a node is no job", "ask for jobs by themselves"),
+        ("job:*@@gpu", "the group @gpu cannot be used for jobs", "name the nodes: job:*@n[1-4]"),
+        ("job:* and state=quued", "the state of a job cannot be 'quued'", "did you mean queued"),
+        ("job:* and stat=queued", "no job has a 'stat'", "did you mean state"),
+        ("node.power=on", "no job has a 'node.power'", "did you mean owner? there are"),
+        ("desired.state=queued", "no job has a 'desired.state'", "did you mean state? there are"),
+        ("age(state)>1m", "no job has an age of 'state'", "there are"),
+        ("job:* and", "a name is missing", "write NAME"),
+    ],
+)
+def test_what_no_job_can_be_is_refused_with_its_place(app, select, what, do):
+    path = f"/v1/jobs?select={select.replace(' ', '%20')}"
+    told = ask(app, "GET", path, token="read-token")
+    assert told.status == 400
+    assert f": {what} ({do}" in told.json["detail"]
+
+
+def test_who_asks_again_is_told_what_changed_and_what_is_meant_no_more(app):
+    first = listed(app, select="state=queued")
+    assert listed(app, select="state=queued", since=first.turn).jobs == []
+    ask(app, "PATCH", "/v1/jobs/4", token="admin-token", body={"priority": 9})
+    ask(app, "DELETE", "/v1/jobs/2", token="admin-token")
+    ask(app, "PATCH", "/v1/jobs/3", token="admin-token", body={"priority": 9})
+    then = listed(app, select="state=queued", since=first.turn, wait_s=30)
+    assert ([one.id for one in then.jobs], then.others) == ([4, 3], [2])
+    part = listed(app, since=first.turn, limit=2)
+    assert [one.id for one in part.jobs] == [4, 2]
+    assert [one.id for one in listed(app, since=part.turn).jobs] == [3]
+
+
+def test_a_turn_of_a_parent_that_was_before_is_of_nothing_seen(app):
+    ask(app, "DELETE", "/v1/jobs/2", token="admin-token")
+    assert [one.id for one in listed(app, since="another-9.9000").jobs] == [2]
+    assert ask(app, "GET", "/v1/jobs?since=7", token="read-token").status == 400
+
+
+def test_a_change_is_waited_for():
+    async def waits():
+        desk = MemoryDesk()
+        jobs = JobList(desk, lambda job: True, 10)
+        async with asyncio.TaskGroup() as tasks:
+            waiting = tasks.create_task(jobs.changed(desk.news.last, 60))
+            await asyncio.sleep(0)  # it is asked before anything changes
+            assert not waiting.done()
+            await desk.submit(NAMED)
+        return [job.id for job in waiting.result().jobs]
+
+    assert asyncio.run(waits()) == [1]
