@@ -13,8 +13,6 @@ from haptera.lint.lint import lint_kinds
 from haptera.model.answers.finding import Level
 from haptera.wire.ipc import FRAME_BYTES_MAX, encode_frame
 
-# Between single bytes: time enough for each to be read by itself.
-BYTE_S: Final = 0.01
 _PING: Final = {"op": "ping"}
 
 
@@ -33,10 +31,15 @@ async def begins(exam: Exam) -> str:
 
 async def waits_for_begin(exam: Exam) -> str:
     async with exam.started() as talk:
+        # What has read the first byte has started: until then, to say nothing says nothing.
+        frame = talk.begin_frame()
+        talk.send_bytes(frame[:1])
+        await talk.read()
         await asyncio.sleep(QUIET_S)
         if talk.ready is not None:
             raise CheckFailed("it said `ready` before it was told to begin", "read `begin` first")
-        await talk.begin()
+        talk.send_bytes(frame[1:])
+        await talk.begun()
         return "nothing was said before `begin`"
 
 
@@ -84,8 +87,7 @@ async def takes_frames_cut_anywhere(exam: Exam) -> str:
     async with exam.talk() as talk:
         for byte in encode_frame(_PING):
             talk.send_bytes(bytes((byte,)))
-            await talk.flush()
-            await asyncio.sleep(BYTE_S)
+            await talk.read()
         await talk.pong(1)
         talk.send_bytes(encode_frame(_PING) * 2 + encode_frame(_PING)[:5])
         await talk.pong(3)

@@ -2,9 +2,12 @@
 
 import asyncio
 import contextlib
+import fcntl
 import os
 import signal
 import socket
+import sys
+import termios
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -39,6 +42,8 @@ Frame = dict[str, Any]
 READ_BYTES: Final = 65_536
 # For the machine's own slowness: what an answer may take besides what its part says.
 SLACK_S: Final = 5.0
+# How often it is seen whether all was read.
+UNREAD_EACH_S: Final = 0.01
 # Reaping takes the zygote a moment.
 KILLED_WITHIN_S: Final = 10.0
 
@@ -111,7 +116,11 @@ class ModuleTalk:
 
     async def begin(self) -> Ready:
         """Say `begin`, and hear `ready`."""
-        self.send(
+        self.send_bytes(self.begin_frame())
+        return await self.begun()
+
+    def begin_frame(self) -> bytes:
+        return encode_frame(
             {
                 "op": "begin",
                 "module": self._name,
@@ -122,6 +131,9 @@ class ModuleTalk:
                 "check": self._canary,
             }
         )
+
+    async def begun(self) -> Ready:
+        """Hear `ready`."""
         await self.until(
             lambda: self.ready is not None, "no `ready` came", "answer `begin` with it"
         )
@@ -139,6 +151,21 @@ class ModuleTalk:
         """Have what was sent be on its way."""
         with contextlib.suppress(ConnectionError):
             await self._writer.drain()
+
+    async def read(self) -> None:
+        """Wait until it has read all that was sent, for as long as it may take to answer."""
+        await self.flush()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self.subject.patience_s):
+                # The kernel tells when it is asked, and not by itself.
+                while not self._writer.is_closing() and self._unread():  # noqa: ASYNC110
+                    await asyncio.sleep(UNREAD_EACH_S)
+
+    def _unread(self) -> bool:
+        """Whether the kernel still holds some of what was sent: unix(7), SIOCOUTQ."""
+        link = self._writer.get_extra_info("socket")
+        held = fcntl.ioctl(link.fileno(), termios.TIOCOUTQ, bytes(4))
+        return int.from_bytes(held, sys.byteorder) > 0
 
     def number(self) -> int:
         """A number for a call."""
