@@ -70,6 +70,9 @@ def test_nothing_is_overwritten_and_nothing_unsound_restored(tmp_path):
         bad.write_bytes(content)
         wrong = told("is not a valid backup", bad, "take another backup")
         assert typed("restore", "--dir", other, bad, folder=tmp_path) == (1, "", wrong)
+    missing = tmp_path / "missing.tar.gz"
+    why = told("cannot be read: No such file or directory", missing, "see its path and rights")
+    assert typed("restore", "--dir", other, missing, folder=tmp_path) == (1, "", why)
     assert list(other.iterdir()) == []
 
 

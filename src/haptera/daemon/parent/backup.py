@@ -166,7 +166,9 @@ def _read(file: Path) -> tuple[Backup, dict[str, bytes]]:
         raise damaged from error
     except OSError as error:
         raise UnreadableError(
-            f"cannot be read: {error.strerror or error}", where=str(file), do=damaged.do
+            f"cannot be read: {error.strerror or error}",
+            where=str(file),
+            do="see its path and rights",
         ) from error
     if told.format != FORMAT:
         what = f"is of format {told.format}, this haptera knows {FORMAT}"
