@@ -245,7 +245,7 @@ def test_a_full_disk_is_named_while_the_old_one_runs_and_room_helps(rig: Rig) ->
         cache = rig.run_dir / "images"
         await run("mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(cache))
         one = node.wants("b")
-        with pytest.raises(Refused, match=r"images/[0-9a-f]{64}\.part: No space left on device"):
+        with pytest.raises(Refused, match=r"No space left on device: .*/images$"):
             await stage(one)
         assert (await look_run(one), init_of(one)) == (SystemRun.RUNNING, old)
 

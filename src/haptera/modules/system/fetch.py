@@ -83,7 +83,7 @@ class ArtefactSource:
         if told != manifest.digest or size_bytes != manifest.size_bytes:
             part.unlink()
             raise HapteraError(
-                f"the artefact of {manifest.name} is {told}, not {manifest.digest}: not mounted",
+                f"what came is not {manifest.digest}, of {manifest.name}: not mounted",
                 where=f"from {self.parent.uplink}",
                 do="build the image anew, there or under another name",
             )
@@ -117,4 +117,4 @@ def _write(file: BinaryIO, chunk: bytes) -> None:
         file.write(chunk)
         file.flush()
     except OSError as error:
-        raise HapteraError(f"{file.name}: {error.strerror}") from error
+        raise HapteraError(f"{error.strerror}: {Path(file.name).parent}") from error

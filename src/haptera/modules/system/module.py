@@ -157,7 +157,7 @@ def without_effect() -> Iterator[None]:
     except HapteraError as error:
         raise Refused(str(error)) from error
     except OSError as error:
-        raise Refused(f"{error.filename or 'the disk'}: {error.strerror}") from error
+        raise Refused(f"{error.strerror}: {error.filename or 'the disk'}") from error
 
 
 @staged.step(
