@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Has 60 jobs run, then 20 on a pool and on Slurm, and looks at what they did from outside.
+# Has 60 jobs run, then some on pools and on Slurm, and looks at what they did from outside.
 #
 #   examples/queue/check.sh [DIRECTORY]     the directory that holds .haptera
 #
@@ -151,8 +151,40 @@ since=$(now_ms)
 wait_for "the pool is empty" none_made
 said "and is back at 0" "$since" "$(pgrep -c 'chassis burst' || true) processes left"
 [[ -z $(pgrep 'chassis burst') ]] || fail "processes of the pool are left"
+# Of which nothing is desired, that pool is kept no more.
+desire pool:burst '{"provider": null, "at": null, "max": null, "idle_s": null, "sizes": null}'
 
-# 6. The same 20 jobs on a real Slurm, which `run` has started.
+# 6. A pool of the site's own machines: switched on while jobs need them, and off again.
+# How many the BMCs say are on, or are not off yet.
+spares() {
+  local node on=0
+  for node in spare1 spare2; do
+    curl -sf -m 5 "http://$(cat "$root/nodes/$node/bmc/address")/power" | grep -q '"power":"off"' || ((on += 1))
+  done
+  echo "$on"
+}
+none_on() { (($(spares) == 0)); }
+since=$(now_ms)
+none_on || fail "$(spares) spare machines are on before there is a pool"
+desire pool:spares '{"provider": "machines", "nodes": "spare[1-2]", "max": 2, "idle_s": 2,
+  "sizes": "spare: 12 cpus, 32768 MB, price 1"}'
+kept=$(submit kept 12 1024 1 5 4 lost)
+first=$(submit spare 12 1024 4 1 0.5)
+wait_for "a job runs on a spare machine" began_job "$kept"
+# Whoever comes next finds what is on, and whom it waits for.
+kill -9 "$(cat "$root/parent/parent.pid")"
+wait_for "the parent is back" ask GET /v1/health >/dev/null
+wait_for "the last of 5 jobs has run" is "$((first + 3))" complete
+wait_for "the first of them has run" is "$kept" complete
+on_spares() { awk -v a="$kept" -v b="$first" '$1 == "end" && ($2 == a || $2 >= b) { print $4 }' "$effects"; }
+[[ $(on_spares | grep -c '^spare') == 5 ]] || fail "5 jobs ended on $(on_spares | xargs)"
+[[ $(grep -c "^begin $kept " "$effects") == 1 ]] || fail "the parent's death ended a job"
+said "machines of a pool on, 5 jobs have run" "$since" "$(on_spares | sort -u | xargs)"
+since=$(now_ms)
+wait_for "the machines are off" none_on
+said "and off again" "$since" "$(spares) are on"
+
+# 7. The same 20 jobs on a real Slurm, which `run` has started.
 conf=$directory/slurm/slurm.conf
 if [[ -e $conf ]]; then
   since=$(now_ms)
@@ -165,6 +197,9 @@ if [[ -e $conf ]]; then
 else
   echo "left out: a Slurm of one's own needs root, slurmctld, slurmd and slurm-client"
 fi
+
+# The lab may be started and checked again.
+desire pool:spares '{"provider": null, "nodes": null, "max": null, "idle_s": null, "sizes": null}'
 
 for log in "$root"/parent/serve.log "$root"/nodes/*/agent.log; do
   ! grep -q Traceback "$log" || fail "$log has a traceback"

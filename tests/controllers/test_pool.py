@@ -165,6 +165,32 @@ def test_e6_a_pool_that_forgot_everything_takes_up_what_is_there_and_leaks_nothi
     assert (len(cloud.done), cloud.machines, cloud.killed) == (20, {}, [])
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        RefusalWords(RefusalCause.QUOTA, "5 at most"),
+        RefusalWords(RefusalCause.CAPACITY, "none", "size"),
+        RefusalWords(RefusalCause.CAPACITY, "none"),
+        RefusalWords(RefusalCause.RATE, "slow down", after_ms=300_000),
+    ],
+    ids=str,
+)
+def test_e6_a_pool_that_forgot_what_was_refused_asks_for_each_size_once_more(
+    words: RefusalWords,
+) -> None:
+    lives, sizes_in_reach = 10, 2
+    cloud = Cloud(a_pool(), answers={"*": words})
+    cloud.submit(40, 1, seconds=5)
+    for _ in range(lives):
+        before = len(cloud.asked)
+        cloud.run(cloud.now_s + 50)
+        assert 0 < len(cloud.asked) - before <= CREATES_AT_ONCE * sizes_in_reach
+        cloud = crashed(cloud)
+    cloud.answers = {}
+    cloud.run_dry()
+    assert len(cloud.done) == 40
+
+
 def test_e8_the_jobs_of_one_that_vanished_get_another() -> None:
     cloud = Cloud(a_pool())
     cloud.submit(2, 1, seconds=15)

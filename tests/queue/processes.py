@@ -3,7 +3,7 @@
     python -m tests.queue.processes parent DIRECTORY
     python -m tests.queue.processes node DIRECTORY NAME
 
-A node's words are those it has in life; a driver asks for `submit COUNT COMMAND` and `states`.
+A node's words are those it has in life; a driver asks for what `drive` has.
 """
 
 import asyncio
@@ -17,6 +17,7 @@ from typing import Any
 from haptera.daemon.queue.agent_side import AgentQueue
 from haptera.daemon.queue.parent_side import ParentQueue
 from haptera.modules.jobs.gate import JobsGate
+from haptera.queue.duty import Duty, DutyMode
 from haptera.queue.entry import Submission
 from haptera.queue.job import JobSpec, Size
 from haptera.queue.work import WorkAsked
@@ -61,6 +62,16 @@ async def drive(jobs: ParentQueue, words: list[str]) -> Any:
             spec = JobSpec(tuple(command), Size(1, 512))
             one = Submission(owner="eve", name="it", spec=spec, count=int(count), key=key)
             return len(await jobs.submit(one))
+        case ["duty", name, mode, *within_s]:
+            deadline_s = clock.wall_s() + float(within_s[0]) if within_s else None
+            wanted = None if mode == "none" else Duty(DutyMode(mode), "a disk", "eve", deadline_s)
+            await jobs.set_duty(name, wanted)
+            return jobs.queue.duty(name)
+        case ["duties"]:
+            return {one.name: jobs.queue.duty(one.name) for one in jobs.holders()}
+        case ["asked", name]:
+            holder = jobs.queue.holders.get(name)
+            return None if holder is None or holder.asked[1] < 0 else holder.asked[1]
         case ["states"]:
             return Counter(one.state for one in jobs.queue.jobs.values())
         case _:

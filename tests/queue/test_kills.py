@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -33,14 +34,14 @@ SCRIPT = f"say() {{ {SAY}; }}; say begin; sleep 0.0$((RANDOM % 10)); say end"
 class Cluster:
     """One parent and some nodes; all of their processes are ended at the end."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, nodes: Sequence[str] = NODES) -> None:
         self.folder = folder
         self.effects = folder / "effects"
         self.script = folder / "job.sh"
         self.script.write_text(SCRIPT.replace("EFFECTS", str(self.effects)))
         self.running: dict[str, subprocess.Popen[bytes]] = {}
         self.batches = 0
-        for name in ("parent", *NODES):
+        for name in ("parent", *nodes):
             self.start(name)
 
     def start(self, name: str) -> None:
