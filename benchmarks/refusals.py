@@ -24,6 +24,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count, repeat
 from multiprocessing.connection import Connection
 from pathlib import Path
 from time import process_time_ns
@@ -83,6 +84,12 @@ class Parent:
     def seen(self) -> int:
         """How many datagrams of the flood came out of the socket, whatever became of them."""
         return sum(self._udp.counts.values())
+
+    def said(self) -> bytes:
+        """What the first session has said just now."""
+        datagram = self.child.seal(self.news())
+        self._sender.sendto(datagram, (HOST, self._udp.port))
+        return datagram
 
     def beat(self) -> None:
         """The second session says something new."""
@@ -153,17 +160,16 @@ async def measure(rounds: int) -> dict[str, float]:
     }
 
 
-Make = Callable[[Parent], list[bytes]]
+Make = Callable[[Parent], Iterator[bytes]]
 
 
-def shout(place: tuple[str, int], datagrams: list[bytes], address: str) -> None:
+def shout(place: tuple[str, int], datagrams: Iterator[bytes], address: str) -> None:
     """Send these as fast as possible, until killed."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as end:
         end.bind((address, 0))
         end.connect(place)
-        while True:
-            for datagram in datagrams:
-                end.send(datagram)
+        for datagram in datagrams:
+            end.send(datagram)
 
 
 async def beats(make: Make | None) -> tuple[int, int, int]:
@@ -191,10 +197,12 @@ async def beats(make: Make | None) -> tuple[int, int, int]:
 
 FLOODS: dict[str, Make | None] = {
     "no flood": None,
-    "something new, authentic": lambda one: [one.child.seal(one.news()) for _ in range(20_000)],
-    "one copy": lambda one: [one.child.seal(one.news())],
-    "forged seals": lambda one: [one.child.seal(one.news())[:-8] + bytes(8)],
-    "for no session": lambda one: [bytes(138)],
+    "something new, authentic": lambda one: (one.child.seal(one.news()) for _ in count()),
+    "one copy": lambda one: repeat(one.said()),
+    "forged seals": lambda one: repeat(one.child.seal(one.news())[:-8] + bytes(8)),
+    "for no session": lambda one: repeat(bytes(138)),
+    # It may be somebody else who sends that in its name: so it is not muted.
+    "one copy, from its own address": lambda one: repeat(one.child.seal(one.news())),
 }
 
 

@@ -23,7 +23,7 @@ CONTENT_BYTES_MAX: Final = BODY_BYTES_MAX - PREFIX_BYTES_MAX - SECTION_HEADER_BY
 # Version, type, suite, key epoch, receiver index, sender boot-id, sequence.
 _HEADER: Final = Struct(">BBBBIQQ")
 _INDEX: Final = Struct(">I")
-_INDEX_OFFSET: Final = 4
+INDEX_OFFSET: Final = 4
 
 
 class DatagramType(IntEnum):
@@ -117,5 +117,5 @@ def receiver_of(datagram: bytes) -> int | Reject:
     """The receiver index alone, to find the session that can open the datagram."""
     if len(datagram) < HEADER_BYTES:
         return Reject(FrameFault.LENGTH)
-    index: int = _INDEX.unpack_from(datagram, _INDEX_OFFSET)[0]
+    index: int = _INDEX.unpack_from(datagram, INDEX_OFFSET)[0]
     return index

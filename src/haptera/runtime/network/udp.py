@@ -2,7 +2,8 @@
 
 Reading a datagram costs a fraction of opening its seal. So all that waits is read first, into a
 short line for each peer, and the lines are served in turn: who sends more than can be opened loses
-its own.
+its own. A line of which far more comes than that is dropped by the kernel for a while, so that it
+does not fill the socket's buffer either.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ from haptera.model.errors import Code, HapteraError
 from haptera.model.events import Alive, Event, Heard
 from haptera.model.messages import Message
 from haptera.runtime.clock import now_ns
+from haptera.runtime.network.muted import Muted, MutedLine
 from haptera.wire.bucket import Bucket
 from haptera.wire.frame import DATAGRAM_BYTES_MAX, DatagramType, FrameFault, Reject, receiver_of
 from haptera.wire.seal import Greet, Opened, Origin, Session
@@ -29,6 +31,11 @@ DRAIN_NS_MAX: Final = 5_000_000
 # So many of one peer wait to be opened, as the newest: from its address on record, and from others.
 LINE_MAX: Final = 512
 LINE_ELSEWHERE_MAX: Final = 64
+# A line of which more is lost than so many at once, and so many a second after that, is a flood:
+# nothing of it is taken for so long.
+LOST_AT_ONCE_MAX: Final = 512
+LOST_PER_S_MAX: Final = 256
+MUTED_S: Final = 0.5
 _DATAGRAMS_PER_CLOCK_READING: Final = 64
 # After a drain the socket rests: at evenly spaced arrivals waking up is what costs.
 REST_S: Final = 0.010
@@ -59,6 +66,7 @@ class _Link:
     `boot` is the process that was last told as `Moved`, or was saved by an earlier process of ours.
     `held` is the newest that it said beyond its budget; `sent` is when which sequence was. Not yet
     opened are those in the two lines, of which the one from its address on record goes first.
+    `authentic` is by how many more of the last ones from there were the peer's own than were not.
     """
 
     name: str
@@ -71,6 +79,9 @@ class _Link:
     told: bytes | None = None
     budget: Bucket = field(default_factory=lambda: Bucket(CHANGED_AT_ONCE_MAX, CHANGED_PER_S))
     held: Opened | None = None
+    authentic: int = 0
+    lost: Bucket = field(default_factory=lambda: Bucket(LOST_AT_ONCE_MAX, LOST_PER_S_MAX))
+    lost_elsewhere: Bucket = field(default_factory=lambda: Bucket(LOST_AT_ONCE_MAX, LOST_PER_S_MAX))
     sent: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=UNCONFIRMED_MAX))
     line: deque[tuple[bytes, Address]] = field(default_factory=lambda: deque(maxlen=LINE_MAX))
     elsewhere: deque[tuple[bytes, Address]] = field(
@@ -112,6 +123,7 @@ class Udp:
         self._holding: dict[str, None] = {}
         # Those of whom something waits to be opened, each once.
         self._turns: deque[_Link] = deque()
+        self._muted = Muted(bound)
         self._confirmed: Confirmed | None = None
         self.counts: Counter[str] = Counter()
 
@@ -212,19 +224,38 @@ class Udp:
             link = None if isinstance(index, Reject) else self._links.get(index)
             if link is None:
                 self.counts[FrameFault.INDEX] += 1
-            else:
-                self._line_up(link, datagram, address)
+            elif not self._line_up(link, datagram, address):
+                self._note_lost(link, is_elsewhere=address[:2] != link.address, now=begun_at)
             if count % _DATAGRAMS_PER_CLOCK_READING == 0 and now_ns() - begun_at > DRAIN_NS_MAX:
                 return False
         return False
 
-    def _line_up(self, link: _Link, datagram: bytes, address: Address) -> None:
+    def _line_up(self, link: _Link, datagram: bytes, address: Address) -> bool:
+        """Whether that is all; else the oldest there has lost its place to it."""
         if not link.line and not link.elsewhere:
             self._turns.append(link)
         line = link.line if address[:2] == link.address else link.elsewhere
-        if len(line) == line.maxlen:
+        is_full = len(line) == line.maxlen
+        if is_full:
             self.counts["beyond its share"] += 1
         line.append((datagram, address))
+        return not is_full
+
+    def _note_lost(self, link: _Link, *, is_elsewhere: bool, now: int) -> None:
+        """Take nothing of a line for a while of which too much is lost; hellos repair the rest.
+
+        Not so where others send in the name of a peer: by that they would silence it.
+        """
+        if (link.lost_elsewhere if is_elsewhere else link.lost).take(now):
+            return
+        line = MutedLine(link.session.own_index, *link.address, is_elsewhere)
+        if (is_elsewhere or link.authentic > 0) and self._muted.add(line):
+            self.counts["muted"] += 1
+            asyncio.get_running_loop().call_later(MUTED_S, self._unmute, line)
+
+    def _unmute(self, line: MutedLine) -> None:
+        if self._loop is not None:
+            self._muted.remove(line)
 
     def _opened(self, arrived_at: int) -> Iterator[Heard | str]:
         """What those say whose turn it is, one after the other, for as long as one drain may."""
@@ -267,7 +298,11 @@ class Udp:
     def _open(self, link: _Link, datagram: bytes, address: Address, now: int) -> Heard | str | None:
         """What a datagram says: a message, the name of a peer that says what it said, nothing."""
         origin = Origin.ON_RECORD if address[:2] == link.address else Origin.ELSEWHERE
-        match link.session.open(datagram, now, origin):
+        found = link.session.open(datagram, now, origin)
+        if origin is Origin.ON_RECORD:
+            link.authentic += -1 if isinstance(found, Reject) else 1
+            link.authentic = max(-LINE_MAX, min(link.authentic, LINE_MAX))
+        match found:
             case Opened() as opened:
                 self._note(link, opened, address)
                 return self._said(link, opened, now)
