@@ -217,6 +217,18 @@ def test_who_mounts_in_namespaces_of_its_own_reaches_nothing_that_is_hidden(unsh
     assert [one.read_text() for one in secret] == ["hunter2"] * 3
 
 
+@pytest.mark.skipif(not can_have_namespaces(), reason="root may not mount here")
+def test_who_mounts_for_all_reads_no_memory_and_gains_no_privilege(tmp_path):
+    confinement = Confinement((), str(tmp_path / "spy"), needs=(Privilege.MOUNTS,))
+    told = spied(confinement, tmp_path)
+    assert (told["trace"], told["privileges"], told["power"]["mount"]) == (
+        "PermissionError",
+        "1",
+        "done",
+    )
+    assert "sys_ptrace" not in told["capabilities"]
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="a plain user mounts nothing anyway")
 @pytest.mark.skipif(not landlock_version(), reason="this kernel has no Landlock")
 def test_where_root_may_not_mount_nothing_hidden_is_reached_either(tmp_path):

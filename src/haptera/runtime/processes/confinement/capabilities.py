@@ -52,7 +52,8 @@ _OF: Final = {
     Privilege.DEVICES: frozenset[Capability](),
     Privilege.ROOT: _ROOT,
     Privilege.NAMESPACES: frozenset(Capability),  # of a user namespace of its own
-    Privilege.MOUNTS: frozenset(Capability),
+    # Who may mount has ways around this, each of which changes the node, too (the threat model).
+    Privilege.MOUNTS: frozenset(Capability) - {Capability.SYS_PTRACE},
 }
 
 _PR_CAPBSET_DROP: Final = 24
