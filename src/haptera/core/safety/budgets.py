@@ -71,6 +71,14 @@ class Budgets:
         self.take(entity, where, by)
         return None
 
+    def full_node(self, entity: EntityId, where: Where) -> str | None:
+        """Why the entity's node may have no place for it beside those that it has."""
+        if entity in self._held:
+            return None
+        of_nodes = (one for one in self._budgets(entity) if one.per is Per.NODE)
+        texts = (self._crowded(one, where[Per.NODE]) for one in of_nodes)
+        return next((text for text in texts if text is not None), None)
+
     def holds(self, entity: EntityId) -> bool:
         """Whether it has its place, for whomever."""
         return entity in self._held
@@ -156,19 +164,28 @@ class Budgets:
         return budget.at_once_max(1 if budget.per is Per.NODE else self._size(key))
 
     def _full(self, budget: Budget, account: Account, key: str | None, now: int) -> str | None:
-        of = {Per.NODE: f"node {key}", Per.GROUP: f"group {key}", Per.PARENT: "this parent"}
-        name = of[budget.per]
-        most = self._at_once_max(budget, key)
-        if most is not None and len(account.holders) >= most:
-            others = ", ".join(sorted(map(str, account.holders))[:SHOWN_MAX])
-            now_are = f": {others}" if others else ""
-            return f"the budget of {name} allows {most} at once{now_are}"
+        if text := self._crowded(budget, key):
+            return text
         while account.begun and account.begun[0][0] <= now - BUDGET_HOUR_NS:
             account.begun.popleft()
         meant = len(account.begun) + len(account.holders)
         if budget.per_hour is not None and meant >= budget.per_hour:
-            return f"the budget of {name} allows {budget.per_hour} an hour"
+            return f"the budget of {_named(budget, key)} allows {budget.per_hour} an hour"
         return None
+
+    def _crowded(self, budget: Budget, key: str | None) -> str | None:
+        """Why no more may be under way at once."""
+        most, holders = self._at_once_max(budget, key), self._account(budget.per, key).holders
+        if most is None or len(holders) < most:
+            return None
+        others = ", ".join(sorted(map(str, holders))[:SHOWN_MAX])
+        now_are = f": {others}" if others else ""
+        return f"the budget of {_named(budget, key)} allows {most} at once{now_are}"
+
+
+def _named(budget: Budget, key: str | None) -> str:
+    of = {Per.NODE: f"node {key}", Per.GROUP: f"group {key}", Per.PARENT: "this parent"}
+    return of[budget.per]
 
 
 def _counts_nothing(budget: Budget, key: str | None) -> bool:

@@ -249,12 +249,8 @@ class RoomLoans:
         """None where it has its place by now, else why not."""
         where, asks = self._lender.where(ask.entity), self._lender.asks
         if ask.begun:
-            if ask not in before:
-                self._budgets.take(ask.entity, where, self._by(name))
-                self._budgets.begin(ask.entity, where, turn.now)
-                asks.takes_up(ask.id, ask.entity, ask.late_ms)
-                self._ask_gates(turn, ask)
-            return None
+            has_place = ask in before and before[ask] is None
+            return None if has_place else self._concede(turn, name, ask, where)
         full = self._lender.untold.why(turn.now) or self._budgets.hold(
             ask.entity, where, turn.now, self._by(name)
         )
@@ -265,6 +261,19 @@ class RoomLoans:
         if self._permits is not None:
             self._permits.put_theirs(turn, ask.entity, None)
         return full
+
+    def _concede(self, turn: Turn, name: str, ask: RoomAsk, where: Where) -> str | None:
+        """A step that has begun has its place, whatever the room.
+
+        But a node has no more places than its own budget allows: a broken one might claim them all.
+        """
+        if (text := self._budgets.full_node(ask.entity, where)) is not None:
+            return text
+        self._budgets.take(ask.entity, where, self._by(name))
+        self._budgets.begin(ask.entity, where, turn.now)
+        self._lender.asks.takes_up(ask.id, ask.entity, ask.late_ms)
+        self._ask_gates(turn, ask)
+        return None
 
     def _take_back(self, turn: Turn, name: str, entity: EntityId) -> None:
         if self._permits is not None:
