@@ -69,7 +69,9 @@ def can_have_namespaces():
 
 def spied(confinement, *paths, within=()):
     told = msgspec.json.encode(confinement).decode()
-    command = [*within, sys.executable, "-m", "tests.runtime.spy", told, *map(str, paths)]
+    # What it mounts must not stay: a root bound below a folder is removed with that folder.
+    apart = ["unshare", "--mount", "--propagation", "private"] if can_have_namespaces() else []
+    command = [*apart, *within, sys.executable, "-m", "tests.runtime.spy", told, *map(str, paths)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     return json.loads(done.stdout)
