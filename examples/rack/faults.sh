@@ -52,7 +52,7 @@ took "parent killed (-9)" "all are in sync, and no BMC was told anything"
 # A BMC hangs: its power is not known, nobody acts, and it is told.
 bmc_pid=$(cat "$root/nodes/rack1n1/bmc/bmc.pid") since=$(now_ms)
 kill -STOP "$bmc_pid"
-wait_for "the BMC is told not to answer" why_says rack1n1 'does not answer\|lets nobody in'
+wait_for "the BMC is told not to answer" why_says rack1n1 'does not answer\|refuses the login'
 took "BMC hangs" "it is told so"
 in_sync rack1n2 || fail "another node is held up by a BMC that hangs"
 kill -CONT "$bmc_pid"

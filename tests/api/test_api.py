@@ -238,7 +238,7 @@ def test_a_query_that_means_nothing_is_refused_with_what_it_may_have():
     for asked in ("entities?kinds=node", "entities?kind=node&kind=node", "summary?x=1", "past"):
         answer = ask(app, "GET", f"/v1/{asked}", token="read-token")
         told[asked] = (answer.status, answer.json["what"], answer.json["do"])
-    nothing = "which means nothing here"
+    nothing = "which is not a parameter of this route"
     assert told == {
         "entities?kinds=node": (
             400,

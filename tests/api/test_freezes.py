@@ -180,7 +180,7 @@ def test_what_goes_by_state_is_not_frozen():
     assert answer.status == 400
     assert answer.json == {
         **answer.json,
-        "what": "a rule cannot go by power: it holds whatever state things are in",
+        "what": "a rule cannot select by power: it must hold in every state",
         "where": "selector 'n1 and power=off', character 8",
     }
     assert "haptera get -o name" in answer.json["do"]

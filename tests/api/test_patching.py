@@ -255,8 +255,8 @@ def test_a_limited_token_patches_only_what_it_is_limited_to():
     )
     assert outcomes(answer) == [
         ("node:n1", 200, None),
-        ("node:n2", 403, "the token is limited to n1, and node:n2 is not of it"),
-        ("node:n9", 403, "the token is limited to n1, and node:n9 is not of it"),
+        ("node:n2", 403, "the token is limited to n1, which does not include node:n2"),
+        ("node:n9", 403, "the token is limited to n1, which does not include node:n9"),
     ]
     dry = bulk(app, {"entity": "node:n1", "desired": OFF}, query="?dry_run=1", token=text)
     assert (dry.status, dry.json["plans"]) == (200, [])

@@ -47,17 +47,17 @@ def test_a_claimed_machine_is_the_node_and_the_node_stays_its_owners(backend):
     assert (backend.noted[-1].who, backend.noted[-1].what) == ("user:ada", f"claim {NEW} as n3")
     assert backend.asked == [N3]
     again = asked(backend, NEW)
-    assert (again.status, again.json["what"]) == (409, f"n3 is the machine with {NEW} already")
+    assert (again.status, again.json["what"]) == (409, f"n3 already has the MAC address {NEW}")
 
 
 @pytest.mark.parametrize(
     ("mac", "node", "code", "what"),
     [
-        (KNOWN, "n3", Code.CONFLICT, f"{KNOWN} is n1's already"),
-        (NEW, "n1", Code.CONFLICT, "n1 is the machine with 52-54-00-00-00-01 already"),
-        ("52:54:00:00:00:04", "n3", Code.NOT_FOUND, "has not asked for an address of late"),
+        (KNOWN, "n3", Code.CONFLICT, f"{KNOWN} already belongs to n1"),
+        (NEW, "n1", Code.CONFLICT, "n1 already has the MAC address 52-54-00-00-00-01"),
+        ("52:54:00:00:00:04", "n3", Code.NOT_FOUND, "has not requested an address recently"),
         (NEW, "n9", Code.NOT_FOUND, "there is no node:n9"),
-        ("52:54", "n3", Code.SYNTAX, "'52:54' is no MAC address"),
+        ("52:54", "n3", Code.SYNTAX, "'52:54' is not a MAC address"),
     ],
 )
 def test_what_cannot_be_claimed_is_refused_in_words(backend, mac, node, code, what):

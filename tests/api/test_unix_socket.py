@@ -164,10 +164,13 @@ def test_the_first_rule_that_means_somebody_counts_and_root_needs_none():
 @pytest.mark.parametrize(
     ("rule", "what"),
     [
-        ("eve", "'eve' lets nobody in"),
-        ("=read", "'=read' lets nobody in"),
-        ("0=root", "'0=root' lets nobody in"),
-        ("0=read:power=off", "'0=read:power=off' goes by state; who is let in is limited by names"),
+        ("eve", "'eve' is not a valid rule"),
+        ("=read", "'=read' is not a valid rule"),
+        ("0=root", "'0=root' is not a valid rule"),
+        (
+            "0=read:power=off",
+            "'0=read:power=off' selects by state; limit access by names",
+        ),
         ("nobody-of-this-name=read", "there is no nobody-of-this-name on this machine"),
         ("@nobody-of-this-name=read", "there is no @nobody-of-this-name on this machine"),
     ],

@@ -92,7 +92,7 @@ def home(tmp_path_factory):
         pytest.param(
             SITE.replace("small", "other").replace("n[1-2]", "m[1-2]"),
             told(
-                "this is a site of cluster other; here is cluster small",
+                "this is a site of cluster other; this parent has cluster small",
                 "site.yaml",
                 "apply it to its own cluster, or correct its name",
             ),
@@ -143,7 +143,7 @@ SEE = "see which there are: haptera status"
         (("why", "n7"), told("no such node: n7", None, SEE)),
         (
             ("retry", "node:*7"),
-            told("there is no node:*7", None, "see how things are: haptera status"),
+            told("there is no node:*7", None, "see what there is: haptera status"),
         ),
         (("get", "node:n7"), told("there is no node:n7", None, f"{SEE}, or GET /v1/entities")),
         (
@@ -214,7 +214,7 @@ def test_a_parent_that_does_not_run_is_told(tmp_path):
     errors = told(
         "cannot reach the parent: Connection refused",
         f"http://{OTHER}:4270",
-        "see that it runs, and that the client file names its address",
+        "check that it runs, and that the client file has its address",
     )
     for arguments in (("status",), ("apply", "site.yaml")):
         assert typed(*arguments, folder=tmp_path, client=client) == (3, "", errors)

@@ -343,7 +343,7 @@ def test_a_machine_that_asked_becomes_a_node(cluster, capsys, monkeypatch, tmp_p
     assert re.split(r"\s{2,}", row) == [mac, "BIOS", "2", *times, "-"]
     written = (
         f"rack1n3 is the machine with {mac}\n"
-        f"write it into the site file, or the next apply takes it away: mac: '{mac}'\n"
+        f"add it to the site file, or the next apply removes it: mac: '{mac}'\n"
     )
     assert typed(capsys, "claim", mac, "rack1n3") == (OK, written, "")
     assert typed(capsys, "unclaimed") == (OK, "no machine is unclaimed\n", "")
@@ -446,7 +446,7 @@ def test_get_takes_selectors_and_prints_what_it_found_as_one(cluster, capsys):
     assert typed(capsys, "get", "rack1n[1-2] and power=hung") == (
         REFUSED,
         "",
-        "error: nothing is rack1n[1-2] and power=hung\n  see how things are: haptera status\n",
+        "error: nothing is rack1n[1-2] and power=hung\n  see what there is: haptera status\n",
     )
 
 
@@ -550,7 +550,7 @@ def test_a_parent_that_is_not_there_is_told(capsys, monkeypatch, tmp_path):
         "",
         "error: cannot reach the parent: Connection refused\n"
         f"  {url}\n"
-        "  see that it runs, and that the client file names its address\n",
+        "  check that it runs, and that the client file has its address\n",
     )
 
 

@@ -139,6 +139,6 @@ def test_a_parent_whose_modules_would_reach_all_that_root_does_is_not_started(tm
     without = [sys.executable, "-m", "tests.runtime.without_landlock"]
     done = subprocess.run([*without, *words], cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "modules would reach all that root does: other users cannot read" in done.stderr
+    assert "modules could access everything that root can: other users cannot read" in done.stderr
     assert "this kernel has no Landlock" in done.stderr
     assert "install Python and haptera where all users read them" in done.stderr

@@ -26,7 +26,7 @@ LONGEST = "s" * 64
 )
 def test_what_is_written_passes_its_tests_and_all_checks_at_once(tmp_path: Path, name: str) -> None:
     assert call(sys.executable, "-m", "haptera", "module", "new", name, folder=tmp_path) == (
-        f"{name}: a module {name}; its README.md says how to go on\n"
+        f"{name}: a module {name}; its README.md says how to continue\n"
     )
     folder, package = tmp_path / name, name.replace("-", "_")
     written = {str(one.relative_to(folder)) for one in folder.rglob("*") if one.is_file()}
@@ -86,9 +86,9 @@ def test_installed_in_a_fresh_environment_a_site_names_it_without_its_place(tmp_
     ("name", "said"),
     [
         ("jobs", "error: jobs comes with haptera\n  take another name\n"),
-        ("json", "error: Python would find another json\n  take another name\n"),
-        ("3com", "error: '3com' is no name in Python\n  begin with a letter\n"),
-        ("class", "error: 'class' is no name in Python\n  begin with a letter\n"),
+        ("json", "error: another Python package is called json\n  take another name\n"),
+        ("3com", "error: '3com' is not a valid name in Python\n  begin with a letter\n"),
+        ("class", "error: 'class' is not a valid name in Python\n  begin with a letter\n"),
     ],
 )
 def test_a_name_that_cannot_be_is_refused_and_nothing_written(

@@ -136,7 +136,7 @@ def test_names_that_there_are_none_of_write_nothing(cluster, capsys):
 @pytest.mark.parametrize(
     ("words", "advice"),
     [
-        ("history --audit", "what was asked for has no names: leave out --audit"),
+        ("history --audit", "audit records have no names: leave out --audit"),
         ("plan --problem -", "problems have no names: leave out -o name"),
         ("logs module:labnode", "'name' is not one of 'table', 'json', 'yaml'"),
     ],

@@ -113,7 +113,7 @@ def test_the_site_is_taken_by_site_check(typed):
         (("clustershell", "empty"), "no file of ClusterShell's is in this folder\n  empty"),
         (("layercake", "latin.json"), "byte 1 is not UTF-8\n  latin.json"),
         (("warewulf", "broken.conf"), "did not find expected"),
-        (("warewulf", "void"), "it is no registry of nodes\n  void"),
+        (("warewulf", "void"), "it is not a registry of nodes\n  void"),
     ],
 )
 def test_what_cannot_be_done_is_told_with_what_to_do(typed, words, told):

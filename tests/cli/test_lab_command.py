@@ -161,7 +161,7 @@ def test_a_parent_that_cannot_start_is_told_with_its_reason(folder, drawn):
     assert what.startswith("error: the parent does not start: ")
     assert f"127.{drawn}.0.1:4270/tcp: cannot listen: Address already in use" in what
     assert where == f"  {folder}/.haptera/parent/serve.log"
-    assert do == "  mend what it says, then start the lab again"
+    assert do == "  fix this, then start the lab again"
 
 
 def test_a_lab_whose_token_is_taken_back_goes_on(folder):
@@ -170,7 +170,7 @@ def test_a_lab_whose_token_is_taken_back_goes_on(folder):
         (own,) = [one["id"] for one in tokens if one["scope"] == "admin"]
         assert typed("token", "revoke", own, folder=folder)[0] == 0
         said = iter(process.stdout.readline, "")
-        assert any("the lab goes on, Ctrl-C ends it" in line for line in said)
+        assert any("the lab continues, Ctrl-C ends it" in line for line in said)
         assert process.poll() is None
 
 
@@ -270,9 +270,12 @@ def test_a_lab_comes_up_again_with_what_a_person_took_from_its_site_and_says_wha
         wait_for(lambda: typed("get", "node:n1 and power=off", folder=folder)[0] == 0)
     with lab(folder) as process:
         found = [process.stdout.readline().strip() for _ in range(6)]
-        assert "as it was left: site.yaml is not applied, for others own some of it" in found
+        assert (
+            "the state is unchanged: site.yaml is not applied, because others own some of it"
+            in found
+        )
         assert {"-node:n1 power=off  (user:cli)", "+node:n1 power=on"} <= {*found}
-        assert "to have it all from the file: haptera apply --take site.yaml" in found
+        assert "to apply all of the file: haptera apply --take site.yaml" in found
         wait_for(lambda: typed("get", "node:n1 and power=off", folder=folder)[0] == 0)
         # What is typed as it says has it all again.
         assert typed("apply", "--take", "site.yaml", folder=folder)[0] == 0

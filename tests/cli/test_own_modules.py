@@ -68,7 +68,7 @@ def allow_the_lamp(type_in, kept):
     kept.put("lamp", b"for another")
     kept.allow("lamp", ["other"])
     assert type_in("secret", "set", "lamp", given=f"{WORD}\n") == (0, "", AGAIN)
-    wait_for(lambda: "module:lamp may not name it" in type_in("why", "module:lamp")[1])
+    wait_for(lambda: "module:lamp may not use it" in type_in("why", "module:lamp")[1])
     assert type_in("secret", "allow", "lamp", "lamp") == (0, "", AGAIN)
     table = "SECRET  MODULES\nlamp    module:lamp\nword    *\n"
     assert type_in("secret", "list") == (0, table, "")

@@ -54,7 +54,7 @@ def test_what_is_not_shown_is_said(cluster, capsys):
     assert typed(capsys, "history", "rack9*") == (
         REFUSED,
         "",
-        "error: there is no rack9*\n  see how things are: haptera status\n",
+        "error: there is no rack9*\n  see what there is: haptera status\n",
     )
     assert typed(capsys, "history", "rack9")[2].startswith("error: no such node: rack9\n")
 
@@ -87,7 +87,7 @@ def test_all_that_happened_is_told_in_its_order(cluster, capsys):
     assert out.splitlines() == [
         "TIME                     WHO       ENTITY        WHAT",
         "1970-01-01 00:16:39 UTC  -         parent        began, with nothing known",
-        "1970-01-01 00:16:39 UTC  -         history       3 happenings could not be written down",
+        "1970-01-01 00:16:39 UTC  -         history       3 happenings could not be recorded",
         f'1970-01-01 00:16:40 UTC  user:ada  {node}  declared {{"rack":"1"}}',
         f"1970-01-01 00:16:40 UTC  user:ada  {node}  power: nothing -> on",
         f"1970-01-01 00:16:41 UTC  -         {node}  stuck: jammed",

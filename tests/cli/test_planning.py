@@ -30,7 +30,7 @@ def test_in_how_many_rounds_the_budgets_let_it_be_done_is_told() -> None:
     for rounds, at_least_ms, told in [
         (1, 0, ""),
         (4, 0, "; in 4 rounds by the budgets"),
-        (4, 16_000, "; in 4 rounds by the budgets, 16 s at the least"),
+        (4, 16_000, "; in 4 rounds by the budgets, 16 s at least"),
         (None, 0, "; the budgets allow none at once"),
     ]:
         one = msgspec.structs.replace(group, rounds=rounds, at_least_ms=at_least_ms)

@@ -74,7 +74,7 @@ def test_at_a_terminal_the_plan_is_shown_and_its_digest_asked_for(cluster, capsy
     named = digest(capsys, "plan", "site.yaml")
     code, out, errors = at_terminal("0" * 12, "apply", "site.yaml")
     assert (code, cluster.backend.revision()) == (REFUSED, 40)
-    assert f"to apply it, name it: --digest {named}\n" in out
+    assert f"to apply it, confirm it: --digest {named}\n" in out
     assert f"error: '{'0' * 12}' is not the digest of this plan: nothing was written" in errors
     code, out, _ = at_terminal(named, "apply", "site.yaml")
     assert (code, cluster.backend.revision()) == (OK, 60)
@@ -134,7 +134,7 @@ def test_a_saved_plan_that_no_longer_holds_is_refused_and_it_says_why(cluster, c
         REFUSED,
         "",
         "error: observed: node on n[1-2]: would be started now, too\n"
-        "  plan again, and look at it: nothing was applied\n",
+        "  plan again, and check the new plan: nothing was applied\n",
     )
     assert cluster.backend.revision() == 40
 
@@ -148,7 +148,7 @@ def test_a_saved_plan_that_no_longer_holds_is_refused_and_it_says_why(cluster, c
         (["apply", "--plan", "none"], REFUSED, "cannot be read: No such file or directory"),
         (["apply", "--plan", "site.yaml"], REFUSED, "is not a plan: "),
         (["apply", "site.yaml", "--digest", "12"], REFUSED, "'12' is not a plan digest"),
-        (["apply", "site.yaml", "--digest", "0" * 12], REFUSED, "no longer holds"),
+        (["apply", "site.yaml", "--digest", "0" * 12], REFUSED, "is out of date"),
         (["plan", "site.yaml", "--save", "/"], USAGE, "is a directory"),
         (["plan", "--problem", "-", "--save", "x"], USAGE, "--save and --take go with a site's"),
     ],

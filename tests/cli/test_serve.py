@@ -51,12 +51,12 @@ def test_a_port_in_use_is_named(tmp_path):
         assert refused_to_serve(tmp_path) == (
             1,
             "",
-            told("cannot be listened on: Address already in use", f"{OTHER}:4271/udp", stop),
+            told("cannot listen: Address already in use", f"{OTHER}:4271/udp", stop),
         )
     with held(OTHER, 4271):
         code, out, errors = refused_to_serve(tmp_path)
     assert (code, out) == (1, "")
-    assert errors.startswith("error: cannot be listened on: Address already in use")
+    assert errors.startswith("error: cannot listen: Address already in use")
     assert errors.endswith(f"  {stop}\n")
     assert not client_of(tmp_path).exists()
 
@@ -67,9 +67,9 @@ def test_an_address_at_which_no_node_reaches_it_is_refused(tmp_path, address):
         1,
         "",
         told(
-            "nodes reach their parent at one IPv4 address, which this is not",
+            "nodes must reach their parent at one IPv4 address, and this is not one",
             f"--listen {address}",
-            "give one of this machine's: 127.0.0.1, where nodes are on it too",
+            "give an address of this machine; 127.0.0.1 if the nodes are on it too",
         ),
     )
     assert not (tmp_path / ".haptera").exists()

@@ -81,7 +81,7 @@ def test_a_certificate_is_who_one_is_and_what_one_may(home):
     status, problem = curl(home, *patch, f"{URL}/entities/node:n2/desired")
     assert (status, problem["what"]) == (
         403,
-        "the token is limited to n1, and node:n2 is not of it",
+        "the token is limited to n1, which does not include node:n2",
     )
     assert curl(home, "-E", place, f"{URL}/tokens")[0] == 403
     _, found = curl(home, "-E", place, f"{URL}/entities")
@@ -144,7 +144,7 @@ def test_a_client_file_may_show_a_certificate(home):
     assert (code, json.loads(out)["desired"]["power"]["owner"]) == (0, "user:ada")
     place.write_text("nonsense")
     code, _, errors = haptera(home, "status", client=eve)
-    assert (code, "is no certificate with its key" in errors) == (1, True)
+    assert (code, "is not a certificate with its key" in errors) == (1, True)
 
 
 def test_the_socket_needs_no_client_file(home):
@@ -169,9 +169,9 @@ def test_a_way_in_that_cannot_be_is_told(tmp_path):
         "this is not an address", "--api head", "give an IPv4 or IPv6 address"
     )
     assert refused("--api", "::") == told(
-        "at every address, the API needs a name", "--api ::", "add --host NAME"
+        "an API on all addresses needs a host name", "--api ::", "add --host NAME"
     )
-    assert "'eve' lets nobody in" in refused("--let-in", "eve")
+    assert "'eve' is not a valid rule" in refused("--let-in", "eve")
     assert "cannot listen: No such file or directory" in refused(
         "--socket", tmp_path / "nowhere" / "s"
     )

@@ -85,7 +85,7 @@ def test_a_connection_that_is_not_kept_is_said_not_to_be():
 
 
 def test_what_is_no_problem_document_is_told_by_its_status():
-    with pytest.raises(RefusedError, match="answered 502 without a reason") as refused:
+    with pytest.raises(RefusedError, match="answered 502 without an explanation") as refused:
         run(asking(calls.health(), ACCESS, kept=False), b"", b"", answer(b"<html>", 502))
     assert refused.value.code == Code.VERSION_MISMATCH
 

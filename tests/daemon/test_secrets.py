@@ -35,7 +35,7 @@ def test_only_what_a_module_on_the_node_is_to_have_is_told(tmp_path: Path) -> No
             assert await one.agent.find("service", parse_reference("mine")) == "hunter2"
             kept.allow("mine", ["labnode", "service@n02"])
             for name, why in (
-                ("mine", "secret mine: module:service@n01 may not name it"),
+                ("mine", "secret mine: module:service@n01 may not use it"),
                 ("other", "no module on n01 is to have the secret other"),
                 ("lost", "secret lost: it is not set: haptera secret set lost"),
             ):

@@ -83,10 +83,10 @@ def test_the_module_of_services_may_die_and_its_services_live(lab: Lab) -> None:
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        (b'{"power": "unknown"}', "BMC tells no power: Invalid enum value 'unknown'"),
-        (b"", "BMC tells no power: "),
-        (b"\xff\xfe", "BMC tells no power: "),
-        (b"[" * 60_000, "BMC tells no power: "),
+        (b'{"power": "unknown"}', "BMC reports no power state: Invalid enum value 'unknown'"),
+        (b"", "BMC reports no power state: "),
+        (b"\xff\xfe", "BMC reports no power state: "),
+        (b"[" * 60_000, "BMC reports no power state: "),
         (b" " * 70_000, "BMC answers with 70000 bytes, more than 65536"),
         (None, "does not answer"),
     ],

@@ -54,10 +54,10 @@ def test_what_can_be_so_is_taken(text: str) -> None:
         ("age(desired.power)>1m", 5, "desired.power has no age", "did you mean power?"),
         ("@colour:red", 1, "@colour:red: no attribute of nodes is called 'colour'", ATTRIBUTES),
         ("n1 or service:web@@rak:r1", 7, "@rak:r1: no attribute of nodes is called 'rak'", "rack"),
-        ("service:web and rack=r1", 17, "this is never so of a service", "node.NAME"),
-        ("node:* and service:*", 12, "this is never so of a node", "join by or"),
-        ("power=on and run=failed", 14, "this is never so of a node", "node.NAME"),
-        ("n1 or not (node:* and run=failed)", 23, "this is never so of a node", "node.NAME"),
+        ("service:web and rack=r1", 17, "this can never be true of a service", "node.NAME"),
+        ("node:* and service:*", 12, "this can never be true of a node", "join by or"),
+        ("power=on and run=failed", 14, "this can never be true of a node", "node.NAME"),
+        ("n1 or not (node:* and run=failed)", 23, "this can never be true of a node", "node.NAME"),
     ],
 )
 def test_what_can_never_be_so_is_refused(text: str, character: int, what: str, do: str) -> None:
@@ -94,7 +94,7 @@ def test_rules_go_by_names_groups_and_attributes(text: str) -> None:
 def test_rules_do_not_go_by_state(text: str, character: int, datum: str) -> None:
     with pytest.raises(HapteraError) as raised:
         parse_rule(text)
-    what = f"a rule cannot go by {datum}: it holds whatever state things are in"
+    what = f"a rule cannot select by {datum}: it must hold in every state"
     assert raised.value.what == what
     assert raised.value.where == f"selector {text!r}, character {character}"
 

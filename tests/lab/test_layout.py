@@ -61,8 +61,11 @@ def test_settings_that_cannot_be_are_told(settings: dict[str, object], said: str
     ("attributes", "said"),
     [
         ({"bmc": "127.9.2.1:4280"}, "node a1: has no address"),
-        ({"address": "10.0.0.1", "bmc": "127.9.2.1:4280"}, "node a1, address: '10.0.0.1' is no lo"),
-        ({"address": "127.9.1.1", "bmc": "127.9.2.1"}, "node a1, bmc: '127.9.2.1' is no ADDRESS:P"),
+        ({"address": "10.0.0.1", "bmc": "127.9.2.1:4280"}, "node a1, address: '10.0.0.1' is not a"),
+        (
+            {"address": "127.9.1.1", "bmc": "127.9.2.1"},
+            "node a1, bmc: '127.9.2.1' is not AD",
+        ),
         ({"address": "127.9.1.1", "bmc": "127.9.2.1:70000"}, "node a1, bmc: '127.9.2.1:70000' is"),
     ],
 )

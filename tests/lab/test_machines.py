@@ -27,15 +27,15 @@ def test_nodes_behind_ipmi_are_machines_where_there_is_a_bridge() -> None:
 def test_the_bridge_is_the_parents_address_in_a_network() -> None:
     assert lab_bridge({}) is None
     assert lab_bridge(BRIDGE) == Bridge("br0", IPv4Interface("10.99.0.1/24"))
-    with pytest.raises(HapteraError, match="'here' is no address in a network"):
+    with pytest.raises(HapteraError, match="'here' is not an address in a network"):
         lab_bridge({"bridge": {"address": "here"}})
 
 
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"mac": "52:54"}, "is no MAC address"),
-        ({"bmc": "10.0.0.1:623"}, "is no loopback address"),
+        ({"mac": "52:54"}, "is not a MAC address"),
+        ({"bmc": "10.0.0.1:623"}, "is not a loopback address"),
         ({"mac": None}, "has no mac"),
     ],
 )

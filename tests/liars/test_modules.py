@@ -56,7 +56,7 @@ DEATH = {
     "killed": "killed by SIGKILL",
     "rubbish": "was ended: it sent a malformed frame",
     "gigabyte": "was ended: it sent a malformed frame",
-    "floods": "was ended: it floods: it sent more than was asked for",
+    "floods": "was ended: it sent more than was requested",
 }
 # Where each node stands in the end, in the words that people are told.
 ENDS = {

@@ -39,7 +39,7 @@ def test_what_names_no_secret_is_refused(text):
         ('{"a": {"secret": "x", "more": 1}}', "a secret is the whole value"),
         ('{"a": [{"secret": 7}]}', "a secret is the whole value"),
         ('{"a": {"secret": "file:x"}}', "settings: this is not the name of a secret"),
-        ('{"secret": "x"}', "settings as a whole are no secret"),
+        ('{"secret": "x"}', "settings as a whole cannot be a secret"),
     ],
 )
 def test_settings_that_name_a_secret_wrongly_cannot_be_desired(settings, what):

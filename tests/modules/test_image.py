@@ -64,7 +64,7 @@ def test_another_images_manifest_is_not_taken_for_the_one_asked_for(rig: Rig) ->
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"not json"])
 def test_rubbish_is_no_manifest(content: bytes) -> None:
-    with pytest.raises(HapteraError, match="no manifest of an image"):
+    with pytest.raises(HapteraError, match="not the manifest of an image"):
         read(content)
 
 

@@ -126,7 +126,7 @@ def test_a_process_that_is_not_the_replica_s_is_told_nothing(run_dir: Path) -> N
 
     assert json.loads(asyncio.run(answered())) == {
         "op": "refused",
-        "why": "this is no process of the replica",
+        "why": "this is not a process of the replica",
     }
 
 

@@ -167,10 +167,10 @@ def test_a_missing_file_is_named_before_the_machine_is_switched_on(name: str, fo
     ("attributes", "text"),
     [
         ({"mac": ""}, "has no attribute mac"),
-        ({"mac": "52:54"}, "is no MAC address"),
+        ({"mac": "52:54"}, "is not a MAC address"),
         ({"address": ""}, "has no attribute address"),
-        ({"address": "10.8.0.11"}, "is no address for a machine in 10.9.0.0/24"),
-        ({"address": "10.9.0.1"}, "is no address for a machine"),
+        ({"address": "10.8.0.11"}, "is not an address for a machine in 10.9.0.0/24"),
+        ({"address": "10.9.0.1"}, "is not an address for a machine"),
     ],
 )
 def test_an_attribute_that_cannot_be_is_named(

@@ -20,7 +20,7 @@ from tests.modules.redfish_rig import HOST, PORT, bmc_of, service
 
 @pytest.mark.parametrize("text", ["http://10.0.0.1", "10.0.0.1:port", ":443", "10.0.0.1:0", "/x"])
 def test_what_is_no_address_is_told(text: str) -> None:
-    with pytest.raises(HapteraError, match="is no address of a Redfish service"):
+    with pytest.raises(HapteraError, match="is not the address of a Redfish service"):
         ServiceAddress.parse(text)
 
 

@@ -396,7 +396,7 @@ def test_a_system_that_does_not_become_well_gives_way_and_is_tried_again_only_wh
         one = node.wants("b", spare="a", health=health)
         await stage(one)
         assert await look_refused(one) == "nothing"
-        why = "it is not well: the command sh ended with status 1: it is b"
+        why = "it is not healthy: the command sh ended with status 1: it is b"
         with pytest.raises(Refused, match=rf"^{why}; sha256:[0-9a-f]{{12}} runs again$"):
             await flip(one)
         assert (await look_refused(one), one.target.take_note()) == ("digest of b", why)

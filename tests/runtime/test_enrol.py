@@ -416,7 +416,7 @@ def test_a_parent_that_is_not_there_yet_is_called_again(tmp_path: Path) -> None:
 def test_a_port_in_use_is_told() -> None:
     with contextlib.closing(listen(HOST, 0)) as listener:
         _, port = listener.getsockname()
-        refusal = rf"{HOST}:{port}/tcp: cannot be listened on: .* in use"
+        refusal = rf"{HOST}:{port}/tcp: cannot listen: .* in use"
         with pytest.raises(HapteraError, match=refusal):
             listen(HOST, port)
 
@@ -425,7 +425,7 @@ def test_what_is_no_token_or_no_authority_is_told_before_anybody_is_called() -> 
     async def story() -> None:
         with pytest.raises(HapteraError, match="this is not a token"):
             await call(Invitation((HOST, 1), "hunter2", b""))
-        with pytest.raises(HapteraError, match="this is no authority's certificate"):
+        with pytest.raises(HapteraError, match="this is not the certificate of an authority"):
             await call(Invitation((HOST, 1), "hp1.a.b", b"junk"))
 
     asyncio.run(story())

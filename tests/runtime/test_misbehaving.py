@@ -141,8 +141,8 @@ ENDS = {
     "hang": "was ended: it hangs: no sign of life within 2 s; it printed last: "
     "look blocks the event loop at hang.py:21",
     "crash": "killed by SIGSEGV",
-    "flood": "was ended: it floods: it sent more than was asked for",
-    "flood_of_bytes": "was ended: it floods: it sent more than was asked for",
+    "flood": "was ended: it sent more than was requested",
+    "flood_of_bytes": "was ended: it sent more than was requested",
     "gigabyte": "was ended: it sent a malformed frame",
     "nonsense": "was ended: it sent a frame 'reboot' that is not known",
 }

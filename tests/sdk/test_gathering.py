@@ -54,7 +54,7 @@ def test_each_is_answered_by_itself_of_one_call() -> None:
         found = await answers(Gathering(rack), NODES)
         assert rack.asked == [{one: one.name for one in NODES}]
         assert found[:3] == ["on", jammed, None]
-        assert str(found[3]) == "it says nothing of node:n4"
+        assert str(found[3]) == "it returned nothing for node:n4"
 
     asyncio.run(scenario())
 
@@ -65,7 +65,7 @@ def test_what_it_raises_went_wrong_with_all_and_nothing_told_is_done() -> None:
         assert await answers(Gathering(Rack(error)), NODES) == [error] * 4
         assert await answers(Gathering(Rack(None)), NODES) == [None] * 4
         told = await answers(Gathering(Rack("on")), NODES)
-        assert {str(one) for one in told} == {"it returned str, and no mapping of entities"}
+        assert {str(one) for one in told} == {"it returned str instead of a mapping of entities"}
 
     asyncio.run(scenario())
 

@@ -206,7 +206,7 @@ def test_a_look_says_how_old_what_it_tells_is_and_each_by_itself() -> None:
         await daemon.send(a_call(2, "look", "look"))
         assert await daemon.next() == {**told, "id": 2, "at_ns": NOW}
         await daemon.send(a_call(3, "look", "look", attributes={"age": "-1"}))
-        text = "ValueError: what a look tells is not -1.0 s old"
+        text = "ValueError: the age of a reading cannot be -1.0 s"
         assert await daemon.next() == failed(3, text, refused=False)
 
     converse(scenario)
@@ -421,7 +421,7 @@ def test_no_more_calls_are_taken_while_many_hang_that_were_cancelled() -> None:
         assert await daemon.next() == {"op": "pong"}
         await daemon.send(*({"op": "cancel", "id": id} for id in range(HANGING_MAX)))
         await daemon.send(a_call(HANGING_MAX, "look", "look"))
-        text = f"{HANGING_MAX} calls hang past their time, and no more are taken"
+        text = f"{HANGING_MAX} calls hang past their limit; no more are accepted"
         assert await daemon.next() == failed(HANGING_MAX, text, refused=True)
         daemon.device.go.set()
 

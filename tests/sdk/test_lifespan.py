@@ -163,7 +163,7 @@ def test_no_more_threads_hang_than_twice_what_the_module_takes_at_once() -> None
             attributes = {"hung": "1"}
             await hang(daemon, a_call(number, "look", "look", entity=entity, attributes=attributes))
         await daemon.send(a_call(9, "look", "look"))
-        text = "4 calls run in threads, as many as can"
+        text = "4 calls run in threads already, the maximum"
         assert await daemon.next() == failed(9, text, refused=True)
 
     converse(scenario, {"settings": {"pause_s": 2}}, at_once=2)
@@ -177,5 +177,5 @@ def test_a_watch_must_be_an_async_generator() -> None:
     def look(target: Target) -> Power:
         return Power.ON
 
-    with pytest.raises(HapteraError, match="is no async generator"):
+    with pytest.raises(HapteraError, match="is not an async generator"):
         power.watch(lambda target: look(target))  # type: ignore[arg-type,return-value]

@@ -107,13 +107,13 @@ def test_what_belongs_to_others_is_neither_taken_nor_dropped_and_they_are_named(
     ]
     held = [stored(N1, power=("off", "user:eve")), stored(N2), stored(WEB1, owner="user:bob")]
     assert conflicts_of(site(), held) == [
-        "node:n1 would go, but power of it belongs to user:eve",
-        "service:web@n1 is user:bob's, but its node would go",
+        "node:n1 would be removed, but its power belongs to user:eve",
+        "service:web@n1 is user:bob's, but its node would be removed",
     ]
 
 
 def test_a_site_file_of_another_cluster_changes_nothing():
-    with pytest.raises(InputError, match="of cluster other; here is cluster quick") as refused:
+    with pytest.raises(InputError, match="cluster other; this parent has cluster quick") as refused:
         quick("cluster: other")
     assert refused.value.code == Code.WRONG_CLUSTER
     assert quick("cluster: quick\nnodes: {n1: }") == (Declare(N1, {}, "site"),)

@@ -30,9 +30,13 @@ def test_a_controller_has_a_place_settings_and_the_files_folder():
 @pytest.mark.parametrize(
     ("given", "what", "where"),
     [
-        ("keep-on: {place: keep_on}", "'keep_on' is no place", "3:20"),
+        ("keep-on: {place: keep_on}", "'keep_on' is not a place", "3:20"),
         ("keep-on: {}", "its place is not given", "3:12"),
-        ("keep-on: {place: ../keep_on:controller}", "'../keep_on:controller' is no place", "3:20"),
+        (
+            "keep-on: {place: ../keep:controller}",
+            "'../keep:controller' is not a place",
+            "3:20",
+        ),
         ("keep-on: keep_on:controller", "a mapping is expected here", "3:12"),
         ("keep-on: {place: a:b, setings: {}}", "unknown key setings", "3:25"),
         ("keep-on: {place: a:b, settings: 3}", "settings are a mapping", "3:12"),

@@ -31,7 +31,7 @@ def read(text):
         ),
         (
             "limits: memory 1",
-            "group.limits: 'memory 1' is no limit",
+            "group.limits: 'memory 1' is not a limit",
             "write memory 512MB, cpu 150% or sentinel FILE 30s",
         ),
         (
@@ -46,7 +46,7 @@ def read(text):
         ),
         (
             "leader: loudest",
-            "group.leader: 'loudest' is no way to choose who leads",
+            "group.leader: 'loudest' is not a way to choose the leader",
             "write lowest, first, plug-in, none or rank N",
         ),
     ],

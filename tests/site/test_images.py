@@ -52,7 +52,7 @@ def test_what_is_in_force_reads_back_and_changes_nothing():
 
 def test_an_image_is_on_no_node():
     assert wrong(SITE.replace("image:debian-a:", "image:debian-a@n1:")) == [
-        ("debian-a is the whole cluster's, and on no node", "write image:debian-a"),
+        ("debian-a belongs to the whole cluster, not to a node", "write image:debian-a"),
     ]
 
 

@@ -136,7 +136,7 @@ HEAD = "cluster: c\nnodes: {n1: {profiles: p}, n2: }\n"
                 ("2:38", "there is no group 'e'"),
                 ("2:44", "'n1 2' is not a name"),
                 ("3:15", "a group contains itself: a > b > a"),
-                ("3:23", "a pattern declares no nodes"),
+                ("3:23", "a pattern does not declare nodes"),
                 ("4:11", "there is no group 'f'"),
                 ("4:30", "no attribute of nodes is called 'rak'"),
             ],

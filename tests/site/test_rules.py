@@ -83,7 +83,7 @@ def test_all_that_is_wrong_is_told_with_its_place():
         ("5:42", "'4' is not a duration", "write 500ms, 30s, 15m, 2h or 1d"),
         (
             "6:5",
-            "this policy says nothing of what it is for",
+            "this policy has no effect: it sets no value",
             "write one of attempts, back_off, back_off_max, cool_down, within, fails_to",
         ),
         (
@@ -151,7 +151,7 @@ def test_a_rule_that_never_means_anything_is_refused():
     assert errors_of("budgets: {all: {per: parent}}\n") == [
         (
             "3:16",
-            "this budget says nothing of what it is for",
+            "this budget has no effect: it sets no value",
             "write one of at_once, share, per_hour",
         )
     ]
@@ -164,7 +164,7 @@ def test_rules_go_by_names_groups_and_attributes_and_by_no_state():
     assert (where, what) == (
         "3:18",
         "policy.of: selector 'n1 and power=off', character 8:"
-        " a rule cannot go by power: it holds whatever state things are in",
+        " a rule cannot select by power: it must hold in every state",
     )
     ((_, what, do),) = errors_of("budgets: [{for: 'rak=r1', at_once: 2, per: node}]\n")
     assert what == ("budget.of: selector 'rak=r1', character 1: nodes have no attribute 'rak'")

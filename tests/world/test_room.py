@@ -126,7 +126,7 @@ def test_an_agent_that_is_cut_off_replaces_nothing_and_says_why() -> None:
 
     assert outages(world) == []
     assert why(world, "n01") == (
-        "system.flip waits: the parent is silent, and nobody else knows what is disturbed elsewhere"
+        "system.flip waits: the parent is silent, and only it knows what is disrupted elsewhere"
     )
     world.network.cut.clear()
     assert world.settle(120)

@@ -47,7 +47,7 @@ def test_a_subtree_that_is_cut_off_replaces_nothing_and_its_nodes_say_why() -> N
     assert outages(world) == []
     assert why(world, "n01") == (
         "system.flip waits: above: the parent above is silent,"
-        " and nobody else knows what is disturbed elsewhere"
+        " and only it knows what is disrupted elsewhere"
     )
 
 

@@ -23,9 +23,9 @@ _PARAMETER = re.compile(r"\{(\w+)\}")
 _NAMES: Final = {
     "node": "The name of a node.",
     "entity": "An entity: node:NAME, KIND:NAME@NODE, KIND:NAME.",
-    "token": "The id of a token, which is no secret.",
+    "token": "The id of a token; it is not secret.",
     "job": "The number of a job.",
-    "revision": "The revision of a write, as the history tells it.",
+    "revision": "The revision of a write, from the history.",
 }
 _ALWAYS: Final = (HTTPStatus.BAD_REQUEST, HTTPStatus.MISDIRECTED_REQUEST)
 _WITH_SCOPE: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
@@ -66,7 +66,7 @@ def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
         "info": {
             "title": "haptera",
             "version": haptera.__version__,
-            "description": "What a parent answers: how the cluster is, and what it should be.",
+            "description": "The API of a parent: the state of the cluster, and the desired state.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "paths": paths,
@@ -114,11 +114,11 @@ def _parameters(one: Endpoint) -> Iterator[dict[str, Any]]:
         said = {"name": query.name, "in": "query", "required": query.required}
         yield {**said, "description": query.says, "schema": msgspec.json.schema(query.form)}
     if "If-Match" in one.contract.headers:
-        what = "Only if it is still so: the ETag of an earlier answer, or *."
+        what = "Write only if it is unchanged: the ETag of an earlier answer, or *."
         said = {"name": "If-Match", "in": "header", "required": False, "description": what}
         yield {**said, "schema": {"type": "string"}}
     if one.contract.keyed:
-        what = "A key made for this request: sent again with it, it is not done again."
+        what = "A key for this request: sent again with the same key, it is not executed again."
         said = {"name": KEY_HEADER, "in": "header", "required": False, "description": what}
         yield {**said, "schema": {"type": "string", "minLength": 1, "maxLength": 128}}
 
@@ -130,7 +130,7 @@ def _responses(one: Endpoint, by_shape: dict[str, Any]) -> dict[str, Any]:
         content = {"application/json": {"schema": by_shape[str(one.contract.gives)]}}
     if one.contract.lines is not None:
         content[MEDIA_TYPE] = {
-            "schema": {"type": "string", "description": "One item a line."},
+            "schema": {"type": "string", "description": "One item per line."},
             "x-line": by_shape[str(one.contract.lines)],
         }
     good = (one.contract.status, *one.contract.also)

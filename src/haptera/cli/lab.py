@@ -223,9 +223,9 @@ async def _ready(config: LabConfig, before: bytes | None) -> Access:
     log = places.parent / "serve.log"
     last = (_content(log) or b"").decode(errors="replace").splitlines()[-1:]
     raise HapteraError(
-        f"the parent does not start: {printable(last[0]) if last else 'it says nothing'}",
+        f"the parent does not start: {printable(last[0]) if last else 'no output'}",
         where=str(log),
-        do="mend what it says, then start the lab again",
+        do="fix this, then start the lab again",
     )
 
 
@@ -249,10 +249,12 @@ def _apply(access: Access, site: Path) -> None:
         except RefusedError as error:
             if error.code != Code.OWNED:
                 raise
-            click.echo(f"as it was left: {site} is not applied, for others own some of it")
+            click.echo(
+                f"the state is unchanged: {site} is not applied, because others own some of it"
+            )
             for line in lines(client.ask(calls.diff(body)).differences):
                 click.echo(f"  {line}")
-            click.echo(f"to have it all from the file: haptera apply --take {site}")
+            click.echo(f"to apply all of the file: haptera apply --take {site}")
 
 
 async def _show(access: Access, client: Path) -> int:
@@ -262,7 +264,7 @@ async def _show(access: Access, client: Path) -> int:
         try:
             await live.show(access)
         except HapteraError as error:
-            click.echo(f"not shown any more: {error}; the lab goes on, Ctrl-C ends it")
+            click.echo(f"no longer shown: {error}; the lab continues, Ctrl-C ends it")
         # Each parent makes a token of its own when it starts.
         while _content(client) == before:  # noqa: ASYNC110  a file is waited for
             await asyncio.sleep(_LOOK_EVERY_S)

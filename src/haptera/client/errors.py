@@ -29,7 +29,7 @@ def unreachable(url: str, error: Exception) -> UnreachableError:
     return UnreachableError(
         f"cannot reach the parent: {_words(error)}",
         where=url,
-        do="see that it runs, and that the client file names its address",
+        do="check that it runs, and that the client file has its address",
     )
 
 
@@ -38,7 +38,7 @@ def refused(answer: bytes, url: str, status: int) -> HapteraError:
     try:
         view = msgspec.json.decode(answer, type=ProblemView)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        what = f"answered {status} without a reason"
+        what = f"answered {status} without an explanation"
         return RefusedError(
             status, [HapteraError(what, where=url, do="see its log", code=Code.VERSION_MISMATCH)]
         )

@@ -29,7 +29,7 @@ class HttpExchange:
     (b'lo', True, True)
 
     Raises:
-        ValueError: HTTP has no place for this; what it is is not told, for it may be a token.
+        ValueError: HTTP does not allow this; what it is is not told, for it may be a token.
     """
 
     def __init__(
@@ -61,10 +61,10 @@ class HttpExchange:
         except h11.RemoteProtocolError as error:
             if not data:
                 raise EOFError("the answer ended too early") from None
-            raise ValueError(f"the answer is no HTTP: {_words(error)}") from None
+            raise ValueError(f"the answer is not valid HTTP: {_words(error)}") from None
         # h11 has a limit for each head, and there may be one after the other that is no answer yet.
         if self.status is None and self._fed_bytes > HEAD_BYTES_MAX:
-            raise ValueError(f"the answer is no HTTP: {_TOO_LONG}")
+            raise ValueError(f"the answer is not valid HTTP: {_TOO_LONG}")
         return body
 
     def _begin(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> bytes:
@@ -81,7 +81,7 @@ class HttpExchange:
             )
         except (UnicodeEncodeError, h11.LocalProtocolError):
             raise ValueError(
-                "a header has a line break, or another character that HTTP has no place for"
+                "a header has a line break, or another character that HTTP does not allow"
             ) from None
         return b"".join(self._connection.send(event) or b"" for event in events)
 

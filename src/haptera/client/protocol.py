@@ -220,7 +220,7 @@ def _exchange(
         return HttpExchange(call.method, call.target, headers, body)
     except ValueError as error:
         what = f"cannot be sent: {error}"
-        raise HapteraError(what, where=access.url, do="mend the token or the header") from None
+        raise HapteraError(what, where=access.url, do="correct the token or the header") from None
 
 
 def _decoded(answer: bytes | str, shape: type[Shape], url: str) -> Shape:

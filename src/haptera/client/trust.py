@@ -25,7 +25,7 @@ def context_of(access: Access) -> ssl.SSLContext:
             context.load_cert_chain(access.identity)
         except OSError as error:  # an SSLError too
             raise UnreadableError(
-                f"is no certificate with its key: {error.strerror or error}",
+                f"is not a certificate with its key: {error.strerror or error}",
                 where=access.identity,
                 do="make one: haptera token certify NAME FILE",
             ) from error

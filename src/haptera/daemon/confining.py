@@ -95,7 +95,7 @@ def confinements(grounds: Grounds, declared: Declared) -> Confine:
     own = grounds.has_users and grounds.obstacle is None
     if grounds.has_users and not own and not landlock_version():
         raise HapteraError(
-            "modules would reach all that root does: other users cannot read"
+            "modules could access everything that root can: other users cannot read"
             f" {grounds.obstacle}, and this kernel has no Landlock",
             do="install Python and haptera where all users read them (not below /root)",
         )
@@ -131,16 +131,16 @@ def confinement_told(grounds: Grounds, declared: Mapping[str, Manifest]) -> Iter
     can = "cannot" if landlock_version() else "CAN"
     hidden = f"{can} reach this daemon's files"
     if not grounds.has_users:
-        yield f"modules run as this user, and {hidden}; of this user's others they can"
+        yield f"modules run as this user, and {hidden}; they can reach this user's other files"
     elif grounds.obstacle is not None:
         yield (
-            f"modules run as root without its powers, for other users cannot read"
+            f"modules run as root without capabilities, because other users cannot read"
             f" {grounds.obstacle}; they {hidden}"
         )
     else:
         yield f"modules run as users of their own, and {hidden}"
     if grounds.has_users and grounds.kept:
-        yield f"as root run: {', '.join(sorted(grounds.kept))}"
+        yield f"these run as root: {', '.join(sorted(grounds.kept))}"
     for name, manifest in sorted(declared.items()):
         if manifest.beyond:
             yield f"module {name} needs: {manifest.beyond}"

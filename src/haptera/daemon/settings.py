@@ -83,7 +83,7 @@ def check_address(address: str) -> None:
         sound = False
     if not sound:
         raise HapteraError(
-            "nodes reach their parent at one IPv4 address, which this is not",
+            "nodes must reach their parent at one IPv4 address, and this is not one",
             where=f"--listen {address}",
-            do="give one of this machine's: 127.0.0.1, where nodes are on it too",
+            do="give an address of this machine; 127.0.0.1 if the nodes are on it too",
         )

@@ -18,7 +18,7 @@ def _check_engine(text: str) -> None:
 
 def _check_folder(text: str) -> None:
     if not text.startswith("/"):
-        raise HapteraError(f"{text!r} is no place that begins with /", do="write it in full")
+        raise HapteraError(f"{text!r} is not a path that begins with /", do="write it in full")
 
 
 engine = Plain("backend", "engine", str, 16, _check_engine)

@@ -60,7 +60,7 @@ def parse_leader(text: str) -> tuple[LeaderPolicy, int | None]:
     if word in set(LeaderPolicy) - {LeaderPolicy.RANK} and not rank:
         return LeaderPolicy(word), None
     do = "write lowest, first, plug-in, none or rank N"
-    raise HapteraError(f"{text!r} is no way to choose who leads", do=do)
+    raise HapteraError(f"{text!r} is not a way to choose the leader", do=do)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def parse_limits(text: str) -> ReplicaLimits:
         match = _LIMIT.fullmatch(item.strip())
         if match is None:
             do = "write memory 512MB, cpu 150% or sentinel FILE 30s"
-            raise HapteraError(f"{item.strip()!r} is no limit", do=do)
+            raise HapteraError(f"{item.strip()!r} is not a limit", do=do)
         given = {name: value for name, value in match.groupdict().items() if value is not None}
         if not found.keys().isdisjoint(given):
             raise HapteraError(f"{item.strip()!r} is there twice", do="write it once")

@@ -91,8 +91,8 @@ class _Meaning:
         for part in parts:
             both = left & self.of(part)
             if not both:
-                what = f"this is never so of a {' or a '.join(sorted(left))}"
-                do = "join by or; what its node has is called node.NAME"
+                what = f"this can never be true of a {' or a '.join(sorted(left))}"
+                do = "join with or; values of its node are called node.NAME"
                 raise self._error(what, do, _place_of(part))
             left = both
         return left

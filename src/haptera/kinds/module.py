@@ -38,7 +38,7 @@ def _object(text: str) -> None:
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
         raise ParseError(f"no JSON object: {error}", do='write {"port": 80}, say') from None
     if SECRET in settings:
-        raise HapteraError("settings as a whole are no secret", do="name it below a setting")
+        raise HapteraError("settings as a whole cannot be a secret", do="name it below a setting")
     for _ in references(settings):
         pass  # each names a secret
 

@@ -52,7 +52,7 @@ def parse_sizes(text: str) -> tuple[InstanceSize, ...]:
 def _size(text: str) -> InstanceSize:
     found = _SIZE.fullmatch(text.strip())
     if found is None:
-        raise HapteraError(f"{text.strip()[:80]!r} is no size", do=_DO)
+        raise HapteraError(f"{text.strip()[:80]!r} is not a size", do=_DO)
     cpus, memory_mb = int(found["cpus"]), int(found["memory"])
     if cpus == 0 or memory_mb == 0:
         raise HapteraError(f"size {found['name']} has room for nothing", do=_DO)
@@ -75,7 +75,7 @@ def parse_factor(text: str) -> float:
         HapteraError: it is none.
     """
     if re.fullmatch(_NUMBER, text) is None or not 1 <= float(text) <= 1000:
-        raise HapteraError(f"{text!r} is no factor", do="write a number from 1 to 1000, as 1.5")
+        raise HapteraError(f"{text!r} is not a factor", do="write a number from 1 to 1000, as 1.5")
     return float(text)
 
 

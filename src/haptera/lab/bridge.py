@@ -47,7 +47,7 @@ class Bridge:
             return cls(interface, IPv4Interface(address))
         except AddressValueError:
             do = "write ADDRESS/BITS"
-            what = f"{address!r} is no address in a network"
+            what = f"{address!r} is not an address in a network"
             raise HapteraError(what, where="site file, lab.bridge", do=do) from None
 
 
@@ -110,5 +110,5 @@ def open_network(bridge: Bridge, ports: Sequence[str]) -> None:
         ["ip", "-batch", "-"], input="\n".join(lines), text=True, capture_output=True, check=False
     )
     if done.returncode != 0:
-        last = (done.stderr.strip().splitlines() or ["ip says nothing"])[0]
+        last = (done.stderr.strip().splitlines() or ["ip printed nothing"])[0]
         raise HapteraError(f"the bridge cannot be built: {last}", where=f"bridge {name}")

@@ -72,7 +72,7 @@ class LabMachine:
         check_name(self.name)
         parse_bmc(self.bmc, where=f"node {self.name}, bmc")
         if _MAC.fullmatch(self.mac) is None:
-            raise ParseError(f"{self.mac!r} is no MAC address", where=f"node {self.name}, mac")
+            raise ParseError(f"{self.mac!r} is not a MAC address", where=f"node {self.name}, mac")
         if not MEMORY_MB_MIN <= self.memory_mb <= MEMORY_MB_MAX:
             raise HapteraError(
                 f"{self.memory_mb} MB are not between {MEMORY_MB_MIN} and {MEMORY_MB_MAX}",
@@ -202,7 +202,7 @@ def loopback(text: str, *, where: str) -> str:
             return text
     except AddressValueError:
         pass
-    raise ParseError(f"{text!r} is no loopback address", where=where, do="write 127.X.Y.Z")
+    raise ParseError(f"{text!r} is not a loopback address", where=where, do="write 127.X.Y.Z")
 
 
 def parse_bmc(text: str, *, where: str) -> tuple[str, int]:
@@ -213,7 +213,7 @@ def parse_bmc(text: str, *, where: str) -> tuple[str, int]:
     """
     address, _, port = text.rpartition(":")
     if not re.fullmatch(r"[1-9][0-9]{0,4}", port) or int(port) > 65535:
-        raise ParseError(f"{text!r} is no ADDRESS:PORT", where=where)
+        raise ParseError(f"{text!r} is not ADDRESS:PORT", where=where)
     return loopback(address, where=where), int(port)
 
 

@@ -85,7 +85,7 @@ def read(folder: Path) -> Inside:
         do = "haptera minos build"
         raise HapteraError("there is no minOS", where=str(folder), do=do) from None
     except msgspec.DecodeError as error:
-        raise HapteraError(f"is no list: {error}", where=str(folder / LIST)) from None
+        raise HapteraError(f"is not a valid list: {error}", where=str(folder / LIST)) from None
 
 
 def _entries(kernel: Kernel, drivers: Sequence[str]) -> list[Entry]:

@@ -41,7 +41,7 @@ def run_tool(words: Sequence[str], what: str) -> str:
             f"{words[0]} is not here", do=f"apt install {what}", code=Code.NOT_INSTALLED
         ) from None
     except subprocess.CalledProcessError as error:
-        last = (error.stderr.strip().splitlines() or ["it says nothing"])[-1]
+        last = (error.stderr.strip().splitlines() or ["no output"])[-1]
         raise HapteraError(
             f"{words[0]} failed: {last}", do=f"apt install {what}", code=Code.NOT_INSTALLED
         ) from None

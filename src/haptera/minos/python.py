@@ -152,7 +152,7 @@ def _compiled(interpreter: Path, sources: Mapping[str, Path]) -> Iterator[Entry]
             env={"PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8"},
         )
         if done.returncode != 0:
-            last = (done.stderr.strip().splitlines() or ["it says nothing"])[-1]
+            last = (done.stderr.strip().splitlines() or ["no output"])[-1]
             raise HapteraError(f"not compiled: {last}", where=str(interpreter))
         for path, target in targets.items():
             yield file(f"{path}c", target.read_bytes(), _owner(path))

@@ -25,7 +25,7 @@ def why(queue: JobQueue, job: Job, now_s: float) -> str:
             how = f"status {job.status}" if job.reason is None else job.reason
             return f"on {job.holder}: {how}"
         case JobState.CANCELLED:
-            return job.reason or "nobody said why"
+            return job.reason or "no reason is given"
 
 
 def _why_queued(queue: JobQueue, job: Job, now_s: float) -> str:

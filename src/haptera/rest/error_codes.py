@@ -38,10 +38,10 @@ CODES: Final[Mapping[Code, ErrorCode]] = MappingProxyType(
             "A setting that its module calls a secret is given in clear text.",
         ),
         Code.UNAUTHENTICATED: ErrorCode(
-            HTTPStatus.UNAUTHORIZED, "No token, or one that is not valid any more."
+            HTTPStatus.UNAUTHORIZED, "No token, or one that is no longer valid."
         ),
         Code.FORBIDDEN: ErrorCode(
-            HTTPStatus.FORBIDDEN, "The caller is known, and the scope of their token is too low."
+            HTTPStatus.FORBIDDEN, "The caller is known, but the scope of the token is too low."
         ),
         Code.OUTSIDE_LIMIT: ErrorCode(
             HTTPStatus.FORBIDDEN, "The token is limited to other entities than these."
@@ -66,7 +66,8 @@ CODES: Final[Mapping[Code, ErrorCode]] = MappingProxyType(
             HTTPStatus.NOT_FOUND, "There is no such entity, token, session, freeze or revision."
         ),
         Code.CONFLICT: ErrorCode(
-            HTTPStatus.CONFLICT, "The request is sound; the state of the cluster is against it."
+            HTTPStatus.CONFLICT,
+            "The request is valid, but the state of the cluster forbids it.",
         ),
         Code.OWNED: ErrorCode(
             HTTPStatus.CONFLICT, "The value belongs to another owner; `take=1` takes it."
@@ -80,11 +81,11 @@ CODES: Final[Mapping[Code, ErrorCode]] = MappingProxyType(
         ),
         Code.PLAN_CHANGED: ErrorCode(
             HTTPStatus.PRECONDITION_FAILED,
-            "The plan of this digest no longer holds; plan again.",
+            "The plan with this digest is out of date; plan again.",
         ),
         Code.PLAN_REQUIRED: ErrorCode(
             HTTPStatus.PRECONDITION_REQUIRED,
-            "The write may disrupt many nodes: name the digest of its plan.",
+            "The write may disrupt many nodes: give the digest of its plan.",
         ),
         Code.KEY_REUSED: ErrorCode(
             HTTPStatus.UNPROCESSABLE_ENTITY,
@@ -121,13 +122,15 @@ CODES: Final[Mapping[Code, ErrorCode]] = MappingProxyType(
         Code.FILE_UNREADABLE: ErrorCode(None, "A file or folder cannot be read."),
         Code.FILE_UNWRITABLE: ErrorCode(None, "A file or folder cannot be written."),
         Code.NOT_INSTALLED: ErrorCode(
-            None, "A program, package or privilege is lacking on this machine."
+            None, "A program, package or privilege is missing on this machine."
         ),
-        Code.CANNOT_LISTEN: ErrorCode(None, "An address, port or socket cannot be listened on."),
+        Code.CANNOT_LISTEN: ErrorCode(
+            None, "The parent cannot listen on an address, port or socket."
+        ),
         Code.IN_USE: ErrorCode(None, "Another process uses this directory."),
         Code.NOT_CONFIRMED: ErrorCode(None, "Nobody confirmed; nothing was written."),
         Code.NOT_CONVERGED: ErrorCode(
-            None, "What was waited for did not come about (exit code 4)."
+            None, "The awaited condition was not reached in time (exit code 4)."
         ),
     }
 )

@@ -99,8 +99,8 @@ def _found_of(entity: EntityId, told: Any) -> Any:
     if told is None:
         return None
     if not isinstance(told, Mapping):
-        return HapteraError(f"it returned {type(told).__name__}, and no mapping of entities")
-    return told[entity] if entity in told else HapteraError(f"it says nothing of {entity}")
+        return HapteraError(f"it returned {type(told).__name__} instead of a mapping of entities")
+    return told[entity] if entity in told else HapteraError(f"it returned nothing for {entity}")
 
 
 def _end_unheard(task: "asyncio.Task[None]", taken: Mapping[EntityId, Gathered]) -> None:

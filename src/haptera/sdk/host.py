@@ -177,7 +177,7 @@ class _Host:
 
     def _begin(self, call: _Call, tasks: asyncio.TaskGroup) -> None:
         if len(self._cancelled) >= HANGING_MAX:
-            self._fail(call.id, f"{HANGING_MAX} calls hang past their time, and no more are taken")
+            self._fail(call.id, f"{HANGING_MAX} calls hang past their limit; no more are accepted")
         elif call.part not in self._functions(call):
             self._fail(call.id, f"module {self._module.name} has no {call.work} {call.part!r}")
         elif self._unfit is not None:

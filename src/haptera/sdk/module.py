@@ -236,7 +236,7 @@ class Module(Generic[Made]):
         ]
         if not isasyncgenfunction(function):
             raise DeclarationError(
-                f"module {self.name}: what watches {variable.path} is no async generator",
+                f"module {self.name}: what watches {variable.path} is not an async generator",
                 do="write it as `async def`, with `yield`",
             )
         if len(looks) != 1 or looks[0].name in self.watchers:

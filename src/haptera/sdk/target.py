@@ -78,7 +78,7 @@ class Target:
     def progress(self, text: str, done: float | None = None) -> None:
         """Say how far a step is: in words for people, and as a share of 1 where that is known."""
         if done is not None and not 0 <= done <= 1:
-            raise ValueError(f"{done} is no share of 1")
+            raise ValueError(f"{done} is not between 0 and 1")
         self.tell(text, done)
 
     @property
@@ -123,7 +123,7 @@ class Target:
             ValueError: it was so before it was asked for, at the latest.
         """
         if not 0 <= seconds < float("inf"):
-            raise ValueError(f"what a look tells is not {seconds} s old")
+            raise ValueError(f"the age of a reading cannot be {seconds} s")
         self._ages_s[:] = [seconds]
 
     def take_age_ns(self) -> int:

@@ -35,7 +35,7 @@ class Threads:
         if any(one.cancelled() for one in self._running.get(key, ())):
             raise Refused("an earlier call was given up, but still runs and cannot be ended")
         if self._count >= self._threads_max:
-            raise Refused(f"{self._threads_max} calls run in threads, as many as can")
+            raise Refused(f"{self._threads_max} calls run in threads already, the maximum")
         loop = asyncio.get_running_loop()
         done: asyncio.Future[Any] = loop.create_future()
         self._count += 1

@@ -87,11 +87,11 @@ def test_what_cannot_stand_in_a_site_is_told_and_the_rest_is_there():
     assert groups_of(found) == {"web": {"n1", "n4"}, "turn": {"n1", "n4"}}
     assert sorted(site_of(found)) == ["n1", "n3", "n4"]
     assert [one[:2] for one in said(found)] == [
-        ("left out", "address: it is no address"),
+        ("left out", "address: it is not an address"),
         ("left out", "node 'n 2' is not a name"),
-        ("left out", "variables of a host: it is no mapping"),
+        ("left out", "variables of a host: it is not a mapping"),
         ("left out", "_meta: more"),
-        ("left out", "hosts of group web: one is no text"),
+        ("left out", "hosts of group web: one is not a text"),
         ("left out", "colour of group turn"),
         ("left out", "group -odd: '-odd' is not a name"),
         ("left out", "group empty: it has no nodes"),
@@ -110,7 +110,7 @@ def test_two_of_one_address_are_told():
 
 @pytest.mark.parametrize("text", ["[]", "7", '"all"'])
 def test_what_is_no_inventory_is_refused(text):
-    with pytest.raises(HapteraError, match="it is no inventory"):
+    with pytest.raises(HapteraError, match="it is not an inventory"):
         read_ansible(SiteFile("i.json", text), {})
 
 

@@ -132,7 +132,7 @@ def test_the_address_is_that_of_the_interface_that_layercake_looks_at(ifaces, ad
 
 @pytest.mark.parametrize("text", ["[]", "7"])
 def test_what_is_no_state_file_is_refused(text):
-    with pytest.raises(HapteraError, match="it is no state file"):
+    with pytest.raises(HapteraError, match="it is not a state file"):
         read_layercake(SiteFile("state.json", text), manage=False)
 
 

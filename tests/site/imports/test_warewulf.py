@@ -111,7 +111,7 @@ def test_an_older_registry_has_its_bmc_without_a_mapping():
 
 @pytest.mark.parametrize("text", ["[]", "7"])
 def test_what_is_no_registry_is_refused(text):
-    with pytest.raises(HapteraError, match="it is no registry"):
+    with pytest.raises(HapteraError, match="it is not a registry"):
         read(text)
 
 

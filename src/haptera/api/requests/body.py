@@ -63,7 +63,7 @@ async def read_bytes(request: Request, size_bytes_max: int) -> bytes:
                     )
     except (TimeoutError, ClientDisconnect):
         raise HapteraError(
-            f"it did not come within {BODY_WITHIN_S:.0f} s",
+            f"it did not arrive within {BODY_WITHIN_S:.0f} s",
             where="the body",
             do="send it at once",
             code=Code.BODY_TOO_SLOW,

@@ -89,7 +89,7 @@ class Callers:
         known = self.check_peer(peer)
         if known is None:
             unnamed = isinstance(peer, UnixPeer)
-            rule = f"; or have the parent serve with --let-in {peer}=read" if unnamed else ""
+            rule = f"; or start the parent with --let-in {peer}=read" if unnamed else ""
             raise HapteraError(
                 f"{peer} has no access", do=f"send a token{rule}", code=Code.FORBIDDEN
             )

@@ -194,8 +194,8 @@ def check_by_name(selectors: Iterable[Selector]) -> None:
     for one in selectors:
         if not one.by_name:
             raise HapteraError(
-                f"a limited token selects by names, and {one} goes by state",
-                do="name what you mean, and look at its state",
+                f"a limited token can select by names only, and {one} selects by state",
+                do="select by names, then read the state",
                 code=Code.OUTSIDE_LIMIT,
             )
 
@@ -214,7 +214,7 @@ def _check_query(request: Request, queries: tuple[Query, ...]) -> None:
     for name, _ in request.query_params.multi_items():
         if name not in known:
             allowed = f"it may have {', '.join(sorted(known))}" if known else "send none"
-            what = f"the query has {name!r}, which means nothing here"
+            what = f"the query has {name!r}, which is not a parameter of this route"
             raise UnknownNameError(what, do=allowed)
         if len(request.query_params.getlist(name)) > 1:
             raise DuplicateError(f"{name} is given twice", do="give it once")
@@ -249,9 +249,10 @@ def _check_within(request: Request, within: Selector) -> None:
     """Refuse what is not about an entity that a token is limited to."""
     named = request.path_params.get("entity")
     if named is None or not within.could_mean(parse_entity(named)):
-        asked = "this is about the whole cluster" if named is None else f"{named} is not of it"
+        whole = "and this request concerns the whole cluster"
+        asked = whole if named is None else f"which does not include {named}"
         raise HapteraError(
-            f"the token is limited to {within}, and {asked}",
-            do="use a token that is not limited so",
+            f"the token is limited to {within}, {asked}",
+            do="use a token without this limit",
             code=Code.OUTSIDE_LIMIT,
         )

@@ -27,37 +27,37 @@ class Query:
     required: bool = False
 
 
-DRY_RUN: Final = Query("dry_run", "1: say what would come of it, and change nothing.", Flag)
-TAKE: Final = Query("take", "1: take values over from those to whom they belong.", Flag)
+DRY_RUN: Final = Query("dry_run", "1: return what would change, and change nothing.", Flag)
+TAKE: Final = Query("take", "1: take over values of other owners.", Flag)
 DIGEST: Final = Query(
     "digest",
-    "The digest of the plan that is meant: it is applied only if it is the same still.",
+    "The digest of the plan: it is applied only if the plan is unchanged.",
     Annotated[str, Meta(pattern=f"^[0-9a-f]{{{DIGEST_DIGITS}}}$")],
 )
-AGENT: Final = Query("agent", "1: also how its node's agent sees it; takes up to 2 s.", Flag)
+AGENT: Final = Query("agent", "1: add the view of its node's agent; takes up to 2 s.", Flag)
 EXPLAIN: Final = Query(
-    "explain", "1: also why its chain is as it is, or what else can be had.", Flag
+    "explain", "1: add the reasons for its chain, or the goals that can be reached instead.", Flag
 )
 WHY: Final = Query(
     "why",
-    "Why, for whoever reads the history.",
+    "The reason, for the history.",
     Annotated[str, Meta(max_length=WHY_CHARS_MAX)],
 )
-SELECT: Final = Query("select", "Only what this selector means; * if not given.")
+SELECT: Final = Query("select", "Only what this selector matches; default: *.")
 KIND: Final = Query("kind", "Only entities of this kind.")
 NODES: Final = Query("nodes", "Only entities on this node-set.")
-OWNER: Final = Query("owner", "Only what this owner has: site, user:NAME, controller:NAME.")
-LIMIT: Final = Query("limit", "So many at most.", Annotated[int, Meta(ge=1, le=LIMIT_MAX)])
+OWNER: Final = Query("owner", "Only values of this owner: site, user:NAME, controller:NAME.")
+LIMIT: Final = Query("limit", "At most this many.", Annotated[int, Meta(ge=1, le=LIMIT_MAX)])
 BEFORE: Final = Query(
-    "before", "Those before an earlier answer's `before`.", Annotated[int, Meta(ge=1)]
+    "before", "Continue from `before` of an earlier answer.", Annotated[int, Meta(ge=1)]
 )
-AFTER: Final = Query("after", "What follows an earlier answer's `after`.")
+AFTER: Final = Query("after", "Continue from `after` of an earlier answer.")
 AT: Final = Query(
     "at",
     "The time, in seconds since 1970.",
     Annotated[int, Meta(ge=0, le=WALL_S_MAX)],
     required=True,
 )
-THAWED: Final = Query("selector", "What is to be thawed.", required=True)
-TYPES: Final = Query("types", "Only changes of these types, with commas between them.")
-KINDS_WANTED: Final = Query("kinds", "Only entities of these kinds, with commas between them.")
+THAWED: Final = Query("selector", "What to thaw.", required=True)
+TYPES: Final = Query("types", "Only changes of these types, separated by commas.")
+KINDS_WANTED: Final = Query("kinds", "Only entities of these kinds, separated by commas.")

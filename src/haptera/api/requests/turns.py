@@ -28,8 +28,8 @@ class Turns:
         """
         if self._asked[name] == REQUESTS_MAX:
             raise HapteraError(
-                f"{REQUESTS_MAX} sites of {name} are being read, or wait for that",
-                do="wait for what you have sent before you send more",
+                f"{REQUESTS_MAX} sites of {name} are being read or queued",
+                do="wait for your earlier requests before you send more",
                 code=Code.TOO_MANY,
             )
         self._asked[name] += 1

@@ -123,8 +123,8 @@ class FreezeRoutes:
             raise HapteraError(
                 f"{selector} selects nothing that is declared",
                 where=_WHERE,
-                do="name what is there; or, for what will be declared, a pattern and --even-if-none"
-                " (even_if_none)",
+                do="select what exists; for what will be declared later, use a pattern and"
+                " --even-if-none (even_if_none)",
                 code=Code.SELECTS_NOTHING,
             )
 

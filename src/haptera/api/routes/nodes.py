@@ -63,7 +63,7 @@ class NodeRoutes:
             raise HapteraError(
                 "a reason is required: why no work is lost",
                 where="why in the query",
-                do="say why nothing is: why=…, or -m",
+                do="give the reason: why=…, or -m",
                 code=Code.MISSING,
             )
         if self.backend.entity(node_id(node)) is None:
@@ -126,17 +126,17 @@ class NodeRoutes:
             raise missing(node_id(node))
         if (taken := held.attributes.get(_MAC)) is not None:
             raise HapteraError(
-                f"{node} is the machine with {taken} already",
-                do="claim it as another node, or take `mac` from this one first",
+                f"{node} already has the MAC address {taken}",
+                do="claim the machine for another node, or remove `mac` from this one first",
                 code=Code.CONFLICT,
             )
         if (owner := self._owners().get(mac)) is not None:
-            do = "see which machines are nobody's: haptera unclaimed"
-            raise HapteraError(f"{mac} is {owner}'s already", do=do, code=Code.CONFLICT)
+            do = "list unclaimed machines: haptera unclaimed"
+            raise HapteraError(f"{mac} already belongs to {owner}", do=do, code=Code.CONFLICT)
         if all(one.mac != mac for one in self.backend.strangers()):
             raise HapteraError(
-                f"{mac} has not asked for an address of late",
-                do="see who has: haptera unclaimed; or give the node `mac` where it is declared",
+                f"{mac} has not requested an address recently",
+                do="see haptera unclaimed, or set `mac` where the node is declared",
                 code=Code.NOT_FOUND,
             )
         return held
@@ -146,6 +146,6 @@ def _checked(text: str) -> str:
     found = parse_mac(text)
     if found is None:
         raise ParseError(
-            f"{text[:40]!r} is no MAC address", where="mac", do="write 52:54:00:12:34:56"
+            f"{text[:40]!r} is not a MAC address", where="mac", do="write 52:54:00:12:34:56"
         )
     return found.hex(":")

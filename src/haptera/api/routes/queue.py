@@ -49,7 +49,7 @@ from haptera.selectors.subscription import Cursor, parse_cursor
 WAIT_S_MAX: Final = 30
 WAIT: Final = Query(
     "wait_s",
-    "Answer once it has ended, or after so many seconds.",
+    "Answer when the job has ended, or after this many seconds.",
     Annotated[int, Meta(ge=0, le=WAIT_S_MAX)],
 )
 STATE: Final = Query("state", "Only jobs in this state.", JobState)
@@ -97,8 +97,8 @@ class JobRoutes:
         """Queue a job, or an array of them; it is durable once this is answered."""
         body = await read_body(request, SubmitBody)
         if body.spec.user is not None and caller.scope is not Scope.ADMIN:
-            what = f"a token for {caller.scope} has no job run as another user"
-            do = "leave the user out, or use a token for admin"
+            what = f"a token for {caller.scope} cannot run a job as another user"
+            do = "omit the user, or use a token of scope admin"
             raise HapteraError(what, where="user", do=do, code=Code.FORBIDDEN)
         made = await self.desk.submit(
             Submission(
@@ -213,8 +213,8 @@ class JobRoutes:
         """The job that a request is to change: the caller's own, or anybody's for an admin."""
         job = self._job(request)
         if job.owner != f"user:{caller.name}" and caller.scope is not Scope.ADMIN:
-            what = f"job {job.id} is that of {job.owner}"
-            do = "ask them, or use a token for admin"
+            what = f"job {job.id} belongs to {job.owner}"
+            do = "ask them, or use a token of scope admin"
             raise HapteraError(what, where=f"job:{job.id}", do=do, code=Code.FORBIDDEN)
         return job
 

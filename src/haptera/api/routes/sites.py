@@ -135,6 +135,6 @@ class SiteRoutes:
             raise HapteraError(
                 f"the code of {', '.join(new)} is not what this parent runs",
                 where="place or exec in the site",
-                do=f"use a token that allows {Scope.ADMIN}, or leave that as it is in force",
+                do=f"use a token that allows {Scope.ADMIN}, or keep the code that is in force",
                 code=Code.FORBIDDEN,
             )

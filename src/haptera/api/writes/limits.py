@@ -26,7 +26,7 @@ def check_reach(within: Selector, held: StoredEntity, patch: EntityPatch, claim:
         raise HapteraError(
             f"the token is limited to {within}, and {what}",
             where=patch.entity,
-            do="use a token that is not limited so",
+            do="use a token without this limit",
             code=Code.OUTSIDE_LIMIT,
         )
 
@@ -38,12 +38,12 @@ def _beyond(held: StoredEntity, patch: EntityPatch, claim: Claim) -> Iterator[st
     for name, text in sorted(patch.attributes.items()):
         attribute = kind.attribute(name)
         if attribute is not None and attribute.wide and held.attributes.get(name) != text:
-            yield f"{name} decides about more than {held.entity}"
+            yield f"{name} affects more than {held.entity}"
     if held.entity.kind == _MODULE:
         before = held.desired.get(module.settings.name)
         after = _named(patch.desired.get(module.settings.name))
         for one in sorted(after - _named(None if before is None else before.value), key=str):
-            yield f"may not name the secret {one}, which is not named there yet"
+            yield f"may not add a reference to the secret {one}"
 
 
 def _named(settings: object) -> set[Reference]:

@@ -76,8 +76,8 @@ class Patcher:
         entity = parse_entity(text)
         if self.within is not None and not self.within.could_mean(entity):
             raise HapteraError(
-                f"the token is limited to {self.within}, and {entity} is not of it",
-                do="use a token that is not limited so",
+                f"the token is limited to {self.within}, which does not include {entity}",
+                do="use a token without this limit",
                 code=Code.OUTSIDE_LIMIT,
             )
         stored = self.backend.declared(entity)

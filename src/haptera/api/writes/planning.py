@@ -71,21 +71,21 @@ class Planning:
 
     def _check(self, plan: Plan, digest: str | None, besides: int) -> None:
         if digest is None and plan.is_wide(self.backend.radius_percent, besides):
-            more = f" besides {besides} that the same request does already" if besides else ""
+            more = f" besides {besides} by earlier parts of the same request" if besides else ""
             raise HapteraError(
                 f"this disrupts up to {plan.disrupted_nodes} of {plan.nodes} nodes{more}, more than"
                 f" {self.backend.radius_percent} %: {plan.disrupted}",
                 where="the plan",
-                do="look at its plan (haptera plan, or dry_run=1), then name that by its digest:"
+                do="look at the plan (haptera plan, or dry_run=1), then confirm it with its digest:"
                 " --digest HEX, or digest=HEX",
                 code=Code.PLAN_REQUIRED,
             )
         if digest is not None and digest != plan.digest:
             raise HapteraError(
-                f"the plan {digest} no longer holds: what it stands on has changed,"
+                f"the plan {digest} is out of date: what it depends on has changed,"
                 f" and it is {plan.digest} now",
                 where="digest in the query",
-                do="plan again, look at what differs, and name the new plan's digest",
+                do="plan again, look at the differences, and give the new plan's digest",
                 code=Code.PLAN_CHANGED,
             )
 

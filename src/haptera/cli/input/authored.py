@@ -74,7 +74,7 @@ def _imported(name: str) -> Module[Any]:
         raise click.BadParameter(f"{name!r} cannot be imported: {error}; {_DO}") from error
     except SyntaxError as error:
         where = f"{error.filename}:{error.lineno}"
-        raise ParseError(f"no Python: {error.msg}", where=where, do="mend it") from None
+        raise ParseError(f"not valid Python: {error.msg}", where=where, do="mend it") from None
     attribute = attribute or ATTRIBUTE
     return _module(getattr(found, attribute, None), place, attribute)
 

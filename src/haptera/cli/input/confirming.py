@@ -53,7 +53,7 @@ def type_digest(plan: Plan) -> None:
     Raises:
         HapteraError: something else was typed.
     """
-    text = str(click.prompt("\nthe plan's digest, to go on", err=True)).strip()
+    text = str(click.prompt("\nto confirm, type the plan's digest", err=True)).strip()
     if text != plan.digest:
         what = f"{text!r} is not the digest of this plan: nothing was written"
         raise HapteraError(

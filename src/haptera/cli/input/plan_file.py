@@ -118,8 +118,8 @@ def apply_plan(client: Client, file: PlanFile, why: str | None) -> AppliedView:
 
 def _changed(then: Plan, now: Plan) -> Iterator[HapteraError]:
     """What the plan stands on that is otherwise now."""
-    do = "plan again, and look at it: nothing was applied"
-    told = [*outdated(then, now)] or ["what it stands on was otherwise for a moment"]
+    do = "plan again, and check the new plan: nothing was applied"
+    told = [*outdated(then, now)] or ["what it depends on was different for a moment"]
     for what in told[:CHANGED_SHOWN_MAX]:
         yield HapteraError(what, do=do, code=Code.PLAN_CHANGED)
     if len(told) > CHANGED_SHOWN_MAX:

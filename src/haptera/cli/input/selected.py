@@ -58,7 +58,7 @@ def check_there(selector: str, on: Collection[str | None]) -> None:
         )
     if not on:
         what = f"there is no {selector}" if isinstance(named, Pattern) else f"nothing is {selector}"
-        raise HapteraError(what, do="see how things are: haptera status", code=Code.SELECTS_NOTHING)
+        raise HapteraError(what, do="see what there is: haptera status", code=Code.SELECTS_NOTHING)
 
 
 def past(client: Client, selector: str | None, at: str) -> Past:

@@ -75,5 +75,5 @@ def number_of(text: str) -> int:
     """
     name = text.removeprefix("job:")
     if not (name.isascii() and name.isdigit()):
-        raise click.BadParameter(f"{text!r} is no job: write job:7, or 7")
+        raise click.BadParameter(f"{text!r} is not a job: write job:7, or 7")
     return int(name)

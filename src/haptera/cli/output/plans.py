@@ -21,7 +21,7 @@ def print_plan(answer: AppliedView) -> None:
     print_groups(answer.plan)
     print_sum(answer.plan)
     if answer.wide:
-        click.secho(f"to apply it, name it: --digest {answer.plan.digest}", fg="yellow")
+        click.secho(f"to apply it, confirm it: --digest {answer.plan.digest}", fg="yellow")
 
 
 def print_groups(plan: Plan) -> None:
@@ -91,7 +91,7 @@ def _rounds(group: PlanGroup) -> str:
         return "; the budgets allow none at once"
     if group.rounds == 1:
         return ""
-    takes = f", {duration(group.at_least_ms)} at the least" if group.at_least_ms else ""
+    takes = f", {duration(group.at_least_ms)} at least" if group.at_least_ms else ""
     return f"; in {group.rounds} rounds by the budgets{takes}"
 
 
@@ -109,13 +109,13 @@ def _worst(group: PlanGroup, worst: Worst) -> str:
 def _sum_lines(plan: Plan) -> Iterator[str]:
     """What holds of the plan as a whole."""
     if not plan.groups:
-        yield "nothing would run by it" if plan.anyway or plan.disrupted else _NOTHING
+        yield "nothing would run" if plan.anyway or plan.disrupted else _NOTHING
     if plan.groups or plan.anyway or plan.disrupted:
         yield ""
     yield from _forgets(plan)
     if plan.anyway:
         each = ", ".join(f"{count} {condition}" for condition, count in plan.anyway.items())
-        yield f"not as desired anyway: {each}"
+        yield f"already not as desired: {each}"
     if plan.groups or plan.disrupted:
         on = "" if plan.disrupted is None else f": {plan.disrupted}"
         if plan.brake is not None:

@@ -59,7 +59,7 @@ class RoomAsks:
         ask = self._asks[entity]
         permits = self._permits(now)
         if permits is None:
-            text = f"{self._above} is silent, and nobody else knows what is disturbed elsewhere"
+            text = f"{self._above} is silent, and only it knows what is disrupted elsewhere"
             return Lacking(text, f"{self._above}, to be heard")
         said = next((one for one in permits if one.id == ask.id), None)
         if said is None:

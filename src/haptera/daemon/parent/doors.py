@@ -135,7 +135,9 @@ def _names(address: str, hosts: tuple[str, ...]) -> list[str]:
         return [address, *hosts]
     if not hosts:
         raise HapteraError(
-            "at every address, the API needs a name", where=f"--api {address}", do="add --host NAME"
+            "an API on all addresses needs a host name",
+            where=f"--api {address}",
+            do="add --host NAME",
         )
     return list(hosts)
 

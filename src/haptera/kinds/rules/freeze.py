@@ -13,7 +13,7 @@ REASON_BYTES_MAX = 256
 def _check_reason(text: str) -> None:
     if not text.strip():
         raise HapteraError(
-            "there is no reason", do="say why, for whoever finds it frozen", code=Code.MISSING
+            "there is no reason", do="give a reason for those who find it frozen", code=Code.MISSING
         )
 
 

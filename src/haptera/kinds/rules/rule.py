@@ -52,7 +52,7 @@ def _wrong(datum: Datum) -> tuple[str, str]:
         names = [one.name for one in node_kind().attributes]
         return f"nodes have no attribute {datum.name!r}", nearest(datum.name, names)
     return (
-        f"a rule cannot go by {datum}: it holds whatever state things are in",
-        "name nodes, groups or attributes; haptera get -o name SELECTOR names those that are so"
+        f"a rule cannot select by {datum}: it must hold in every state",
+        "select by nodes, groups or attributes; haptera get -o name SELECTOR prints what matches"
         " now",
     )

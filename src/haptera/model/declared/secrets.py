@@ -88,7 +88,7 @@ def filled(reference: Reference, values: Mapping[str, str]) -> Reference:
     def fill(hole: re.Match[str]) -> str:
         value = values.get(hole[1])
         if value is None or not is_name(value):
-            what = f"secret {reference}: {hole[1]} of the entity is no name"
+            what = f"secret {reference}: {hole[1]} of the entity is not a valid name"
             raise HapteraError(what, do="give it one: letters, digits, dots, dashes")
         return value
 

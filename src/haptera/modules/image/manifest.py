@@ -69,7 +69,7 @@ def read(content: bytes) -> ImageManifest:
             msgspec.json.decode(content, type=Signed).manifest, type=ImageManifest
         )
     except msgspec.DecodeError as error:
-        raise HapteraError(f"this is no manifest of an image: {error}", do=_DO) from None
+        raise HapteraError(f"this is not the manifest of an image: {error}", do=_DO) from None
 
 
 def verified(content: bytes, ca_pem: bytes, reference: str) -> ImageManifest:

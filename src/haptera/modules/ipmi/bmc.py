@@ -63,7 +63,7 @@ class IpmiBmc:
     async def status(self) -> PowerName:
         answer = (await self._run("chassis", "power", "status")).strip()
         if answer not in _ANSWERS:
-            raise IpmiError(f"BMC at {self.address} tells no power: {answer[:WORDS_MAX]!r}")
+            raise IpmiError(f"BMC at {self.address} reports no power state: {answer[:WORDS_MAX]!r}")
         return _ANSWERS[answer]
 
     async def boot_from_network_once(self) -> None:
@@ -133,7 +133,7 @@ class IpmiBmc:
             return out
         last = next((line for line in reversed(errors.splitlines()) if line.strip()), "no words")
         if "Unable to establish" in errors:
-            raise IpmiError(f"BMC at {self.address} lets nobody in, or is not there: {last}")
+            raise IpmiError(f"BMC at {self.address} refuses the login, or is not there: {last}")
         if " failed: " in last:
             raise Refused(last.rpartition(" failed: ")[2])
         raise IpmiError(f"BMC at {self.address}: {last}")

@@ -146,7 +146,7 @@ def _decode_power(body: bytes) -> PowerName:
     try:
         return msgspec.json.decode(body, type=PowerState).power
     except (msgspec.DecodeError, RecursionError) as error:
-        raise BmcError(f"BMC tells no power: {error}") from error
+        raise BmcError(f"BMC reports no power state: {error}") from error
 
 
 def _problem(body: bytes) -> str:

@@ -131,7 +131,7 @@ def _address(target: Target, here: Here) -> IPv4Address:
         address = None
     if address is None or address not in here.interface.network or address == here.address:
         raise HapteraError(
-            f"{text!r} is no address for a machine in {here.interface.network}",
+            f"{text!r} is not an address for a machine in {here.interface.network}",
             where=str(target.entity),
             do="give it one of its own there",
         )
@@ -143,7 +143,7 @@ def _mac(target: Target) -> bytes:
     mac = node.parse_mac(text)
     if mac is None:
         do = "write 52:54:00:12:34:56"
-        raise HapteraError(f"{text!r} is no MAC address", where=str(target.entity), do=do)
+        raise HapteraError(f"{text!r} is not a MAC address", where=str(target.entity), do=do)
     return mac
 
 

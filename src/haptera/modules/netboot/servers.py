@@ -101,7 +101,7 @@ async def _tend(advertiser: Advertiser, strangers: Strangers) -> None:
         try:
             strangers.save()
         except OSError as error:
-            _log.warning("who is unclaimed cannot be written down: %s", error)
+            _log.warning("unclaimed machines cannot be recorded: %s", error)
         await asyncio.sleep(EVERY_S)
 
 

@@ -199,7 +199,7 @@ class RedfishBmc:
         try:
             return msgspec.json.decode(content, type=shape)
         except (msgspec.DecodeError, RecursionError) as error:
-            raise RedfishError(f"BMC at {self.address} speaks no Redfish: {error}") from None
+            raise RedfishError(f"BMC at {self.address} is not a Redfish service: {error}") from None
 
 
 def _service(target: Target, address: str) -> ServiceAddress:

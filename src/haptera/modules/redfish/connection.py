@@ -67,7 +67,7 @@ class ServiceAddress:
             host, port = place, str(HTTPS_PORT)
         if not host or "://" in text.removeprefix("https://") or not _is_port(port):
             do = "write ADDRESS, ADDRESS:PORT, or either with /redfish/v1/Systems/ID behind it"
-            raise HapteraError(f"{text!r} is no address of a Redfish service", do=do)
+            raise HapteraError(f"{text!r} is not the address of a Redfish service", do=do)
         return cls(host.removeprefix("[").removesuffix("]"), int(port), slash + path)
 
 
@@ -197,11 +197,11 @@ class RedfishConnection:
             told, _ = self._exchange("POST", SESSIONS_PATH, body, headers)
         except Refused as refusal:
             raise HapteraError(
-                f"{self._name} opens no session: {refusal}", do="set `auth: basic` for it"
+                f"{self._name} refuses a session: {refusal}", do="set `auth: basic` for it"
             ) from None
         token, place = told["X-Auth-Token"], urlsplit(told["Location"] or "").path
         if token is None or not place.startswith("/"):
-            raise RedfishError(f"{self._name} opens a session, and does not say which")
+            raise RedfishError(f"{self._name} opens a session without an identifier")
         return RedfishSession(self._service, self._trust, token, place)
 
     def _exchange(
@@ -226,7 +226,7 @@ class RedfishConnection:
             return
         said = f"{status} {_message(content)}".rstrip()
         if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-            raise NotLetInError(f"{self._name} lets nobody in: {said}")
+            raise NotLetInError(f"{self._name} refuses the login: {said}")
         changes = method != "GET"
         if changes and HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR:
             raise Refused(said)

@@ -76,7 +76,11 @@ class LeaderCallers:
         try:
             leader = self._leader_of(writer)
             if leader is None or len(self.writers) > CALLERS_MAX:
-                why = "this is no process of the replica" if leader is None else "too many call"
+                why = (
+                    "this is not a process of the replica"
+                    if leader is None
+                    else "too many connections"
+                )
                 _say(writer, op="refused", why=why)
                 return
             self.lease_file.parent.mkdir(parents=True, exist_ok=True)

@@ -137,7 +137,7 @@ async def look_applied(one: Service) -> str:
 async def start(one: Service) -> None:
     command = words_of(one.target)
     if one.barred is not None and one.barred.exists():
-        raise Refused("its node is held, for it is about to be disturbed")
+        raise Refused("its node is held, because it is about to be disrupted")
     record = await keeper_settled(one.home)
     if record is None or not record.service.lives:
         check_port(one.target)

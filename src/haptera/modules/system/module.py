@@ -304,7 +304,7 @@ async def _proven(one: System, name: str, process: ServiceProcess) -> None:
         if await process.ends(HEALTH_EVERY_S):
             raise HapteraError(one.home.last_words())
         if clock() >= until:
-            raise HapteraError(f"it is not well: {wrong}")
+            raise HapteraError(f"it is not healthy: {wrong}")
 
 
 async def _go_back(one: System, old: SystemStart) -> None:

@@ -295,7 +295,7 @@ def cluster_of(ca_pem: bytes) -> UUID:
         return _cluster_of(x509.load_pem_x509_certificate(ca_pem))
     except (ValueError, x509.ExtensionNotFound) as error:
         raise HapteraError(
-            "this is no authority's certificate", do="use the ca.pem of the parent"
+            "this is not the certificate of an authority", do="use the ca.pem of the parent"
         ) from error
 
 

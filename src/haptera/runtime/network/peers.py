@@ -130,12 +130,12 @@ def _parse(text: str) -> PeerRule:
     allowed, colon, within = what.partition(":")
     if not who or allowed not in set(Scope):
         scopes = ", ".join(Scope)
-        raise HapteraError(f"{text!r} lets nobody in", do=f"{_HOW}; scopes are {scopes}")
+        raise HapteraError(f"{text!r} is not a valid rule", do=f"{_HOW}; scopes are {scopes}")
     if not colon:
         return PeerRule(*_numbers(who), Scope(allowed), None)
     selector = check_selector(parse_selector(within))
     if not selector.by_name:
-        raise HapteraError(f"{text!r} goes by state; who is let in is limited by names", do=_HOW)
+        raise HapteraError(f"{text!r} selects by state; limit access by names", do=_HOW)
     return PeerRule(*_numbers(who), Scope(allowed), selector.text)
 
 

@@ -51,7 +51,7 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         raise HapteraError(
             # The socket module's own text would name the address again.
-            f"cannot be listened on: {os.strerror(error.errno or 0)}",
+            f"cannot listen: {os.strerror(error.errno or 0)}",
             where=f"{host}:{port}/tcp",
             do="stop what uses it, or give another address or port",
             code=Code.CANNOT_LISTEN,

@@ -105,7 +105,7 @@ class Udp:
         except OSError as error:
             bound.close()
             raise HapteraError(
-                f"cannot be listened on: {error.strerror}",
+                f"cannot listen: {error.strerror}",
                 where=f"{host}:{port}/udp",
                 do="stop what uses it, or give another address or port",
                 code=Code.CANNOT_LISTEN,

@@ -71,7 +71,7 @@ async def describe(
             )
     if (size := len(msgspec.json.encode(found))) > DECLARED_BYTES_MAX:
         raise HapteraError(
-            f"the modules of your own declare {size} bytes, {DECLARED_BYTES_MAX} at most",
+            f"your own modules declare {size} bytes, {DECLARED_BYTES_MAX} at most",
             do="leave parts out, or give them shorter names",
             code=Code.LIMIT,
         )

@@ -287,7 +287,7 @@ class _Process:
             unasked_max += self._limits.frames_a_watch_max * len(self._watches)
             over = self._unasked > unasked_max
             if over or self.link.arrived_bytes - self._seen_bytes > self._limits.bytes_max:
-                raise ValueError("it floods: it sent more than was asked for")
+                raise ValueError("it sent more than was requested")
         finally:
             # What it said before it went wrong was said.
             self._deliver(events)

@@ -97,7 +97,7 @@ class SecretStore:
         except FileNotFoundError:
             return None
         except (OSError, msgspec.DecodeError) as error:
-            what = f"secret {name}: who may name it cannot be read: {error}"
+            what = f"secret {name}: its list of users cannot be read: {error}"
             raise HapteraError(what, do=f"set it again: haptera secret allow {name}") from None
 
     def check_user(self, name: str, user: EntityId) -> None:
@@ -110,7 +110,7 @@ class SecretStore:
         if users is None or any(_user(text).could_mean(user) for text in users):
             return
         raise HapteraError(
-            f"secret {name}: {user} may not name it",
+            f"secret {name}: {user} may not use it",
             do=f"haptera secret allow {name} MODULE",
             code=Code.FORBIDDEN,
         )
@@ -171,7 +171,7 @@ def read_here(reference: Reference) -> str:
         case Keeper.ENVIRONMENT:
             if not reference.name.startswith(VARIABLES_PREFIX):
                 raise HapteraError(
-                    f"secret {reference}: it is not called {VARIABLES_PREFIX}…",
+                    f"secret {reference}: its name does not begin with {VARIABLES_PREFIX}",
                     do=f"start the daemon with it as {VARIABLES_PREFIX}{reference.name}",
                 )
             value = os.environ.get(reference.name)
@@ -350,5 +350,5 @@ def _text(value: bytes, what: str) -> str:
         raise HapteraError(f"{what} is not UTF-8 text", do="encode it, as Base64 say") from None
     if not text or len(value) > SECRET_BYTES_MAX:
         size = f"{SECRET_BYTES_MAX} bytes at most"
-        raise HapteraError(f"{what} is empty, or too long", do=f"let it have {size}")
+        raise HapteraError(f"{what} is empty, or too long", do=f"give it {size}")
     return text

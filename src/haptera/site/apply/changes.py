@@ -133,10 +133,12 @@ def _orphans(
     for one in _sorted(stored):
         for name, desired in sorted(one.desired.items() if one.entity in gone else ()):
             if desired.owner != SITE_OWNER:
-                after = f" would go, but {name} of it belongs to {desired.owner}"
+                after = f" would be removed, but its {name} belongs to {desired.owner}"
                 yield _Conflict("", one.entity, after, desired.owner)
     for one in _left_on(gone, stored):
-        yield _Conflict("", one.entity, f" is {one.owner}'s, but its node would go", one.owner)
+        yield _Conflict(
+            "", one.entity, f" is {one.owner}'s, but its node would be removed", one.owner
+        )
 
 
 def _left_on(

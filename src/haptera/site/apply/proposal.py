@@ -131,7 +131,7 @@ def _read(asked: SiteQuestion) -> Site:
     site = parse_site(asked.files, asked.constants)
     if site.cluster != asked.cluster:
         raise ConflictError(
-            f"this is a site of cluster {site.cluster}; here is cluster {asked.cluster}",
+            f"this is a site of cluster {site.cluster}; this parent has cluster {asked.cluster}",
             where=asked.files[0].name,
             do="apply it to its own cluster, or correct its name",
             code=Code.WRONG_CLUSTER,

@@ -30,7 +30,7 @@ def read_ansible(source: SiteFile, attributes: Mapping[str, str]) -> FoundSite:
     errors = Errors()
     tree = read_json(source.text, source.name, errors, _DO)
     if not isinstance(tree, Branch):
-        raise ParseError("it is no inventory", where=str(tree.place), do=_DO)
+        raise ParseError("it is not an inventory", where=str(tree.place), do=_DO)
     found = FoundSite()
     found.remarks.take(errors)
     inventory = _Inventory(found, {**_VARIABLES, **attributes})

@@ -191,7 +191,7 @@ class _Sources:
     def _add(self, source: str, group: Leaf, nodes: Leaf | None) -> None:
         groups = self.texts.setdefault(source, {})
         if nodes is None:
-            what = f"group {GroupName(source, group.text)}: it is no node-set"
+            what = f"group {GroupName(source, group.text)}: it is not a node-set"
             self._remarks.add(RemarkSort.LEFT_OUT, what, group.place)
         elif group.text in groups:
             what = f"group {GroupName(source, group.text)} is there twice; both were joined"

@@ -68,7 +68,7 @@ class FoundSite:
         """Give a node an attribute, unless it cannot be so, or is another already."""
         held = one.attributes.get(name)
         if name in _ADDRESSES and _ADDRESS.fullmatch(text) is None:
-            what = f"{name}: it is no address"
+            what = f"{name}: it is not an address"
             self.remarks.add(RemarkSort.LEFT_OUT, what, place, node=one.name)
         elif held is not None and held != text:
             what = f"{name} is given in two ways; the first was taken"

@@ -64,7 +64,7 @@ def read_layercake(source: SiteFile, *, manage: bool) -> FoundSite:
     errors = Errors()
     tree = read_json(source.text, source.name, errors, _DO)
     if not isinstance(tree, Branch):
-        raise ParseError("it is no state file", where=str(tree.place), do=_DO)
+        raise ParseError("it is not a state file", where=str(tree.place), do=_DO)
     found = FoundSite()
     found.remarks.take(errors)
     said = list[_Said]()
@@ -169,7 +169,7 @@ class _Reader:
     def _read_ifaces(self, one: FoundNode, tree: Tree) -> None:
         """Take the address of one interface: of that which Layercake looks at, or the first."""
         if isinstance(tree, Leaf):
-            self._remarks.leave_out("interfaces: they are no list", tree.place, node=one.name)
+            self._remarks.leave_out("interfaces: they are not a list", tree.place, node=one.name)
             return
         named = {key.text: inner for key, inner in tree.entries} if isinstance(tree, Branch) else {}
         ifaces = tree.items if isinstance(tree, Series) else tuple(named.values())

@@ -70,7 +70,7 @@ class Remarks:
         if isinstance(tree, Branch):
             return tree.entries
         if not (isinstance(tree, Leaf) and tree.empty):
-            self.add(RemarkSort.LEFT_OUT, f"{what}: it is no mapping", tree.place)
+            self.add(RemarkSort.LEFT_OUT, f"{what}: it is not a mapping", tree.place)
         return ()
 
     def items(self, tree: Tree, what: str) -> tuple[Tree, ...]:
@@ -78,7 +78,7 @@ class Remarks:
         if isinstance(tree, Series):
             return tree.items
         if not (isinstance(tree, Leaf) and tree.empty):
-            self.add(RemarkSort.LEFT_OUT, f"{what}: it is no list", tree.place)
+            self.add(RemarkSort.LEFT_OUT, f"{what}: it is not a list", tree.place)
         return ()
 
     def texts(self, tree: Tree, what: str) -> Iterator[Leaf]:
@@ -87,7 +87,7 @@ class Remarks:
             if isinstance(one, Leaf) and not one.empty:
                 yield one
             else:
-                self.add(RemarkSort.LEFT_OUT, f"{what}: one is no text", one.place)
+                self.add(RemarkSort.LEFT_OUT, f"{what}: one is not a text", one.place)
 
     def __len__(self) -> int:
         return len(self._found)

@@ -45,7 +45,7 @@ def read_warewulf(source: SiteFile, attributes: Mapping[str, str]) -> FoundSite:
     errors = Errors()
     tree = read_tree(source, errors) if source.text.strip() else None
     if not isinstance(tree, Branch):
-        raise ParseError("it is no registry of nodes", where=source.name, do=_DO)
+        raise ParseError("it is not a registry of nodes", where=source.name, do=_DO)
     found = FoundSite()
     found.remarks.take(errors)
     top = {key.text: (key, inner) for key, inner in tree.entries}

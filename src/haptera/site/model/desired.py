@@ -88,7 +88,7 @@ class DesiredReader:
         if kind.name == node.kind.name:
             raise HapteraError(f"{key.text!r} selects nothing", do=_DO, code=Code.SELECTS_NOTHING)
         if kind.of_cluster:
-            what = f"{name} is the whole cluster's, and on no node"
+            what = f"{name} belongs to the whole cluster, not to a node"
             raise HapteraError(what, do=f"write {kind.name}:{name}")
         self._check_there(kind, name)
         entries = read_desired(kind, tree, self._errors)

@@ -55,7 +55,7 @@ def not_yet(group: GroupName) -> Collection[str]:
         HapteraError: always.
     """
     what = "a pattern" if group == ALL_NODES else f"the group {group}"
-    raise HapteraError(f"{what} declares no nodes", do="name them: rack[1-4]n[01-40]")
+    raise HapteraError(f"{what} does not declare nodes", do="name them: rack[1-4]n[01-40]")
 
 
 def read_groups(tree: Tree, errors: Errors) -> dict[str, Leaf]:

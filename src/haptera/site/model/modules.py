@@ -121,7 +121,7 @@ def _place(name: Leaf, where: Mapping[str, Tree], folder: str, errors: Errors) -
     context = Context.SELF
     if "context" not in where:
         do = "write `context: parent`, or `context: self`: on each node"
-        errors.add(HapteraError(f"where {name.text} runs is not said", do=do), name.place)
+        errors.add(HapteraError(f"the context of {name.text} is missing", do=do), name.place)
     else:
         with errors.at(where["context"].place):
             context = _context(leaf(where["context"]).text)
@@ -129,7 +129,7 @@ def _place(name: Leaf, where: Mapping[str, Tree], folder: str, errors: Errors) -
         return ModulePlace(name.text, context, folder, place=told)
     if ("place" in where) == ("exec" in where):
         raise ParseError(
-            f"where {name.text} is is said in no way, or in two",
+            f"{name.text} needs either a place or an exec",
             do="write `place: MODULE:ATTRIBUTE`, or `exec: [WORD, …]`",
         )
     if "exec" in where:
@@ -171,7 +171,7 @@ def check_place(tree: Tree) -> str:
     """
     text = leaf(tree).text
     if PLACE.fullmatch(text) is None:
-        raise HapteraError(f"{text[:80]!r} is no place", do="write MODULE:ATTRIBUTE")
+        raise HapteraError(f"{text[:80]!r} is not a place", do="write MODULE:ATTRIBUTE")
     return text
 
 

@@ -112,7 +112,8 @@ class Node:
         if name in self._filling:
             chain = " > ".join([*self._filling[self._filling.index(name) :], name])
             raise HapteraError(
-                f"attributes refer to each other in a circle: {chain}", do="let one be without"
+                f"attributes refer to each other in a circle: {chain}",
+                do="remove one reference",
             )
         return self._fill(name, errors)
 

@@ -121,7 +121,7 @@ def _values(
             errors.add(HapteraError(what, do=f"write `{needed}: …`"), rule.place)
     says = [key for key in form.keys if key not in SCOPE]
     if not set(keys) & set(says):
-        what = f"this {form.kind.name} says nothing of what it is for"
+        what = f"this {form.kind.name} has no effect: it sets no value"
         errors.add(HapteraError(what, do=f"write one of {', '.join(says)}"), rule.place)
     for key, tree in rule.entries:
         with errors.at(key.place):

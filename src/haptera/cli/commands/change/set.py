@@ -123,11 +123,11 @@ def check_writable(selector: str, names: Sequence[str]) -> None:
     """
     kinds = sorted({parse_entity(name).kind for name in names})
     if len(kinds) > 1:
-        what = f"{selector!r} means entities of the kinds {', '.join(kinds)}"
-        raise HapteraError(what, do="name those of one kind, as node:rack1n1 or service:web@rack1*")
+        what = f"{selector!r} matches entities of the kinds {', '.join(kinds)}"
+        raise HapteraError(what, do="select one kind, as node:rack1n1 or service:web@rack1*")
     if len(names) > PATCHES_MAX:
-        what = f"{selector!r} means {len(names)} entities, over {PATCHES_MAX}"
-        raise LimitError(what, do="name fewer at once, or say it in a site file")
+        what = f"{selector!r} matches {len(names)} entities, more than {PATCHES_MAX}"
+        raise LimitError(what, do="select fewer at once, or use a site file")
 
 
 def _tell_one(view: EntityView, output: str) -> None:
@@ -153,5 +153,5 @@ def _folded(names: list[str]) -> str:
 def _pair(text: str) -> tuple[str, str]:
     name, sign, value = text.partition("=")
     if not (name and sign):
-        raise ParseError(f"{text!r} is no value", do="write NAME=VALUE")
+        raise ParseError(f"{text!r} is not a value", do="write NAME=VALUE")
     return name, value

@@ -97,7 +97,7 @@ def _meant(what: str, names: Sequence[str]) -> str:
     if not names:
         return what
     if what not in (*KINDS, JOB):
-        raise click.UsageError(f"{what} is no kind: write KIND NAME..., or one SELECTOR in quotes")
+        raise click.UsageError(f"{what} is not a kind: write KIND NAME..., or a SELECTOR in quotes")
     return " or ".join(f"{what}:{name}" for name in names)
 
 

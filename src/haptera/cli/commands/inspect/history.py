@@ -75,7 +75,7 @@ def history(
     if watch:
         if audit or everything:
             # What happened is written down a little after it is told.
-            text = "leave out --audit and --all; haptera watch tells what happens"
+            text = "leave out --audit and --all; haptera watch shows all events"
             raise click.UsageError(f"--watch is of what is desired: {text}")
         events = calls.events(selector, types=_CHANGES)
         keep_showing(client, events, lambda: _show(client, selector, limit, output), output)
@@ -90,9 +90,9 @@ def history(
 
 def _check_audit(selector: str | None, output: str) -> None:
     if selector is not None:
-        raise click.UsageError("--audit is about everything: leave SELECTOR out")
+        raise click.UsageError("--audit shows all requests: leave SELECTOR out")
     if Format(output) is Format.NAME:
-        raise click.UsageError("what was asked for has no names: leave out --audit or -o name")
+        raise click.UsageError("audit records have no names: leave out --audit or -o name")
 
 
 def _show_audit(client: Client, limit: int, output: str) -> None:
@@ -179,7 +179,7 @@ def _happening(one: Happened) -> tuple[str, str, str]:
         case Sort.BEGUN:
             return "-", "parent", "began, with nothing known"
         case Sort.LOST:
-            return "-", "history", f"{one.value} happenings could not be written down"
+            return "-", "history", f"{one.value} happenings could not be recorded"
         case _:
             assert_never(one.sort)
 

@@ -33,6 +33,4 @@ def claim(ctx: click.Context, mac: str, node: str, why: str | None, output: str)
         return
     click.echo(f"{told.node} is the machine with {told.mac}")
     if told.owner == _SITE:
-        click.echo(
-            f"write it into the site file, or the next apply takes it away: mac: {told.mac!r}"
-        )
+        click.echo(f"add it to the site file, or the next apply removes it: mac: {told.mac!r}")

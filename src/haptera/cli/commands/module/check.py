@@ -142,7 +142,9 @@ def place_of(words: Sequence[str]) -> ModulePlace:
         raise click.BadParameter(f"there is no file {file}")
     place = f"{path.stem}:{attribute or 'module'}"
     if PLACE.fullmatch(place) is None:
-        raise click.BadParameter(f"{path.name} cannot be imported: {path.stem!r} is no name")
+        raise click.BadParameter(
+            f"{path.name} cannot be imported: {path.stem!r} is not a valid module name"
+        )
     return ModulePlace(_name(path.stem), Context.SELF, str(path.parent), place=place)
 
 

@@ -50,7 +50,7 @@ def new(name: str, folder: Path | None) -> int:
     package = package_of(name)
     folder = Path(name) if folder is None else folder
     write(folder, name, package)
-    click.echo(f"{folder}: a module {name}; its README.md says how to go on")
+    click.echo(f"{folder}: a module {name}; its README.md says how to continue")
     return OK
 
 
@@ -64,9 +64,9 @@ def package_of(name: str) -> str:
     if name in BUNDLED:
         raise HapteraError(f"{name} comes with haptera", do="take another name")
     if not package.isidentifier() or keyword.iskeyword(package):
-        raise HapteraError(f"{name!r} is no name in Python", do="begin with a letter")
+        raise HapteraError(f"{name!r} is not a valid name in Python", do="begin with a letter")
     if package in {*sys.stdlib_module_names, "haptera", "tests"}:
-        raise HapteraError(f"Python would find another {package}", do="take another name")
+        raise HapteraError(f"another Python package is called {package}", do="take another name")
     return package
 
 
@@ -94,5 +94,5 @@ def write(folder: Path, name: str, package: str) -> None:
     except OSError as error:
         what = f"cannot be written: {error.strerror}"
         raise HapteraError(
-            what, where=str(folder), do="name a folder that can: --dir", code=Code.FILE_UNWRITABLE
+            what, where=str(folder), do="name a writable folder: --dir", code=Code.FILE_UNWRITABLE
         ) from None

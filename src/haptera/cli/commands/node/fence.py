@@ -69,12 +69,12 @@ def check(epoch: int | None, file: Path, command: tuple[str, ...]) -> int:
       haptera fence check --epoch 7 orders.epoch ./write-orders
     """
     if epoch is None:
-        raise HapteraError("which epoch acts is not said", do=f"give --epoch, or set {EPOCH}")
+        raise HapteraError("the epoch is not given", do=f"give --epoch, or set {EPOCH}")
     try:
         with Fence(file).passed(epoch):
             return _status(_started(command, epoch).wait())
     except StaleEpochError as error:
-        raise HapteraError(str(error), where=str(file), do="let the later one act") from None
+        raise HapteraError(str(error), where=str(file), do="let the later leader act") from None
 
 
 def _run(replica: GroupReplica, epoch: int, command: tuple[str, ...]) -> int:
@@ -104,6 +104,6 @@ def _replica() -> GroupReplica:
         return GroupReplica.of_environment()
     except KeyError as error:
         raise HapteraError(
-            f"{error.args[0]} is not set: this is no replica of a group",
+            f"{error.args[0]} is not set: this is not a replica of a group",
             do="make it the command of a group, group:NAME in a site file",
         ) from None

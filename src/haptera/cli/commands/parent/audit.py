@@ -14,7 +14,7 @@ def audit() -> None:
 
 @audit.command()
 @dir_option
-@click.option("--noted", metavar="HASH", help="A hash printed earlier: a link must have it.")
+@click.option("--noted", metavar="HASH", help="A hash printed earlier; the chain must contain it.")
 def verify(directory: Path, noted: str | None) -> int:
     r"""Verify the hash chain over the audit records in a parent's state file.
 

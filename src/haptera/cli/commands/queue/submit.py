@@ -107,5 +107,5 @@ def _exit(job: JobView) -> int:
 def _memory_mb(text: str) -> int:
     match = _MEMORY.fullmatch(text)
     if match is None:
-        raise HapteraError(f"{text!r} is no amount of memory", do="write 512M or 4G")
+        raise HapteraError(f"{text!r} is not an amount of memory", do="write 512M or 4G")
     return int(match[1]) * _MB[match[2]]

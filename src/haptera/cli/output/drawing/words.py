@@ -108,7 +108,7 @@ def above(graph: GraphView) -> Iterator[str]:
     for told in (*_while(requires), *_unless(excludes)):
         yield cut(f"all steps {told}")
     if not graph.exact:
-        yield "more depends on others than is looked into: they are taken to be as they must"
+        yield "too many combinations of other variables: they are assumed to be as needed"
 
 
 def chain(course: CourseView) -> Iterator[str]:
