@@ -186,7 +186,7 @@ def test_a_lab_whose_clock_jumps_past_the_end_of_its_token_goes_on(folder):
         with ahead.open("r+b") as file:
             file.write(struct.pack("=q", 2 * CLIENT_TTL_S))
         said = iter(process.stdout.readline, "")
-        assert any("the lab goes on, Ctrl-C ends it" in line for line in said)
+        assert any("the lab continues, Ctrl-C ends it" in line for line in said)
         code, _, errors = typed("status", folder=folder)
         assert (code, errors.splitlines()[0]) == (1, "error: no valid token")
         # The next parent makes a token that is good by the clock as it is now.
