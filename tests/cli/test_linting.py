@@ -285,7 +285,7 @@ def test_a_module_may_be_named_as_python_does(asked: Asked) -> None:
 
 def test_a_file_that_is_no_python_is_told_by_its_line(asked: Asked) -> None:
     code, out = asked("mine.py", mine="x = 1\ndef look(:\n")
-    assert (code, out.splitlines()[0]) == (REFUSED, "error: no Python: invalid syntax")
+    assert (code, out.splitlines()[0]) == (REFUSED, "error: not valid Python: invalid syntax")
     assert out.splitlines()[1].endswith("mine.py:2")
 
 

@@ -59,71 +59,69 @@ class About:
 RULES: Final[Mapping[Rule, About]] = {
     Rule.MALFORMED: About(Level.ERROR, "What a module declares cannot be planned with at all."),
     Rule.NEVER_OPENS: About(
-        Level.ERROR, "The conditions of a look contradict each other: it can never be open."
+        Level.ERROR, "The conditions of a look contradict each other: it can never run."
     ),
     Rule.NEVER_APPLIES: About(
-        Level.ERROR, "The conditions of a step contradict each other: it can never be taken."
+        Level.ERROR, "The conditions of a step contradict each other: it can never run."
     ),
     Rule.NEVER_KEPT: About(
-        Level.ERROR, "What a step brings about is forgotten at once, wherever the step is taken."
+        Level.ERROR, "The result of a step is forgotten at once, wherever the step is taken."
     ),
     Rule.NO_LOOK: About(
-        Level.ERROR, "Steps change a variable that no look finds: what came of them, none can tell."
+        Level.ERROR, "Steps change a variable that no look reads: their outcome is never known."
     ),
     Rule.MAY_BE_LOST: About(
-        Level.WARNING, "What a step brings about is forgotten at once in some states."
+        Level.WARNING, "The result of a step is forgotten at once in some states."
     ),
     Rule.NEVER_COMES_UP: About(
-        Level.WARNING, "A part counts on values that never come about: it is never its turn."
+        Level.WARNING, "A part needs values that never occur: it never runs."
     ),
     Rule.DEAD_END: About(
         Level.WARNING,
-        "A value that no step leads to can be found, and no part leads on.",
+        "A look can find a value that no step leads to, and no part leads away from it.",
     ),
     Rule.HOPE_REPEATS: About(
-        Level.WARNING, "A look may hope, find something else, and come to hope again for ever."
+        Level.WARNING, "A chain may hope for a reading, get another, and begin again for ever."
     ),
-    Rule.UNDOES: About(
-        Level.WARNING, "Of two modules, each takes away what the other brings about."
-    ),
+    Rule.UNDOES: About(Level.WARNING, "Two modules undo each other's results."),
     Rule.SPLIT_GROUNDS: About(
-        Level.NOTE, "What one look has found stays known where only another could find it."
+        Level.NOTE, "A reading stays known in states where only another look could find it."
     ),
     Rule.UNSERVED: About(
         Level.NOTE, "A part requires a variable that none of the modules looks at or changes."
     ),
     Rule.ONE_WAY: About(
-        Level.NOTE, "A step brings a variable to a value from which no part leads to another."
+        Level.NOTE, "A step sets a variable to a value that no part leads away from."
     ),
-    Rule.UNREACHABLE_VALUE: About(Level.NOTE, "A value never comes about."),
+    Rule.UNREACHABLE_VALUE: About(Level.NOTE, "A value never occurs."),
     Rule.UNKNOWABLE_GOAL: About(
-        Level.ERROR, "The desired values can never be known at once, so they are never met."
+        Level.ERROR, "The desired values can never be known together, so they are never reached."
     ),
     Rule.NO_MODULE: About(
-        Level.ERROR, "A module that the desired values need is not among those of the site."
+        Level.ERROR, "The desired values need a module that the site does not list."
     ),
     Rule.NO_WAY: About(Level.ERROR, "No part leads to a desired value, from anywhere."),
     Rule.NODE_FORBIDS: About(
-        Level.WARNING, "What is desired of a node rules out what is desired of an entity on it."
+        Level.WARNING, "The desired values of a node exclude those of an entity on it."
     ),
     Rule.NEVER_PERMITTED: About(
-        Level.WARNING, "A node has neither an agent nor a gate that could permit what disturbs it."
+        Level.WARNING, "A node has neither an agent nor a gate that could permit disruptive steps."
     ),
     Rule.NO_WAY_FROM: About(
         Level.WARNING,
-        "Where a variable has come to a certain value, no part leads on to the desired one.",
+        "From some value of a variable, no part leads to the desired value.",
     ),
     Rule.WRONG_SETTING: About(
         Level.ERROR,
         "A module is given a setting that it does not take, or lacks one that it needs.",
     ),
     Rule.OPEN_SECRET: About(
-        Level.ERROR, "A setting that its module calls a secret stands in the site file."
+        Level.ERROR, "A setting that its module declares as a secret is in the site file."
     ),
     Rule.UNDECLARED_SETTINGS: About(
         Level.WARNING, "A module is given settings, and does not declare which it takes."
     ),
-    Rule.NOT_CHECKED: About(Level.NOTE, "A check would have been too large, and was not made."),
+    Rule.NOT_CHECKED: About(Level.NOTE, "A check was skipped because it would be too large."),
 }
 
 # Knowledge cannot hold, whatever the state: such a module is not planned with.
