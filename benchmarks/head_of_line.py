@@ -86,8 +86,9 @@ async def trace(directory: Path, submit: Submit, busy_s: float) -> Ran:
     return Ran(small[0] - small_at, small[-1] - small_at, begun("head")[0] - head_at)
 
 
-async def on_slurm(directory: Path, busy_s: float, layout: str, scheduler: str) -> Ran:
-    """The trace on a Slurm of our own."""
+@asynccontextmanager
+async def on_slurm(directory: Path, layout: str, scheduler: str) -> AsyncIterator[Submit]:
+    """A Slurm of our own."""
     own = {"LAYOUT": layout, "SCHEDULER": scheduler, "SLURM_CONF": str(directory / "slurm.conf")}
     environment = {**os.environ, **own}
     script = directory / "job.sh"
@@ -107,13 +108,14 @@ async def on_slurm(directory: Path, busy_s: float, layout: str, scheduler: str) 
             await asyncio.to_thread(do, order, environment)
 
     try:
-        return await trace(directory, submit, busy_s)
+        yield submit
     finally:
         do([tool, "stop", str(directory)], environment)
 
 
-async def here(directory: Path, busy_s: float) -> Ran:
-    """The trace on a lab's nodes."""
+@asynccontextmanager
+async def here(directory: Path) -> AsyncIterator[Submit]:
+    """A lab's nodes."""
     cluster = open_cluster(Places(directory))
     constants = {"x": str(octet(cluster)), "python": sys.executable, "site": str(directory)}
     nodes = nodes_of(parse_site([SiteFile("site.yaml", SITE)], constants))
@@ -136,7 +138,7 @@ async def here(directory: Path, busy_s: float) -> Ran:
             body = SubmitBody(spec, name, priority, count)
             await asyncio.to_thread(client.ask, calls.submit(body))
 
-        return await trace(directory, submit, busy_s)
+        yield submit
 
 
 def do(command: list[str], environment: dict[str, str]) -> None:
@@ -161,10 +163,10 @@ async def main(words: Iterable[str]) -> None:
         ("Slurm, one partition, `backfill`", "one", "backfill"),
         ("Slurm, a partition for each size", "per-size", "backfill"),
     ):
-        async with folder() as directory:
-            tell(what, await on_slurm(directory, busy_s, layout, scheduler))
-    async with folder() as directory:
-        tell("haptera", await here(directory, busy_s))
+        async with folder() as directory, on_slurm(directory, layout, scheduler) as submit:
+            tell(what, await trace(directory, submit, busy_s))
+    async with folder() as directory, here(directory) as submit:
+        tell("haptera", await trace(directory, submit, busy_s))
 
 
 def tell(what: str, ran: Ran) -> None:

@@ -1,6 +1,7 @@
 """What the queue of jobs costs: a decision among many jobs, and a job from its asking to its end.
 
     python -m benchmarks.queue [JOBS]
+    unshare -n python -m benchmarks.queue processes     needs root, and Slurm
 
 First the pure queue: how long an asking takes with so many jobs queued, in 10 lanes, and what each
 takes of memory. Then with its store on disk: 50 and 500 askers, each of which takes one job at a
@@ -8,6 +9,10 @@ time, asks whether it may begin, reports its end and asks for the next; each ste
 it is answered. The baseline, in the same run, is a bare SQLite queue on the same disk (WAL,
 synchronous = FULL): one UPDATE … RETURNING that takes the first job by priority, one that says
 that it runs, one that says that it is done. TLS and processes of jobs are not in these figures.
+
+They are in those of `processes`: on idle nodes, how long a job takes from before it is submitted
+to its own first line, one after the other; then many, each submitted by itself. In a lab, by the
+API; and on the installed Slurm, by sbatch.
 """
 
 import asyncio
@@ -18,8 +23,9 @@ import statistics
 import sys
 import tempfile
 from pathlib import Path
-from time import perf_counter_ns, process_time_ns
+from time import perf_counter_ns, process_time_ns, time_ns
 
+from benchmarks.head_of_line import POLL_S, SMALL, Submit, folder, here, on_slurm
 from haptera.daemon.queue.parent_side import ParentQueue
 from haptera.queue.asking import ask
 from haptera.queue.entry import Moment, StoredQueue, Submission
@@ -34,12 +40,17 @@ LANES = 10
 ASKERS = (50, 500)
 JOBS = 2_000
 DECISIONS = 2_000
+ONE_BY_ONE = 20
+MANY = 100
 MS = 1_000_000
 NODE = Size(4, 8_192)
 ATTRIBUTES = {"cpus": "1", "memory_mb": "1024"}
 
 
 def main() -> None:
+    if sys.argv[1:] == ["processes"]:
+        asyncio.run(processes())
+        return
     decisions(50)
     decisions(500)
     jobs = int(sys.argv[1]) if len(sys.argv) > 1 else JOBS
@@ -47,6 +58,41 @@ def main() -> None:
         bare(Path(folder) / "bare.db", jobs)
         for askers in ASKERS:
             asyncio.run(stored(Path(folder) / f"of{askers}", askers, jobs))
+
+
+async def processes() -> None:
+    async with folder() as directory, here(directory) as submit:
+        await submitted("a lab", directory, submit)
+    async with folder() as directory, on_slurm(directory, "per-size", "backfill") as submit:
+        await submitted("Slurm", directory, submit)
+
+
+async def submitted(what: str, directory: Path, submit: Submit) -> None:
+    """Jobs one after the other, then many; each writes down when it begins."""
+    log, took_ns = directory / "began", list[int]()
+
+    async def began(count: int) -> list[int]:
+        while len(lines := log.read_text().split()) < count:  # noqa: ASYNC110  a file tells nobody
+            await asyncio.sleep(POLL_S)
+        return [*map(int, lines)]
+
+    command = f"date +%s%N >>{log}"
+    log.touch()
+    for at in range(ONE_BY_ONE):
+        asked = time_ns()
+        await submit("one", command, 1, SMALL, 0)
+        took_ns.append((await began(at + 1))[-1] - asked)
+    asked = time_ns()
+    for _ in range(MANY):
+        await submit("many", command, 1, SMALL, 0)
+    all_submitted = time_ns()
+    last = max(await began(ONE_BY_ONE + MANY))
+    p50, worst = statistics.median(took_ns) / MS, max(took_ns) / MS
+    print(
+        f"{what}: from submission to the first line p50 {p50:.0f} ms, at most {worst:.0f} ms;"
+        f" {MANY} jobs submitted in {(all_submitted - asked) / 1e9:.1f} s,"
+        f" begun in {(last - asked) / 1e9:.1f} s"
+    )
 
 
 def decisions(holders: int) -> None:
