@@ -38,15 +38,16 @@ class Attacked:
         return int(found[1]) << 10
 
     def known(self) -> dict[str, Any]:
-        """What is known and desired of all entities, without when that was read."""
+        """What was seen and is desired of all entities, without when, and whether it holds still.
+
+        A node that says nothing while its parent is attacked is lost, on a slow machine.
+        """
         status, told = self.parent.ask("GET", "/v1/entities")
         assert status == 200, told
         return {
             one["entity"]: {
                 "desired": one["desired"],
-                "observed": {
-                    name: (seen["value"], seen["known"]) for name, seen in one["observed"].items()
-                },
+                "observed": {name: seen["value"] for name, seen in one["observed"].items()},
                 "attributes": one["attributes"],
             }
             for one in told["entities"]
