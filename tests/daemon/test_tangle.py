@@ -45,7 +45,7 @@ from tests.kills.processes import Process, descendants, kill
 from tests.lab.rig import ROOT, WAIT_S_MAX, wait_for
 from tests.planner.tangle import KIND, TANGLE
 
-pytestmark = [pytest.mark.net, pytest.mark.slow, pytest.mark.timeout(480)]
+pytestmark = [pytest.mark.net, pytest.mark.campaign, pytest.mark.timeout(480)]
 
 OWN = ModulePlace("m", Context.PARENT, str(ROOT), "tests.daemon.tangle_module:module")
 TANGLED = EntityId("k", "tangled", None)
@@ -220,28 +220,19 @@ def known(parent: Parent) -> dict[str, str]:
     return {name: one["value"] for name, one in observed.items()}
 
 
-def test_a_tangle_is_answered_honestly_while_hellos_stay_on_time(tmp_path: Path) -> None:
-    honest = verdict()
-    with tangled(tmp_path) as (parent, child), parent.listening() as stream:
-        desire_all(parent, child)
-        stream.until(stands(PLANNED))
-        before = child.heard
-        stream.until(stands(honest), within_s=PLAN_WITHIN_S)
-        assert child.heard - before >= HELLOS_MIN
-        assert child.gap_max <= GAP_MAX
-        assert child.probes <= child.late
-        assert parent.view(str(NODE))["observed"]["agent"]["known"]
-
-
-@pytest.mark.campaign
-def test_a_worker_killed_in_the_middle_is_replaced_and_the_answer_is_the_same(
+def test_a_tangle_is_answered_honestly_while_hellos_stay_on_time_though_a_worker_is_killed(
     tmp_path: Path,
 ) -> None:
     honest = verdict()
     again = "is being planned again: the planner's worker killed by SIGKILL"
     with tangled(tmp_path) as (parent, child), parent.listening() as stream:
         desire_all(parent, child)
+        stream.until(stands(PLANNED))
         assert kill(worker(parent))
         stream.until(stands(again))
+        before = child.heard
         stream.until(stands(honest), within_s=PLAN_WITHIN_S)
+        assert child.heard - before >= HELLOS_MIN
         assert child.gap_max <= GAP_MAX
+        assert child.probes <= child.late
+        assert parent.view(str(NODE))["observed"]["agent"]["known"]
