@@ -24,10 +24,14 @@ class Process(NamedTuple):
 
 def wait_for(what: str, find: Callable[[], Value | None], within_s: float) -> Value:
     """What `find` finds, once it is something."""
-    deadline = time.monotonic() + within_s
+    began = time.monotonic()
+    deadline = began + within_s
     while not (found := find()):
-        assert time.monotonic() < deadline, f"waited {within_s} s in vain: {what}"
-        time.sleep(0.02)
+        ended = time.monotonic()
+        assert ended < deadline, f"waited {within_s} s in vain: {what}"
+        # What answers must have time for more than these questions.
+        time.sleep(max(0.02, ended - began))
+        began = time.monotonic()
     return found
 
 
