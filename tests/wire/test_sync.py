@@ -30,6 +30,7 @@ from haptera.model.messages import (
 )
 from haptera.wire.frame import BODY_BYTES_MAX, FrameFault, Reject
 from haptera.wire.measures import USUAL_MS_MAX
+from haptera.wire.permits import LATE_MS_MAX, ROOM_ASK, decode_spoken, encode_room_ask
 from haptera.wire.sync import decode, encode
 from haptera.wire.updates import (
     BY_BYTES_MAX,
@@ -110,7 +111,7 @@ ROOM_ASKS = st.builds(
     RoomAsk,
     st.text(max_size=12),
     st.builds(EntityId, st.just("system"), NAMES, st.just("n01")),
-    U64,
+    st.integers(0, LATE_MS_MAX),
     st.booleans(),
 )
 MESSAGES = st.builds(
@@ -213,6 +214,13 @@ def test_an_ask_for_room_has_these_very_bytes_and_is_of_the_node_that_says_it() 
     assert decode(body.replace(b"compute", b"../pute"), CODEC, "n01") == Reject(FrameFault.SECTION)
 
 
+def test_who_asks_for_room_cannot_have_it_kept_for_ever_by_falling_silent() -> None:
+    ask = RoomAsk("lq.e1.1", EntityId("service", "web", "n01"), late_ms=1 << 62, begun=True)
+    assert decode_spoken(ROOM_ASK, encode_room_ask(ask), "n01") == msgspec.structs.replace(
+        ask, late_ms=LATE_MS_MAX
+    )
+
+
 def test_all_that_is_asked_and_permitted_at_once_fits_the_first_datagram() -> None:
     entity = EntityId("k" * 64, "n" * 64, "n01")
     said = msgspec.structs.replace(
@@ -220,7 +228,7 @@ def test_all_that_is_asked_and_permitted_at_once_fits_the_first_datagram() -> No
         words=(1, 2, 3, 4),
         asks=(Ask("i" * 48, "s" * 130, 2**63),) * 3,
         permits=(Permit("i" * 48, granted=False, text="t" * 400),) * 3,
-        room_asks=(RoomAsk("i" * 48, entity, 2**63),) * 3,
+        room_asks=(RoomAsk("i" * 48, entity, LATE_MS_MAX),) * 3,
     )
     (body,) = encode(said, CODEC, SCHEMA)
     told = decode(body, CODEC, "n01")

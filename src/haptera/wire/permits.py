@@ -6,6 +6,7 @@ import msgspec
 
 from haptera.model.entity import EntityId, is_name
 from haptera.model.messages import Ask, Permit, RoomAsk
+from haptera.model.parts import WITHIN_MS_MAX
 from haptera.wire.frame import FrameFault, Reject
 
 ASK: Final = 3
@@ -16,6 +17,8 @@ ASKS_MAX: Final = 2
 ID_BYTES_MAX: Final = 48
 STEP_BYTES_MAX: Final = 130
 TEXT_BYTES_MAX: Final = 160
+# For so long a step may be late, whatever its node says, that falls silent with its place.
+LATE_MS_MAX: Final = 2 * WITHIN_MS_MAX
 
 
 class _Ask(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -77,7 +80,7 @@ def decode_spoken(
         if section == ROOM_ASK:
             room = _ROOM_ASK.decode(content)
             entity = EntityId(_name(room.kind), _name(room.name), peer)
-            return RoomAsk(_id(room.id), entity, room.late_ms, room.begun)
+            return RoomAsk(_id(room.id), entity, min(room.late_ms, LATE_MS_MAX), room.begun)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError):
         return Reject(FrameFault.SECTION)
     return None
