@@ -1,13 +1,13 @@
-# make demo               a parent and 16 nodes, brought to examples/quickstart/site.yaml
-# make demo ARGS=--once   the same without a terminal: converge, break things, see them heal, exit
-# make demo DEMO=NAME     another capability: examples/NAME/, with or without ARGS=--once
-# make setup              just the virtual environment, in .venv/
-# make check              what to run at the desk before each commit: under 5 minutes
-# make test               all tests of code and of processes, with what they need
-# make campaign           long seeds, mutants, fuzzing, and real parts as root; .ci/run runs both
-# make soak HOURS=500     simulated clusters for so many hours of their time
+# make demo               start a parent and 16 virtual nodes; apply examples/quickstart/site.yaml
+# make demo ARGS=--once   the same without a terminal: inject faults, check the repair, exit
+# make demo DEMO=NAME     run another example: examples/NAME/, with or without ARGS=--once
+# make setup              only create the virtual environment, in .venv/
+# make check              quick checks before each commit: under 5 minutes
+# make test               all tests; install what they need first
+# make campaign           long tests, as root: seeds, mutants, fuzzing, real services; .ci/run runs both
+# make soak HOURS=500     simulate clusters for this many hours of simulated time
 # make lock               new requirements*.txt from pyproject.toml (ARGS=--upgrade: newest versions)
-# make clean              removes all that the above leave in the checkout
+# make clean              remove everything that the commands above created here
 .PHONY: help demo setup setup-dev check test campaign soak lint types contracts lock clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
