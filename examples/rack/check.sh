@@ -111,6 +111,11 @@ for node in "${nodes[@]}"; do
 done
 check_secrets
 
+# What a machine wrote to its serial console came by its BMC, and can be read.
+recorded() { [[ $(ask console -n 1000 "$1") == *"minos: "* ]]; }
+wait_for "the console of rack1n1 is recorded" recorded rack1n1
+echo "the console of rack1n1 is recorded"
+
 # A boot URL is good for its machine only, and once.
 url=$(grep -ao 'haptera.boot=[^ ]*' "$(console rack1n1)" | head -1 | cut -d= -f2)
 for name in script invitation kernel; do

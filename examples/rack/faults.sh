@@ -10,6 +10,8 @@ sysrq() {
   local address
   address=$(cat "$root/nodes/$1/bmc/address")
   exec 7<>"/dev/tcp/${address%:*}/2323"
+  # An IPMI BMC reads that console: it starts anew, and we are before it.
+  [[ ! -e $root/nodes/$1/bmc/lan.conf ]] || kill -9 "$(cat "$root/nodes/$1/bmc/bmc.pid")"
   printf '\xff\xf3%s' "$2" >&7
   timeout 2 cat <&7 >/dev/null || true
   exec 7>&-

@@ -55,7 +55,7 @@ async def real_backend(folder: Path, *changes):
         driver.deliver,
         _nobody,
         _nobody,
-        Logs(folder, ()),
+        Logs(folder, (), consoles=folder),
         folder / "history",
         open_authority(folder / "pki", clock.wall_s()),
         Replicas(Feed(asyncio.get_running_loop()), store, folder),

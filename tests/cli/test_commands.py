@@ -137,6 +137,20 @@ def test_why_says_in_one_line_what_something_stands_at(cluster, capsys):
     assert typed(capsys, "why", "node:rack1n1")[1] == "node:rack1n1 is as desired\n"
 
 
+def test_why_ends_with_what_a_node_that_is_not_as_desired_wrote_last_to_its_console(
+    cluster, capsys
+):
+    console = "".join(f"step {number}\r\n" for number in range(9)) + "\x1b[31mno disk\x1b[0m\r\n"
+    cluster.backend.logs |= {node_id(f"rack1n{one}"): console.encode() for one in (1, 3)}
+    stuck(cluster)
+    told = ["step 5", "step 6", "step 7", "step 8", "no disk"]
+    for selection in ("node:rack1n3", "rack1n[2-3]"):
+        _, out, errors = typed(capsys, "why", selection)
+        assert out.splitlines()[1:] == [f"  console  {line}" for line in told]
+        assert errors == ""
+    assert typed(capsys, "why", "node:rack1n1")[1] == "node:rack1n1 is as desired\n"
+
+
 def test_why_tells_the_chain_and_who_saw_what_when(cluster, capsys):
     stuck(cluster)
     assert typed(capsys, "why", "-v", "node:rack1n3")[1].splitlines()[1:] == [

@@ -71,7 +71,10 @@ lab:
   uefi: {uefi}
 """
 # ipmi_sim knows no better suite.
-_MORE: Final = {Language.IPMI: "cipher_suite: 3", Language.REDFISH: "auth: session"}
+_MORE: Final = {
+    Language.IPMI: "cipher_suite: 3, record_consoles: true",
+    Language.REDFISH: "auth: session",
+}
 BMC_PASSWORD_BYTES: Final = 8
 
 

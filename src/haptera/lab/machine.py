@@ -16,13 +16,11 @@ import msgspec
 
 from haptera.lab import init, record, tree
 from haptera.lab.bridge import UEFI_CODE, UEFI_VARIABLES
-from haptera.lab.machine_bmc import MachineBmcConfig, bmc_command, write_bmc
+from haptera.lab.machine_bmc import CONSOLE_PORT, MachineBmcConfig, bmc_command, write_bmc
 from haptera.runtime import clock
 from haptera.runtime.identity.private import private_directory
 
 ORDERS_BYTES_MAX: Final = 4_096
-# Where one can type at its serial console, and read along.
-CONSOLE_PORT: Final = 2_323
 # How long a BMC that died stays away.
 BMC_AGAIN_S: Final = 0.5
 
@@ -123,7 +121,7 @@ class _Machine:
     def _command(self) -> Sequence[str]:
         config = self._config
         console = self._home / "console.log"
-        # Telnet, at the BMC's address: a client can send a break, too.
+        # Telnet, at the BMC's address: a client, one at a time, can send a break, too.
         place = f"host={config.bmc.host},port={CONSOLE_PORT},server=on,wait=off,telnet=on"
         return [
             *("qemu-system-x86_64", "-name", config.name, "-cpu", "max"),

@@ -14,6 +14,9 @@ import msgspec
 from haptera.lab import redfish_bmc
 from haptera.runtime.identity.private import private_directory
 
+# Where the machine's serial console is, at the BMC's address, by telnet: that of IPMI reads it.
+CONSOLE_PORT: Final = 2_323
+
 _LAN: Final = """name "{name}"
 set_working_mc 0x20
   startlan 1
@@ -22,6 +25,7 @@ set_working_mc 0x20
     allowed_auths_admin none md2 md5 straight
     guid {guid}
   endlan
+  sol "telnet:{host}:{console}" 115200
   chassis_control "{script}"
   user 1 false "" "none" user 10 none
   user 2 true "{user}" "{password}" admin 10 none md2 md5 straight
@@ -94,6 +98,7 @@ def _write_ipmi(config: MachineBmcConfig, home: Path, password: str) -> None:
         "host": config.host,
         "port": config.port,
         "guid": config.guid,
+        "console": CONSOLE_PORT,
         "script": home / "chassis",
         "user": config.user,
         "password": password,

@@ -181,13 +181,16 @@ class EngineBackend:
         return await asyncio.to_thread(draw)  # A large class takes a while.
 
     async def log(self, entity: EntityId, after: LogPlace | None) -> LogTold:
-        """What a module or a service has written after a place, or the end of it."""
+        """What this has written after a place, or the end of it; of a node, its console."""
         asked = LogAsked(entity, after=after)
         if entity.kind == "job":
             answer = await self._ask_holder(asked)
         elif entity.node is None:
             known = (row.id for row in self._engine.table.of_cluster(entity.kind))
             answer = self._logs.answer(asked, known)
+        elif entity.kind == "node":
+            declared = [entity] if self._engine.table.get(entity) is not None else []
+            answer = self._logs.answer(asked, declared)
         else:
             answer = await self._ask_agent(entity.node, asked, AGENT_WITHIN_S)
         match answer:

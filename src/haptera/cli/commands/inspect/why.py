@@ -1,6 +1,7 @@
 """`haptera why`: why something is not as it should be."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import Final
 
 import click
 
@@ -17,13 +18,24 @@ from haptera.cli.output.live.redrawing import (
 )
 from haptera.cli.output.printing import Format, entities_option, print_entities
 from haptera.cli.output.tables import print_sentence
-from haptera.cli.output.words import COLOURS, details, of_group, printable, sentence, told
+from haptera.cli.output.words import (
+    COLOURS,
+    details,
+    of_group,
+    printable,
+    sentence,
+    told,
+    unescaped,
+)
 from haptera.client import Client, calls
 from haptera.kinds.group import numbered
 from haptera.model.answers.views import SETTLED, EntityDetail, EntityView
+from haptera.model.errors import Code, HapteraError
 from haptera.queue.job import ENDED
 from haptera.rest.job_selector import is_of_jobs
 from haptera.rest.jobs import JOBS_MAX, JobView
+
+_CONSOLE_LINES: Final = 5
 
 
 @click.command()
@@ -82,6 +94,8 @@ def _why(client: Client, selection: str | None, verbose: bool, output: str) -> N
         lines = [*_of_pool(client, views[0]), *of_group(views[0], _leases(client, views[0]))]
         for line in lines:
             print_sentence(line, output, indent="  ")
+    for line in _of_console(client, views):
+        print_sentence(line, output, indent="  console  ")
     if not views:
         click.echo("all is as desired")
 
@@ -104,6 +118,20 @@ def _of_pool(client: Client, view: EntityView) -> list[str]:
         return []
     said = client.ask(calls.queue()).pools.get(view.name)
     return [] if said is None else [printable(said)]
+
+
+def _of_console(client: Client, views: Collection[EntityView]) -> list[str]:
+    """What the one node of these that is not as desired wrote last to its console, if recorded."""
+    nodes = [view for view in views if view.kind == "node" and view.condition not in SETTLED]
+    if len(nodes) != 1:
+        return []
+    try:
+        told = client.ask(calls.log(nodes[0].entity))
+    except HapteraError as error:
+        if error.code != Code.NOT_FOUND:
+            raise
+        return []
+    return [line for line in map(unescaped, told.lines) if line.strip()][-_CONSOLE_LINES:]
 
 
 def _why_jobs(client: Client, selection: str, output: str) -> None:
