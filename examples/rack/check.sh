@@ -58,7 +58,7 @@ in_sync() { entity "$1" | tr -d ' \n' | grep -q '"condition":"converged"'; }
 is_up() { (($(starts "$1") >= $2)) && in_sync "$1"; }
 
 # first FILTER...: when the capture has the first packet like that
-first() { tcpdump -ttnr "$capture" "$@" 2>/dev/null | head -1 | cut -d' ' -f1; }
+first() { tcpdump -c 1 -ttnr "$capture" "$@" 2>/dev/null | cut -d' ' -f1; }
 
 # By its card's address for as long as it has no other: DHCP, TFTP, HTTP, then the agent's TLS.
 check_order() {
