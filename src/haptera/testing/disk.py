@@ -39,6 +39,8 @@ class Disk:
         self.intents: dict[str, Intent] = {}
         self.incarnations: dict[str, int] = {}
         self.disruptions: dict[str, Disruption] = {}
+        # Another parent's steps may still take effect.
+        self.promoted = False
         self.full = False
         self.refusing = 0.0
         self.slow_ms = 20
@@ -53,19 +55,26 @@ class Disk:
         """What a new process finds; the writes under way in the old one are lost."""
         self._life += 1
         self._free_at = self.paused_until = 0
-        return msgspec.convert(
-            msgspec.to_builtins(
-                Stored(
-                    self.epoch,
-                    self.revision,
-                    list(self.entities.values()),
-                    list(self.intents.values()),
-                    dict(self.incarnations),
-                    list(self.disruptions.values()),
-                )
-            ),
-            Stored,
-        )
+        return self._stored()
+
+    def copy(self) -> "Disk":
+        """What a standby has that followed until now: another disk, with all that is durable."""
+        held, copied = self._stored(), Disk(self._clock, self.name, self.epoch)
+        copied.revision, copied.desired_revision = held.revision, self.desired_revision
+        copied.entities = {one.entity: one for one in held.entities}
+        copied.intents = {one.id: one for one in held.intents}
+        copied.incarnations = held.incarnations
+        copied.disruptions = dict(self.disruptions)
+        return copied
+
+    def promote(self) -> None:
+        """Be the store of a parent that takes over from another, in a new epoch."""
+        self.epoch = self._clock.rng("epochs").getrandbits(32)
+        self.promoted = True
+
+    def outlive(self) -> None:
+        """What that one began can have no effect any more."""
+        self.promoted = False
 
     def submit(self, write: Write, done: Callable[[Written | Unwritten], None]) -> None:
         """Commit after a while and in order, unless the process dies before."""
@@ -100,6 +109,21 @@ class Disk:
         self.entities, self.intents = {}, {}
         self.lost.append(self._clock.now)
         self._clock.happened["journal lost"] += 1
+
+    def _stored(self) -> Stored:
+        return msgspec.convert(
+            msgspec.to_builtins(
+                Stored(
+                    self.epoch,
+                    self.revision,
+                    list(self.entities.values()),
+                    list(self.intents.values()),
+                    dict(self.incarnations),
+                    list(self.disruptions.values()),
+                )
+            ),
+            Stored,
+        )
 
     def _refuses(self) -> bool:
         return self._clock.chance(f"disk/{self.name}", "disk refuses", self.refusing)

@@ -11,6 +11,7 @@ from haptera.core.sync.relay import changes, relayed
 from haptera.core.sync.reporter import Reporter
 from haptera.model.entity import EntityId
 from haptera.model.events import Proposed, ReportAnswer, Reported, Silenced, ToldFromAbove
+from haptera.testing.disk import Disk
 from haptera.testing.world_process import HELLO_NS, WorldProcess
 
 EVERY_NS: Final = 100 * MS
@@ -103,8 +104,8 @@ class SubtreeFollower:
         self._log = 0
         self._due_at = 0
         self._ticket: int | None = None
-        # Of what was found to be as it should: the parent above, its revision and ours.
-        self._seen = ("", 0, 0)
+        # Of what was found to be as it should: the store above, its revision and ours.
+        self._seen: tuple[Disk | None, int, int] = (None, 0, 0)
         self._tickets = count(_TICKETS)
 
     def changed(self, entities: Iterable[EntityId]) -> None:
@@ -140,7 +141,7 @@ class SubtreeFollower:
     def _relay(self, above: WorldProcess) -> None:
         if self._ticket is not None and self._ticket not in self._process.replies:
             return
-        seen = above.name, above.disk.revision, self._engine.table.revision
+        seen = above.disk, above.disk.revision, self._engine.table.revision
         if seen == self._seen:
             return
         wanted = relayed(above.disk.entities.values(), self._process.name)

@@ -132,6 +132,15 @@ class World:
         process.crash()
         self.clock.after(RESTART_NS, self._restart, process)
 
+    def promote(self, copy: Disk) -> None:
+        """The root is gone for good; its standby, which has this copy, is the root from now on."""
+        self.clock.happened["standby promoted"] += 1
+        self.parent.crash()
+        copy.promote()
+        self.parent.disk = copy
+        self.disks.append(copy)
+        self.parent.start()
+
     def _restart(self, process: WorldProcess) -> None:
         alive = process.node is None or self.agents.get(process.node) is process
         if alive and process.engine is None:

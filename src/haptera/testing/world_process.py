@@ -36,7 +36,7 @@ from haptera.model.events import (
     WallClockSet,
 )
 from haptera.model.messages import Message
-from haptera.model.parts import Context
+from haptera.model.parts import Context, Step
 from haptera.runtime.performer import Performer, nobody
 from haptera.testing.clock import Clock
 from haptera.testing.disk import Disk
@@ -128,9 +128,18 @@ class WorldProcess:
         self._tune(instance)
         engine = Engine(side, self.world.catalog, stored, self.world.schema, clock.now)
         self.engine = engine
+        if self.disk.promoted:
+            self._succeed(engine)
         self.heed = nobody
         self.bus = Bus(f"{instance:x}", lambda: (row.id for row in engine.table))
         self.feed(self._life, [WallClockSet(WALL_OFFSET_NS)])
+
+    def _succeed(self, engine: Engine) -> None:
+        """As a parent that was promoted does until its predecessor's steps are over."""
+        steps = [one for one in self.world.catalog.parts() if isinstance(one, Step)]
+        now = self.world.clock.now
+        until = engine.safety.succeed(steps, now)
+        self.world.clock.after(until - now, self.disk.outlive)
 
     def move(self, parent: str) -> None:
         """An agent speaks with another parent, by keys of their own."""
