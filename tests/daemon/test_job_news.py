@@ -1,6 +1,8 @@
 """What the parent's queue says changed, to whoever asks for it, over its own store."""
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,9 +20,13 @@ WITHIN_S = 60
 SPEC = JobSpec(("true",), Size(1, 1))
 
 
-def opened(folder: Path) -> ParentQueue:
+@contextmanager
+def opened(folder: Path) -> Iterator[ParentQueue]:
     store = Store.open(folder / STATE_FILE, deliver=lambda _: None, wall_s=clock.wall_s)
-    return ParentQueue(store, lambda _: {}, lambda done: done())
+    try:
+        yield ParentQueue(store, lambda _: {}, lambda done: done())
+    finally:
+        store.close()
 
 
 def numbers(jobs: list[Job]) -> list[int]:
@@ -30,8 +36,7 @@ def numbers(jobs: list[Job]) -> list[int]:
 def test_whoever_waits_is_told_what_changed_and_after_a_restart_of_everything(
     tmp_path: Path,
 ) -> None:
-    async def see() -> None:
-        queue = opened(tmp_path)
+    async def changes(queue: ParentQueue) -> None:
         every = JobList(queue, lambda _: True, 10)
         async with asyncio.TaskGroup() as tasks:
             waiting = tasks.create_task(every.changed(0, WITHIN_S))
@@ -43,7 +48,11 @@ def test_whoever_waits_is_told_what_changed_and_after_a_restart_of_everything(
         then = await every.changed(first.last, WITHIN_S)
         assert numbers(then.jobs) == [3, 1]
         assert numbers((await every.changed(then.last, 0)).jobs) == []
-        again = JobList(opened(tmp_path), lambda _: True, 10)
-        assert numbers((await again.changed(0, 0)).jobs) == [1, 2, 3]
 
-    asyncio.run(see())
+    async def restarted(queue: ParentQueue) -> None:
+        every = JobList(queue, lambda _: True, 10)
+        assert numbers((await every.changed(0, 0)).jobs) == [1, 2, 3]
+
+    for life in (changes, restarted):
+        with opened(tmp_path) as queue:
+            asyncio.run(life(queue))
