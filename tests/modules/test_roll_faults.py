@@ -87,7 +87,11 @@ class Rolls:
         return str(view["desired"]["image"]["value"])
 
     def until(self, what: str, so: Callable[[], object]) -> None:
-        wait_for(what, lambda: so() or None, WITHIN_S)
+        try:
+            wait_for(what, lambda: so() or None, WITHIN_S)
+        except AssertionError as late:
+            with closing(self.lab.api()) as api:
+                raise AssertionError(f"{late}: {api.ask('GET', '/v1/entities')}") from late
 
     def rolled(self, node: str, image: str) -> None:
         self.until(f"{node} runs {image}", lambda: self.runs(node) == image)
@@ -115,12 +119,16 @@ def rolls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rolls]:
         (folder / image / "Dockerfile").write_text(RECIPE)
     lab = Lab(folder, SITE)
     with lab.running():
-        one = Rolls(lab)
-        for node in ("n1", "n2", "n3"):
-            one.rolled(node, "old")
-        for image in ("flipped", "large", "new"):
-            one.until(f"{image} is built", lambda image=image: built(one, image))
-        yield one
+        try:
+            one = Rolls(lab)
+            for node in ("n1", "n2", "n3"):
+                one.rolled(node, "old")
+            for image in ("flipped", "large", "new"):
+                one.until(f"{image} is built", lambda image=image: built(one, image))
+            yield one
+        finally:
+            # Killed, it would leave the systems, and with them their mounts and loop devices.
+            lab.stop()
 
 
 def built(rolls: Rolls, image: str) -> bool:
