@@ -3,6 +3,7 @@
 import pytest
 
 from haptera.cli.main import OK, REFUSED
+from haptera.model.answers.views import ObservedView
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
 from tests.api.serving import serving
@@ -46,13 +47,50 @@ def test_build_desires_an_image_that_nobody_declared(cluster, capsys, tmp_path):
 
 
 def test_the_sites_image_is_left_to_the_site_unless_taken(cluster, capsys):
+    typed(capsys, "set", "system:compute@n1", "image=other", "--take")
     code, _, errors = typed(capsys, "image", "rm", "debian-a")
     assert (code, "belongs to site" in errors) == (REFUSED, True)
     assert typed(capsys, "image", "rm", "debian-a", "--take", "-m", "superseded")[0] == OK
     assert wanted(cluster, SITES)[1] == {"state": "absent"}
 
 
+@pytest.mark.parametrize("by", ["image", "spare"])
+def test_an_image_that_is_used_is_not_removed_and_it_says_by_whom(cluster, capsys, tmp_path, by):
+    typed(capsys, "image", "build", "mine", str(tmp_path))
+    typed(capsys, "set", "system:compute@n1", f"{by}=mine", "--take")
+
+    for attempt in (("rm", "mine"), ("rm", "mine", "--take")):
+        code, out, errors = typed(capsys, "image", *attempt)
+        assert (code, out) == (REFUSED, "")
+        assert errors.startswith("error: used by system:compute@n1\n  image:mine\n")
+    assert wanted(cluster, MINE)[1]["state"] == "built"
+
+
+def test_gc_removes_what_nobody_uses_and_says_so_before(cluster, capsys, tmp_path):
+    for name in ("digested", "mine", "rolled", "used"):
+        typed(capsys, "image", "build", name, str(tmp_path))
+        noted = ObservedView("built", True, "read", "image", 40, note=f"sha256:{name}, 1.0 MB")
+        cluster.backend.extra[EntityId("image", name, None)] = {"observed": {"state": noted}}
+    words = ("system:compute@n1", "image=used", "spare=sha256:digested", "--take")
+    typed(capsys, "set", *words)
+    typed(capsys, "set", "roll:r", "image=rolled")
+
+    would = "image:mine would be removed: sha256:mine, 1.0 MB\n"
+    assert typed(capsys, "image", "gc", "--dry-run") == (OK, would, "")
+    assert wanted(cluster, MINE)[1]["state"] == "built"
+    assert typed(capsys, "image", "gc")[0] == OK
+    assert wanted(cluster, MINE)[1] == {"state": "absent"}
+    for name in ("digested", "rolled", "used"):
+        assert wanted(cluster, EntityId("image", name, None))[1]["state"] == "built"
+    assert typed(capsys, "image", "gc") == (
+        OK,
+        "every image is used, or declared by a site file\n",
+        "",
+    )
+
+
 def test_what_was_removed_is_listed_no_more(cluster, capsys):
+    typed(capsys, "set", "system:compute@n1", "image=other", "--take")
     assert typed(capsys, "image", "list", "-o", "name") == (OK, "debian-a\n", "")
     typed(capsys, "image", "rm", "debian-a", "--take")
     assert typed(capsys, "image", "list", "-o", "name") == (OK, "", "")

@@ -1,5 +1,6 @@
 """`haptera image`: images built by the parent from recipes, shown, and removed."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +20,7 @@ from haptera.cli.output.tables import print_table
 from haptera.cli.output.words import details, sentence
 from haptera.client import Client, calls
 from haptera.kinds import image as kind
+from haptera.kinds import roll, system
 from haptera.kinds.image import State
 from haptera.model.answers.views import Condition, EntityView
 from haptera.model.entity import EntityId, check_name
@@ -30,6 +32,12 @@ _UNDER_WAY: Final = f"{{}} and condition in ({Condition.ACTING},{Condition.WAITI
 _take_option = click.option("--take", is_flag=True, help="Take over values of other owners.")
 _why_option = click.option("-m", "--why", metavar="TEXT", help="Why, for the history.")
 _name_argument = click.argument("name")
+# How the owner of what a user desires begins.
+_BY_USER: Final = "user:"
+# So many who use an image are named in an error.
+_NAMED_MAX: Final = 3
+# What stands in whose desired state by an image's name or digest.
+_REFERENCES: Final = ((system.kind, (system.image, system.spare)), (roll.kind, (roll.image,)))
 
 
 @click.group("image")
@@ -119,7 +127,7 @@ def show(ctx: click.Context, name: str, output: str) -> None:
 def rm(ctx: click.Context, name: str, take: bool, why: str | None, within: str) -> int:
     r"""Remove the image NAME, and its artefact if no other name uses it.
 
-    Systems that run it continue; a node that boots cannot fetch it any more.
+    An image that a system or a roll uses is not removed: a node that boots could not fetch it.
 
     \b
     Examples:
@@ -127,10 +135,79 @@ def rm(ctx: click.Context, name: str, take: bool, why: str | None, within: str) 
       haptera image rm debian-a --take -m "superseded"
     """
     client, entity = the_client(ctx), _entity(name)
-    client.ask(calls.entity(entity))  # What is not there is not begun by this.
+    view = client.ask(calls.entity(entity))  # What is not there is not begun by this.
+    if users := _users(view, _references(client)):
+        more = f" and {len(users) - _NAMED_MAX} more" if len(users) > _NAMED_MAX else ""
+        raise HapteraError(
+            f"used by {', '.join(users[:_NAMED_MAX])}{more}",
+            where=entity,
+            do="set another image for these first; a roll that is over: haptera roll rm",
+            code=Code.CONFLICT,
+        )
+    return _remove(client, entity, take, why, within)
+
+
+@image.command()
+@click.option("--dry-run", is_flag=True, help="Print what would be removed, and remove nothing.")
+@_take_option
+@_why_option
+@within_option
+@click.pass_context
+def gc(ctx: click.Context, dry_run: bool, take: bool, why: str | None, within: str) -> int:
+    r"""Remove all images that no system and no roll uses.
+
+    Images that a site file declares are left: remove them there.
+
+    \b
+    Examples:
+      haptera image gc --dry-run
+      haptera image gc
+    """
+    client = the_client(ctx)
+    # Images first: one that begins to be used after that is seen to be.
+    views = client.ask(calls.entities(kind=kind.kind.name)).entities
+    references = _references(client)
+    unused = [one for one in views if _is_a_users(one) and not _users(one, references)]
+    code = OK
+    for one in unused:
+        if dry_run:
+            click.echo(f"{one.entity} would be removed: {_noted(one) or one.condition.value}")
+        else:
+            code = max(code, _remove(client, one.entity, take, why, within))
+    if not unused:
+        click.echo("every image is used, or declared by a site file")
+    return code
+
+
+def _remove(client: Client, entity: str, take: bool, why: str | None, within: str) -> int:
     values = {kind.state.name: State.ABSENT.value, kind.recipe.name: None}
     client.ask(calls.desire(entity, values, take=take, why=why))
     return _awaited(client, entity, State.ABSENT, within)
+
+
+def _references(client: Client) -> Mapping[str, Sequence[str]]:
+    """Who uses which image, as they name it: by its name, or its digest."""
+    found: dict[str, list[str]] = {}
+    for users, by in _REFERENCES:
+        for view in client.ask(calls.entities(kind=users.name)).entities:
+            named = {str(view.desired[one.name].value) for one in by if one.name in view.desired}
+            for reference in sorted(named):
+                found.setdefault(reference, []).append(view.entity)
+    return found
+
+
+def _users(view: EntityView, references: Mapping[str, Sequence[str]]) -> Sequence[str]:
+    """Who uses this image."""
+    digest = _noted(view).partition(",")[0]
+    return sorted({*references.get(view.name, ()), *references.get(digest, ())})
+
+
+def _is_a_users(view: EntityView) -> bool:
+    """Whether a user desires it to be there, and it is known whether it is, and by which digest."""
+    desired, seen = view.desired.get(kind.state.name), view.observed.get(kind.state.name)
+    if desired is None or seen is None or not seen.known:
+        return False
+    return desired.value == State.BUILT and desired.owner.startswith(_BY_USER)
 
 
 def _awaited(client: Client, entity: str, state: State, within: str) -> int:
