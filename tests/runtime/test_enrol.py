@@ -353,6 +353,27 @@ def test_nodes_enrol_while_others_begin_handshakes_and_do_not_end_them(tmp_path:
     asyncio.run(story())
 
 
+def test_who_gives_way_in_the_middle_of_its_handshake_is_hung_up_on(tmp_path: Path) -> None:
+    async def story() -> None:
+        # Nothing else ends a handshake meanwhile.
+        async with (
+            parent(tmp_path / "p", within_s=10 * WITHIN_S, open_s=4 * WITHIN_S) as one,
+            contextlib.AsyncExitStack() as stack,
+        ):
+            begun = []
+            for number in range(CONNECTIONS_MAX + 1):
+                host = f"127.0.0.{3 + number // OF_PLACE[0]}"
+                reader, writer = await asyncio.open_connection(*one.address, local_addr=(host, 0))
+                stack.callback(_end, writer)
+                writer.write(b"\x16\x03\x01")
+                begun.append(reader)
+            with contextlib.suppress(ConnectionResetError):
+                assert await begun[0].read() == b""
+            assert one.server.counts["gave way"] > 0
+
+    asyncio.run(story())
+
+
 def test_nodes_enrol_while_others_end_handshakes_and_say_nothing(tmp_path: Path) -> None:
     async def story() -> None:
         async with parent(tmp_path / "p") as one, contextlib.AsyncExitStack() as stack:
