@@ -335,6 +335,18 @@ def test_whoever_forges_boot_ids_elsewhere_keeps_no_restarted_process_out() -> N
         assert isinstance(down.open(again.seal(b"here"), now), Opened)
 
 
+def test_two_hundred_boot_ids_a_second_forged_from_its_address_keep_it_out_neither() -> None:
+    meet(child(0xA1), down := parent(0xB1))
+
+    for second in range(1, 11):
+        now = second * SECOND
+        for number in range(200):
+            down.open(forged(10_000 * second + number), now, Origin.ON_RECORD)
+        again = child(0x1_0000_0000 + second)
+        assert isinstance(greet := down.open(again.seal(b""), now), Greet)
+        assert isinstance(again.open(down.seal_hi(greet), now), Opened)
+
+
 def test_a_saved_boot_id_costs_no_derivation_of_the_budget() -> None:
     meet(child(0xA1), parent(0xB1))
     up, down = child(0xA1), parent(0xB2, saved=0xA1)
