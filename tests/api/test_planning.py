@@ -151,4 +151,4 @@ def test_patches_that_are_tried_in_halves_disrupt_no_more_than_all_of_them():
     app = make_app(backend, Sites("quick"), cluster="quick")
     mixed = bulk(app, names=NODES[-4:])
     assert [one["status"] for one in mixed.json["results"]] == [200, 200, 428, 409]
-    assert "1 of 20 nodes besides 2 that" in mixed.json["results"][2]["problem"]["what"]
+    assert "1 of 20 nodes besides 2 by" in mixed.json["results"][2]["problem"]["what"]

@@ -144,7 +144,7 @@ def test_an_answer_that_ends_too_early_is_none(data):
     ],
 )
 def test_what_is_no_http_is_refused_and_nothing_of_it_told(data, what):
-    with pytest.raises(ValueError, match="no HTTP") as refused:
+    with pytest.raises(ValueError, match="not valid HTTP") as refused:
         read(asked(), data, [])
     assert str(refused.value) == f"the answer is not valid HTTP: {what}"
 

@@ -55,7 +55,7 @@ def test_what_can_be_so_is_taken(text: str) -> None:
         ("@colour:red", 1, "@colour:red: no attribute of nodes is called 'colour'", ATTRIBUTES),
         ("n1 or service:web@@rak:r1", 7, "@rak:r1: no attribute of nodes is called 'rak'", "rack"),
         ("service:web and rack=r1", 17, "this can never be true of a service", "node.NAME"),
-        ("node:* and service:*", 12, "this can never be true of a node", "join by or"),
+        ("node:* and service:*", 12, "this can never be true of a node", "join with or"),
         ("power=on and run=failed", 14, "this can never be true of a node", "node.NAME"),
         ("n1 or not (node:* and run=failed)", 23, "this can never be true of a node", "node.NAME"),
     ],
