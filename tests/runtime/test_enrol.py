@@ -415,6 +415,18 @@ def test_nodes_enrol_while_others_flood_with_whole_handshakes(tmp_path: Path) ->
     asyncio.run(story())
 
 
+def test_who_was_closed_twice_is_hung_up_on_all_the_same(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with parent(tmp_path / "p") as one:
+            context = tls.client_context(one.authority.ca_pem)
+            _, writer = await asyncio.open_connection(*one.address, ssl=context)
+            writer.close()
+            writer.close()
+            tls.hang_up(writer.transport)
+
+    asyncio.run(story())
+
+
 def test_a_parent_that_is_not_there_yet_is_called_again(tmp_path: Path) -> None:
     async def story() -> None:
         async with parent(tmp_path / "p") as one:

@@ -15,7 +15,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from haptera.api.requests.callers import CERTIFICATE, LET_IN, PEER
 from haptera.runtime.network.crowd import Crowd, Guest
 from haptera.runtime.network.peers import CertifiedPeer, Peer, unix_peer
-from haptera.runtime.network.tls import client_of
+from haptera.runtime.network.tls import client_of, hang_up
 
 # From the connection to the end of the first header.
 HEADER_WITHIN_S: Final = 10.0
@@ -85,7 +85,7 @@ class Connection(H11Protocol):
             self._wait(KEEP_ALIVE_S, still)
         else:
             self._crowd.counts["too slow"] += not self.transport.is_closing() and not unread
-            self.transport.abort()
+            hang_up(self.transport)
 
     def _stop_waiting(self) -> None:
         if self._deadline is not None:

@@ -17,7 +17,7 @@ from haptera.runtime.enrolment.claims import (
 from haptera.runtime.identity.pki import Key, cluster_of, make_request
 from haptera.runtime.identity.tokens import TOKEN_TTL_S, parse_token
 from haptera.runtime.network.one_frame import pack
-from haptera.runtime.network.tls import client_context, is_parent
+from haptera.runtime.network.tls import client_context, hang_up, is_parent
 from haptera.runtime.processes.own_modules import OwnModule
 from haptera.runtime.store.sessions import SavedSession
 
@@ -140,7 +140,7 @@ class _Caller:
             answer = await hear_said(reader)
             host = writer.get_extra_info("peername")[0]
         finally:
-            writer.transport.abort()
+            hang_up(writer.transport)
         match answer:
             case Granted():
                 return _enrolment(answer, host)

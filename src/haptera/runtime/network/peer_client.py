@@ -9,7 +9,7 @@ from typing import Final
 
 from haptera.runtime.network.one_frame import pack
 from haptera.runtime.network.peer_messages import Answer, Request, Unable, hear_answer
-from haptera.runtime.network.tls import Certificate
+from haptera.runtime.network.tls import Certificate, hang_up
 
 ASKED_AT_ONCE_MAX: Final = 32
 ASK_WITHIN_S: Final = 5.0
@@ -59,7 +59,7 @@ class Asker:
             writer.write(pack(request))
             answer = await hear_answer(reader)
         finally:
-            writer.transport.abort()
+            hang_up(writer.transport)
         return (
             Unable(f"{party.name} closed the connection without an answer")
             if answer is None

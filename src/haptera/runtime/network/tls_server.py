@@ -14,6 +14,7 @@ from haptera.runtime.clock import now_ns
 from haptera.runtime.network.accepting import Accepting
 from haptera.runtime.network.crowd import Crowd, Guest
 from haptera.runtime.network.handshakes import Handshakes
+from haptera.runtime.network.tls import hang_up
 
 CONNECTIONS_MAX: Final = 512
 BACKLOG_MAX: Final = 1024
@@ -123,7 +124,7 @@ class TlsServer:
         except OSError:
             self._counts["hung up"] += 1
         finally:
-            writer.transport.abort()
+            hang_up(writer.transport)
 
     async def _open(
         self, connection: socket.socket
