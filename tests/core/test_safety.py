@@ -308,6 +308,21 @@ def test_no_more_are_disturbed_at_once_than_the_budgets_allow(
     assert (len(rig.called), rig.open_max) == (nodes, most)
 
 
+def test_a_node_that_claims_room_for_itself_and_leaves_it_frees_no_place_of_its_parent() -> None:
+    """The place is of the step that its parent has under way on it."""
+    rig = Rig(tuple(f"n{at:02}" for at in range(8)))
+    while not rig.called:
+        rig.run(0.1)
+    ((_, name),) = rig.called
+    for asks in ((RoomAsk("mine", node_id(name), 0, begun=True),), ()):
+        rig.room_asks = asks
+        rig.hello(name)
+        rig.run(0.1)
+    assert rig.open_max == 1
+    rig.run(40)
+    assert (len(rig.called), rig.open_max) == (8, 1)
+
+
 def test_one_node_is_not_disturbed_more_than_three_times_an_hour() -> None:
     past = tuple(Disruption(node_id("n01"), at * MS, "boot") for at in (1, 2, 3))
     rig = Rig(("n01",), disruptions=past)

@@ -21,6 +21,8 @@ BEGUN_MAX: Final = 10_000
 SHOWN_MAX: Final = 3
 # Work, in moves tried: finding the budgets of an entity.
 PLACING: Final = 100
+# Who asks for a place for an entity of a node, where that node's agent does: no parent's name.
+OWN_AGENT: Final = ""
 
 Where = Mapping[Per, str | None]
 
@@ -47,7 +49,7 @@ class Budgets:
         self._declared = declared
         self._accounts: dict[tuple[Per, str | None], Account] = {}
         self._held: dict[EntityId, Where] = {}
-        # For whom each has its place: parents below, and None for what is kept here.
+        # For whom each has its place: parents below, its own agent, and None for a step from here.
         self._by: dict[EntityId, set[str | None]] = {}
         self._waiting: dict[EntityId, None] = {}
         self._woken: set[EntityId] = set()
@@ -55,7 +57,8 @@ class Budgets:
     def hold(self, entity: EntityId, where: Where, now: int, by: str | None = None) -> str | None:
         """Take a place for this entity, unless there is none: then wait, and say for what.
 
-        `by` is the parent below that asks for it; a node may move while two do.
+        `by` is the parent below that asks for it, of which a node may have two while it moves, or
+        `OWN_AGENT`.
         """
         if entity in self._held:
             self._by[entity].add(by)

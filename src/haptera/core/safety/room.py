@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from haptera.core.safety.budgets import Budgets, Where
+from haptera.core.safety.budgets import OWN_AGENT, Budgets, Where
 from haptera.core.safety.gate import HEEDS_H
 from haptera.core.safety.permits import Permits
 from haptera.core.state.entity.verdict import Lacking
@@ -282,8 +282,8 @@ class RoomLoans:
         if not self._budgets.holds(entity):
             self._lender.asks.leave(entity)
 
-    def _by(self, name: str) -> str | None:
-        return name if self._permits is None else None
+    def _by(self, name: str) -> str:
+        return name if self._permits is None else OWN_AGENT
 
     def _ask_gates(self, turn: Turn, ask: RoomAsk) -> None:
         if self._permits is not None:
@@ -298,6 +298,7 @@ class RoomLoans:
         if lacking is None:
             return None
         if lacking.needs is None:
-            self._budgets.leave(turn, ask.entity)
-            self._lender.asks.leave(ask.entity)
+            self._budgets.leave(turn, ask.entity, OWN_AGENT)
+            if not self._budgets.holds(ask.entity):
+                self._lender.asks.leave(ask.entity)
         return lacking.why
