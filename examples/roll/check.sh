@@ -71,7 +71,7 @@ echo "rolled to b: never fewer than $least of 4 answered, and n1 waited for its 
 
 # Two bad images: each is tried on one node, goes back by itself, and reaches no other. A node
 # permits three flips an hour: each is tried on another.
-for bad in 'c n[1-4] no configuration' 'd n[2-4] it is not well'; do
+for bad in 'c n[1-4] no configuration' 'd n[2-4] it is not healthy'; do
   read -r image on words <<<"$bad"
   declare -A init=()
   for node in "${nodes[@]}"; do init[$node]=$(started "$node"); done
