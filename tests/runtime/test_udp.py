@@ -131,6 +131,18 @@ async def meet(parent: End, child: End) -> None:
     await until(lambda: child.heard == [HELLO])
 
 
+async def with_another(stage: Stage) -> tuple[End, End, End]:
+    """A parent, its child and another node, both of which it has heard."""
+    parent, child = stage.pair()
+    other = stage.end(0xA2)
+    parent.know("n02", PARENT, other.address, number=1)
+    other.know("parent", CHILD, parent.address, number=1)
+    await meet(parent, child)
+    other.udp.tell("parent", HELLO)
+    await until(lambda: len(parent.heard) == 2)
+    return parent, child, other
+
+
 def stranger() -> socket.socket:
     """A socket that no session knows."""
     made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -419,13 +431,7 @@ def test_who_sends_more_than_can_be_opened_loses_its_own_and_nobody_elses() -> N
     """All that waits is read before seals are opened, and then each peer has its turn."""
 
     async def play(stage: Stage) -> None:
-        parent, child = stage.pair()
-        other = stage.end(0xA2)
-        parent.know("n02", PARENT, other.address, number=1)
-        other.know("parent", CHILD, parent.address, number=1)
-        await meet(parent, child)
-        other.udp.tell("parent", HELLO)
-        await until(lambda: len(parent.heard) == 2)
+        parent, child, other = await with_another(stage)
         recorded = child.sessions["parent"].seal(encode(HELLO, CODEC, 77)[0])
         forged = recorded[:-8] + bytes(8)
         # From the address on record, from elsewhere, and in the end the two that mean something.
@@ -450,13 +456,7 @@ def test_a_flood_takes_no_room_in_the_socket_from_others(copied: bool) -> None:
     """The loop has no turn from the first datagram of it to the last: so none is released."""
 
     async def play(stage: Stage) -> None:
-        parent, child = stage.pair()
-        other = stage.end(0xA2)
-        parent.know("n02", PARENT, other.address, number=1)
-        other.know("parent", CHILD, parent.address, number=1)
-        await meet(parent, child)
-        other.udp.tell("parent", HELLO)
-        await until(lambda: len(parent.heard) == 2)
+        parent, child, other = await with_another(stage)
         body, session = encode(HELLO, CODEC, 77)[0], child.sessions["parent"]
         copy = session.seal(body)
         child.udp._socket.sendto(copy, parent.address)
@@ -524,13 +524,7 @@ def drain(end: End) -> None:
 
 def test_of_a_peer_that_floods_the_newest_is_heard_and_of_the_others_all() -> None:
     async def play(stage: Stage) -> None:
-        parent, child = stage.pair()
-        other = stage.end(0xA2)
-        parent.know("n02", PARENT, other.address, number=1)
-        other.know("parent", CHILD, parent.address, number=1)
-        await meet(parent, child)
-        other.udp.tell("parent", HELLO)
-        await until(lambda: len(parent.heard) == 2)
+        parent, child, other = await with_another(stage)
         parent.events.clear()
 
         def of(peer: str) -> list[Message]:
