@@ -46,4 +46,7 @@ def test_a_node_is_asked_for_its_console_and_for_nothing_else_there(tmp_path: Pa
 
 def test_a_node_whose_console_was_never_recorded_says_so(tmp_path: Path) -> None:
     answer = Logs(tmp_path, (), consoles=tmp_path).answer(LogAsked(NODE), [NODE])
-    assert answer == Unable("node:n01 has no record of its console yet")
+    assert answer == Unable(
+        "node:n01 has no record of its console yet:"
+        " `record_consoles: true` in the settings of the module ipmi begins one"
+    )

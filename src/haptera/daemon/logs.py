@@ -40,8 +40,10 @@ class Logs:
             with open_regular(self._place(asked.entity, known)) as file:
                 return part_of(file, os.fstat(file.fileno()).st_ino, asked)
         except FileNotFoundError:
-            what = "record of its console" if asked.entity.kind == "node" else "log"
-            return Unable(f"{asked.entity} has no {what} yet")
+            if asked.entity.kind == "node":
+                how = "`record_consoles: true` in the settings of the module ipmi begins one"
+                return Unable(f"{asked.entity} has no record of its console yet: {how}")
+            return Unable(f"{asked.entity} has no log yet")
         except (HapteraError, OSError) as error:
             return Unable(str(error))
 
