@@ -154,7 +154,7 @@ def bare(place: Path, jobs: int) -> None:
 
 async def stored(folder: Path, askers: int, jobs: int) -> None:
     store = Store.open(folder / "state.db", deliver=lambda _: None, wall_s=clock.wall_s)
-    queue = ParentQueue(store, lambda _: ATTRIBUTES, lambda done: done())
+    queue = ParentQueue(store, list, lambda _: ATTRIBUTES, lambda done: done())
     spec = JobSpec(("true",), Size(1, 256))
     one = Submission(owner="eve", name="it", spec=spec, count=jobs)
     await queue.submit(one)

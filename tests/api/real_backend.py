@@ -60,7 +60,7 @@ async def real_backend(folder: Path, *changes):
         open_authority(folder / "pki", clock.wall_s()),
         Replicas(Feed(asyncio.get_running_loop()), store, folder),
         Below(engine, driver.deliver, _nobody, 0),
-        ParentQueue(store, engine.table.attributes_of, lambda done: done()),
+        ParentQueue(store, engine.table.nodes, engine.table.attributes_of, lambda done: done()),
         JobLogs(folder / "job_logs", lambda _node: False, _nobody),
     )
     backend = EngineBackend(engine, store, stored.epoch, around)

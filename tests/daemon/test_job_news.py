@@ -24,7 +24,7 @@ SPEC = JobSpec(("true",), Size(1, 1))
 def opened(folder: Path) -> Iterator[ParentQueue]:
     store = Store.open(folder / STATE_FILE, deliver=lambda _: None, wall_s=clock.wall_s)
     try:
-        yield ParentQueue(store, lambda _: {}, lambda done: done())
+        yield ParentQueue(store, list, lambda _: {}, lambda done: done())
     finally:
         store.close()
 

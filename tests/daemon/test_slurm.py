@@ -98,7 +98,7 @@ class Parent:
 
     def __init__(self, slurm: PrivateSlurm, store: Store) -> None:
         self.slurm = slurm
-        self.jobs = ParentQueue(store, lambda _: {}, lambda done: done())
+        self.jobs = ParentQueue(store, list, lambda _: {}, lambda done: done())
         backend = SlurmBackend("slurm", CLUSTER, slurm.client(), self.jobs)
         self._tasks = [asyncio.create_task(one.run()) for one in (self.jobs, backend)]
 

@@ -34,7 +34,7 @@ NODE = {"cpus": "4", "memory_mb": "4096"}
 
 async def parent(directory: Path) -> None:
     store = Store.open(directory / STATE_FILE, deliver=lambda _: None, wall_s=clock.wall_s)
-    jobs = ParentQueue(store, lambda _: NODE, lambda done: done())
+    jobs = ParentQueue(store, list, lambda _: NODE, lambda done: done())
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.closing(writer), contextlib.suppress(OSError):

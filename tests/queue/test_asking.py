@@ -83,6 +83,24 @@ def test_a_job_that_no_node_can_hold_blocks_nobody_and_says_what_is_missing() ->
     )
 
 
+def test_a_node_that_is_large_enough_but_silent_or_closed_is_named() -> None:
+    desk = Desk()
+    giant = desk.submit(Size(64, 100))
+    desk.ask("n1")
+    desk.queue.set_duty("n3", Duty(DutyMode.DRAIN, "a new disk", "eve"))
+    declared = [("n1", LARGE), ("n2", Size(64, 512)), ("n3", Size(64, 512)), ("n4", Size(64, 99))]
+
+    def told() -> str:
+        return why(desk.queue, desk.queue.jobs[giant], desk.now.wall_s, declared)
+
+    assert told() == (
+        "no node that is large enough takes jobs now:"
+        " n2 does not ask for work, n3 is drained (a new disk)"
+    )
+    desk.ask("n2", size=Size(64, 512), open=False)
+    assert "n2 starts no jobs now" in told()
+
+
 def test_priority_is_exact_in_a_lane_and_a_change_counts_from_the_next_decision() -> None:
     desk = Desk()
     low, high, mid = (desk.submit(LARGE, priority=one) for one in (1, 9, 5))

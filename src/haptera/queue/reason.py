@@ -10,11 +10,11 @@ from haptera.queue.queue import JobQueue
 NAMES_MAX = 4
 
 
-def why(queue: JobQueue, job: Job, now_s: float) -> str:
-    """In a sentence, for people."""
+def why(queue: JobQueue, job: Job, now_s: float, declared: Iterable[tuple[str, Size]] = ()) -> str:
+    """In a sentence, for people; `declared` are all nodes for jobs, whether they ask or not."""
     match job.state:
         case JobState.QUEUED:
-            return _why_queued(queue, job, now_s)
+            return _why_queued(queue, job, now_s, declared)
         case JobState.LOCKED:
             return f"{job.holder} has it and is about to begin" + _stopping(job)
         case JobState.RUNNING:
@@ -28,14 +28,20 @@ def why(queue: JobQueue, job: Job, now_s: float) -> str:
             return job.reason or "no reason is given"
 
 
-def _why_queued(queue: JobQueue, job: Job, now_s: float) -> str:
+def _why_queued(
+    queue: JobQueue, job: Job, now_s: float, declared: Iterable[tuple[str, Size]]
+) -> str:
     said = f" (before: {job.reason})" if job.reason else ""
-    able = [one for one in _holders(queue, job) if one.capacity.fits(job.spec.size)]
-    if not able:
-        return _too_large(job, _holders(queue, job)) + said
+    there = _holders(queue, job)
+    able = [one for one in there if one.capacity.fits(job.spec.size)]
     taking = [one for one in able if one.open and one.name not in queue.duties]
     if not taking:
-        told = _list(f"{one.name} {_closed(queue, one)}" for one in able)
+        large = {one.name for one in able}
+        if job.spec.backend is None:
+            large |= {name for name, size in declared if size.fits(job.spec.size)}
+        if not large:
+            return _too_large(job, there) + said
+        told = _list(f"{name} {_closed(queue, name)}" for name in sorted(large))
         return f"no node that is large enough takes jobs now: {told}{said}"
     ahead = queue.lanes.ahead(job)
     if ahead:
@@ -76,10 +82,11 @@ def _holders(queue: JobQueue, job: Job) -> list[Holder]:
     return [one for one in queue.holders.values() if one.backend == job.spec.backend]
 
 
-def _closed(queue: JobQueue, holder: Holder) -> str:
-    duty = queue.duties.get(holder.name)
-    state = queue.duty(holder.name)
-    return f"is {state} ({duty.reason})" if duty is not None else "starts no jobs now"
+def _closed(queue: JobQueue, name: str) -> str:
+    duty = queue.duties.get(name)
+    if duty is not None:
+        return f"is {queue.duty(name)} ({duty.reason})"
+    return "starts no jobs now" if name in queue.holders else "does not ask for work"
 
 
 def _stopping(job: Job) -> str:

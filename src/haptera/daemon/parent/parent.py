@@ -203,7 +203,8 @@ class _Parent:
         self._recorder = Recorder(self._home / HISTORY_FOLDER)
         self._record = EventRecorder(engine.table, self._recorder)
         self._deliver = self._driver.deliver
-        self._jobs = ParentQueue(self._store, engine.table.attributes_of, self._feed.answer)
+        table = engine.table
+        self._jobs = ParentQueue(self._store, table.nodes, table.attributes_of, self._feed.answer)
         self._channel = ParentChannel(
             self._authority,
             engine,

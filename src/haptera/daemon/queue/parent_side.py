@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Final
@@ -47,18 +47,20 @@ class ParentQueue:
     """One queue, and who waits for it; all of it is used in the loop's own thread.
 
     A holder's asking is held back while there is nothing to tell it, and ends when it asks anew.
-    `attributes` are those of a node; `settled` calls back once a standby that keeps up has what
-    was written.
+    `nodes` are all names, and `attributes` those of a node; `settled` calls back once a standby
+    that keeps up has what was written.
     """
 
     def __init__(
         self,
         store: Store,
+        nodes: Callable[[], Iterable[str]],
         attributes: Callable[[str], Mapping[str, str]],
         settled: Callable[[Callable[[], None]], None],
     ) -> None:
         self._store = store
         self._settled = settled
+        self._nodes = nodes
         self._attributes = attributes
         self._queue = JobQueue(store.load_queue(), _now())
         self._broken = False
@@ -167,7 +169,7 @@ class ParentQueue:
 
     def why(self, job: Job) -> str:
         """Why a job is not done."""
-        return why(self.queue, job, clock.wall_s())
+        return why(self.queue, job, clock.wall_s(), self._declared())
 
     def demand(self) -> list[Wanted]:
         """What waits for a place that there is not, on the cluster's own nodes."""
@@ -186,6 +188,12 @@ class ParentQueue:
         while self.turn == seen:
             await self._changed.wait()
         return self.turn
+
+    def _declared(self) -> Iterator[tuple[str, Size]]:
+        """What the cluster's nodes have for jobs, of those that take any."""
+        for name in self._nodes():
+            if (capacity := capacity_of(self._attributes(name))) is not None:
+                yield name, capacity
 
     async def _write(self) -> None:
         """Tell who waits, and have all that changed written, whoever changed it.
