@@ -1,0 +1,34 @@
+"""The pages of promises: each test that they name exists, and each planted bug."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ("groups.md", "queue.md")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_each_test_that_a_page_names_exists(name: str) -> None:
+    page = (ROOT / "docs/explain" / name).read_text(encoding="utf-8")
+    named = set(re.findall(r"`(test_\w+)`", page))
+    assert named
+    assert named - existing() == set()
+
+
+def test_each_planted_bug_that_a_page_names_exists() -> None:
+    page = (ROOT / "docs/explain/groups.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"\(`(\w+)`\)", page))
+    assert named
+    assert named - {one.stem for one in (ROOT / "tests/mutants").glob("*.patch")} == set()
+
+
+def existing() -> set[str]:
+    """All tests, by name."""
+    words = r"^(?:async )?def (test_\w+)"
+    return {
+        found
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for found in re.findall(words, path.read_text(encoding="utf-8"), re.MULTILINE)
+    }
