@@ -24,46 +24,64 @@ SCHEMA = FOLDER / MODULE_CHECK
 PERL = ROOT / "examples" / "lamp_in_perl" / "lamp.pl"
 # The fault, the check that finds it, and what that saw.
 FAULTS = {
-    "eager": ("waits-for-begin", "it said `ready` before it was told to begin"),
+    "eager": ("waits-for-begin", "it sent `ready` before `begin`"),
     "two-faced": ("begins", "it declares the name of another module: {'op': 'ready'"),
     "absurd": (
         "can-be-planned-with",
         "lamp.look: it serves kind 'toaster', which is not declared [malformed]",
     ),
-    "fickle": ("declares-again", "another process of it declares something else"),
+    "fickle": ("declares-again", "a second process declares something else"),
     "silent": ("answers-pings", "no `pong` within 5 s of a `ping`"),
     "hasty": ("takes-frames-cut-anywhere", "it ended: status 1: half a frame"),
     "narrow": ("takes-a-full-frame", "it ended: status 1: too much at once"),
     "strict": ("skips-unknown-keys", "it ended: status 1: a key that I do not know"),
     "alone": ("two-at-once", "it ended: status 1: OSError: [Errno 98] Address already in use"),
-    "obliging": ("refuses-unknown-parts", "to a part that it does not have it said "),
-    "late": ("refuses-late-looks", "look was begun though its deadline had passed"),
-    "unsure": ("refuses-late-looks", "look was asked for too late, and failed: 'too late'"),
+    "obliging": ("refuses-unknown-parts", "a call of an undeclared part was answered "),
+    "late": ("refuses-late-looks", "look started after its deadline"),
+    "unsure": ("refuses-late-looks", "look was called after its deadline, and failed: 'too late'"),
     "few": ("serves-side-by-side", "no answer within 1 s"),
-    "lumping": ("tells-entities-apart", "asked of two others as well it said Failed("),
+    "lumping": (
+        "tells-entities-apart",
+        "with two other calls at the same time, the answer was Failed(",
+    ),
     "headlong": ("heeds-stops", "it ended: status 1: no such op"),
     "untrue": ("heeds-stops", "switch_on was `refused`, and power is 'on', not 'off'"),
-    "insistent": ("forgets-what-is-cancelled", "nobody asked for {'op': 'answered', 'id': 1"),
+    "insistent": (
+        "forgets-what-is-cancelled",
+        "it sent an unrequested frame: {'op': 'answered', 'id': 1",
+    ),
     "picky": ("skips-unknown-cancels", "it ended: status 1: I know no such call"),
-    "dim": ("look look", "it found 'dim', which is not among its outcomes"),
-    "old": ("look look", "`at_ns` is 1, and the look was asked for at "),
+    "dim": ("look look", "it found 'dim', which is not one of its outcomes"),
+    "old": ("look look", "`at_ns` is 1, but the look was requested at "),
     "grasping": ("look look", "it failed: 'no port: Permission denied"),
     "wordless": ("look look", "a look was answered `ended`"),
-    "twice": ("look look", "nobody asked for {'op': 'answered', 'id': 1, 'value': 'off'"),
-    "staring": ("watch look", "nobody asked for {'op': 'sighted', 'id': 1, 'value': 'off'"),
+    "twice": (
+        "look look",
+        "it sent an unrequested frame: {'op': 'answered', 'id': 1, 'value': 'off'",
+    ),
+    "staring": (
+        "watch look",
+        "it sent an unrequested frame: {'op': 'sighted', 'id': 1, 'value': 'off'",
+    ),
     "lazy": ("takes-steps", "after switch_on power is 'off', not 'on'"),
-    "half-held": ("holds-and-releases", "asked to hold it said Failed("),
-    "stuck": ("holds-and-releases", "asked to release it said Failed("),
-    "immortal": ("ends-with-its-link", "it went on for 2 s after its link was closed"),
-    "anyhow": ("ends-on-another-beginning", "it went on for 2 s after a first frame that was"),
-    "patient-at-rubbish": ("ends-on-rubbish", "it went on for 2 s after what is no MessagePack"),
+    "half-held": ("holds-and-releases", "a request to hold was answered Failed("),
+    "stuck": ("holds-and-releases", "a request to release was answered Failed("),
+    "immortal": ("ends-with-its-link", "it continued to run for 2 s after its link was closed"),
+    "anyhow": (
+        "ends-on-another-beginning",
+        "it continued to run for 2 s after a first frame that was",
+    ),
+    "patient-at-rubbish": (
+        "ends-on-rubbish",
+        "it continued to run for 2 s after invalid MessagePack",
+    ),
     "patient": (
         "ends-on-a-frame-too-large",
-        "it went on for 2 s after a frame that says it is over 1 MiB",
+        "it continued to run for 2 s after a frame whose length is over 1 MiB",
     ),
-    "lenient": ("ends-on-an-unknown-op", "it went on for 2 s after an `op` that there is not"),
-    "leaky": ("keeps-secrets", "a secret that it was told is in what it printed"),
-    "chatty": ("keeps-secrets", "a secret that it was told is in what it printed"),
+    "lenient": ("ends-on-an-unknown-op", "it continued to run for 2 s after an unknown `op`"),
+    "leaky": ("keeps-secrets", "a secret is in its output"),
+    "chatty": ("keeps-secrets", "a secret is in its output"),
 }
 
 
@@ -99,10 +117,10 @@ STEPS = {
     "raises_looking": "it failed: 'RuntimeError: on fire'",
     "hangs_looking": "no answer within 1 s",
     "melts": "it failed: .*look_power found 'melting', which is not among its outcomes",
-    "melts_rudely": "(nobody asked for .*'op': 'answered'|it found 'melting')",
-    "repeats": "nobody asked for .*'op': 'answered'",
-    "meddles": "nobody asked for .*'text': 'meddled'",
-    "floods": "nobody asked for .*'op': 'sighted'",
+    "melts_rudely": "(it sent an unrequested frame: .*'op': 'answered'|it found 'melting')",
+    "repeats": "it sent an unrequested frame: .*'op': 'answered'",
+    "meddles": "it sent an unrequested frame: .*'text': 'meddled'",
+    "floods": "it sent an unrequested frame: .*'op': 'sighted'",
     "gigabyte": "it sent a malformed frame",
     "leaks": "switch_on failed: .*Too many open files",
 }
@@ -215,7 +233,7 @@ def test_the_honest_one_passes_and_is_switched_once() -> None:
 
     assert wrong(report) == {}
     told = {one.name: one.seen for one in report.checks}
-    assert told["takes-steps"] == "taken, and their outcomes found: switch_on"
+    assert told["takes-steps"] == "ran, with the declared results: switch_on"
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from haptera.runtime import clock
 LOOK_EACH_S: Final = 0.05
 # No call has this number.
 _NO_CALL: Final = 4_000_000
-_ACT: Final = "add --act, with a device that may be switched"
+_ACT: Final = "use --act with a device that may be switched"
 
 
 async def refuses_late_steps(exam: Exam) -> str:
@@ -45,9 +45,9 @@ async def steps(exam: Exam) -> str:
             await _take(exam, talk, part)
         if left:
             names = ", ".join(one.name for one in left)
-            do = "begin with a device in a state from which they are taken"
-            raise Skipped(f"taken: {', '.join(taken) or 'none'}; not to be taken: {names}", do)
-        return f"taken, and their outcomes found: {', '.join(taken)}"
+            do = "start with the device in a state in which a step is possible"
+            raise Skipped(f"ran: {', '.join(taken) or 'none'}; not possible: {names}", do)
+        return f"ran, with the declared results: {', '.join(taken)}"
 
 
 async def heeds_stops(exam: Exam) -> str:
@@ -63,8 +63,8 @@ async def heeds_stops(exam: Exam) -> str:
             stopped.append(part.name)
             await _stop(exam, talk, part)
         if not stopped:
-            do = "begin with a device in a state from which they are taken"
-            raise Skipped("no stoppable step starts from what is now", do)
+            do = "start with the device in a state in which a step is possible"
+            raise Skipped("no stoppable step is possible in the present state", do)
         return f"stopped, and answered: {', '.join(stopped)}"
 
 
@@ -76,14 +76,14 @@ async def holds_and_releases(exam: Exam) -> str:
         for answer in released:
             if not isinstance(answer, Ended):
                 raise CheckFailed(
-                    f"asked to release it said {quoted(answer)}", "release, held or not"
+                    f"a request to release was answered {quoted(answer)}", "release, held or not"
                 )
         for answer in held:
             if isinstance(answer, Answered) or (isinstance(answer, Failed) and not answer.refused):
-                do = "hold and answer `ended`, or leave all as it is and answer `refused`"
-                raise CheckFailed(f"asked to hold it said {quoted(answer)}", do)
+                do = "hold and answer `ended`, or change nothing and answer `refused`"
+                raise CheckFailed(f"a request to hold was answered {quoted(answer)}", do)
         await talk.ping()
-        return "it held or refused, and released, each twice"
+        return "two requests to hold and two to release were answered"
 
 
 async def _stop(exam: Exam, talk: ModuleTalk, part: Step) -> None:
@@ -100,12 +100,12 @@ async def _stop(exam: Exam, talk: ModuleTalk, part: Step) -> None:
         now = await _now(exam, talk, part, variable)
         if isinstance(answer, Failed) and answer.refused and now != value:
             seen = f"{part.name} was `refused`, and {variable} is {quoted(now)}, not {value!r}"
-            raise CheckFailed(seen, "say `refused` only where nothing was done and nothing will be")
+            raise CheckFailed(seen, "answer `refused` only if nothing was or will be changed")
 
 
 def _must_act(exam: Exam) -> None:
     if not exam.subject.acts:
-        raise Skipped("steps and gates were not asked for", _ACT)
+        raise Skipped("steps and gates were not requested", _ACT)
 
 
 async def _gate(exam: Exam, talk: ModuleTalk, work: Work) -> Answered | Ended | Failed:
@@ -140,7 +140,7 @@ async def _take(exam: Exam, talk: ModuleTalk, part: Step) -> None:
             f"{part.name} was answered {quoted(answer.value)}", "answer steps with `ended`"
         )
     if isinstance(answer, Failed):
-        do = "let the step do what it declares, or see what the device needs"
+        do = "fix the step, or find out what the device needs"
         raise CheckFailed(f"{part.name} failed: {quoted(answer.text)}", do)
     for change in part.changes:
         if not change.expected:
@@ -154,7 +154,7 @@ async def _came(exam: Exam, talk: ModuleTalk, part: Step, change: Change) -> Non
     while value not in (None, change.target):
         if clock.now_ns() > until:
             seen = f"after {part.name} {change.variable} is {quoted(value)}, not {change.target!r}"
-            raise CheckFailed(seen, "let the step bring about what it declares, within its late_ms")
+            raise CheckFailed(seen, "the step must have its declared result, within its late_ms")
         await asyncio.sleep(LOOK_EACH_S)
         value = await _now(exam, talk, part, change.variable)
 

@@ -24,7 +24,7 @@ async def look(exam: Exam, part: Look) -> str:
         value = await found(exam, talk, part)
         await talk.ping()
         if talk.blocked is not None:
-            do = "await it, or write a plain function, which runs in a thread of its own"
+            do = "await it, or write a plain function, which runs in a thread"
             raise CheckFailed(talk.blocked, do)
         return f"it found {quoted(value)}"
 
@@ -45,17 +45,17 @@ async def found(exam: Exam, talk: ModuleTalk, part: Look) -> str:
             # What is older than the call may be told; what counts in microseconds seems far older.
             if not begun // UNITS_APART <= at <= clock.now_ns():
                 do = (
-                    "say in `at_ns` when the look began, or when what it tells was so, in"
+                    "set `at_ns` to the start of the look, or to the time of the reading, in"
                     " nanoseconds of CLOCK_BOOTTIME"
                 )
-                raise CheckFailed(f"`at_ns` is {at}, and the look was asked for at {begun}", do)
+                raise CheckFailed(f"`at_ns` is {at}, but the look was requested at {begun}", do)
             return value
         case Failed(text=text):
             seen = f"it failed: {quoted(text)}"
             if exam.subject.acts:
-                raise CheckFailed(seen, "let the look find what is there, or see what it needs")
-            do = "check it where it can look: give what it needs by --attribute and --setting"
-            raise Skipped(f"{seen}; what it finds was not seen", do)
+                raise CheckFailed(seen, "fix the look, or find out what it needs")
+            do = "run the check where it can look: use --attribute and --setting"
+            raise Skipped(f"{seen}; its reading was not checked", do)
         case Ended():
             raise CheckFailed(
                 "a look was answered `ended`", "answer looks with `answered`, or `failed`"
@@ -67,11 +67,11 @@ def check_reading(part: Look, value: str) -> None:
     if _is_applied(part):
         if len(value.encode()) > DIGEST_BYTES_MAX:
             raise CheckFailed(
-                f"a digest of over {DIGEST_BYTES_MAX} bytes", "answer with the one given"
+                f"a digest of over {DIGEST_BYTES_MAX} bytes", "answer with the given digest"
             )
     elif value not in part.outcomes:
-        do = f"answer one of {', '.join(part.outcomes)}; where it cannot tell, `failed`"
-        raise CheckFailed(f"it found {quoted(value)}, which is not among its outcomes", do)
+        do = f"answer one of {', '.join(part.outcomes)}, or `failed` if it cannot tell"
+        raise CheckFailed(f"it found {quoted(value)}, which is not one of its outcomes", do)
 
 
 async def watch(exam: Exam, part: Look) -> str:
@@ -87,7 +87,7 @@ async def watch(exam: Exam, part: Look) -> str:
         talk.forget(call)
         await asyncio.sleep(QUIET_S)
         await talk.ping()
-        return f"{len(talk.sighted)} sighted, and nothing after the watch was cancelled"
+        return f"{len(talk.sighted)} reported, and none after the watch was cancelled"
 
 
 async def refuses_late_looks(exam: Exam) -> str:
@@ -103,10 +103,10 @@ async def refuses_unknown_parts(exam: Exam) -> str:
     async with exam.talk() as talk:
         answer = await talk.answer(exam.ask(talk, exam.unknown_part()), exam.subject.patience_s)
         if not isinstance(answer, Failed) or not answer.refused:
-            do = "answer `failed` with `refused` to a part that is not in the manifest"
-            raise CheckFailed(f"to a part that it does not have it said {quoted(answer)}", do)
+            do = "answer a call of an undeclared part with `failed` and `refused`"
+            raise CheckFailed(f"a call of an undeclared part was answered {quoted(answer)}", do)
         await talk.ping()
-        return "a part that it does not have was refused"
+        return "a call of an undeclared part was refused"
 
 
 async def serves_side_by_side(exam: Exam) -> str:
@@ -118,7 +118,7 @@ async def serves_side_by_side(exam: Exam) -> str:
         for call in calls:
             await talk.answer(call, exam.harmless_within_s)
         await talk.ping()
-        return f"{count} calls at once were answered, each once"
+        return f"{count} simultaneous calls were answered, each exactly once"
 
 
 async def tells_entities_apart(exam: Exam) -> str:
@@ -134,10 +134,12 @@ async def tells_entities_apart(exam: Exam) -> str:
         await talk.ping()
         answers = [await talk.answer(one, part.within_ms / 1_000) for one in (first, own, last)]
         if not isinstance(answers[1], Answered):
-            do = "tell of each entity what is found of it: what goes wrong with one is its own"
-            raise CheckFailed(f"asked of two others as well it said {quoted(answers[1])}", do)
+            do = "answer for each entity separately: an error of one must not affect others"
+            raise CheckFailed(
+                f"with two other calls at the same time, the answer was {quoted(answers[1])}", do
+            )
         check_reading(part, answers[1].value)
-        return "what it finds of one entity it finds beside others, too"
+        return "calls of other entities do not change what it finds"
 
 
 async def forgets_what_is_cancelled(exam: Exam) -> str:
@@ -149,14 +151,14 @@ async def forgets_what_is_cancelled(exam: Exam) -> str:
         talk.forget(call)
         await talk.answer(exam.harmless(talk), exam.harmless_within_s)
         await talk.ping()
-        return "nothing came of a cancelled call, and the next one was answered"
+        return "a cancelled call was not answered, and the next call was"
 
 
 async def skips_unknown_cancels(exam: Exam) -> str:
     async with exam.talk() as talk:
         talk.cancel(4_000_000)
         await talk.ping()
-        return "the cancel of a call that is not under way changed nothing"
+        return "cancelling an unknown call had no effect"
 
 
 def _is_applied(part: Look) -> bool:

@@ -6,8 +6,8 @@ from haptera.conformance.exam import Exam
 from haptera.conformance.report import CheckFailed
 from haptera.wire.ipc import FRAME_BYTES_MAX, encode_frame
 
-_END = "close the link and end: nobody can tell any more where a frame begins"
-_END_CLOSED = "end as soon as the link is closed: the daemon kills what goes on after 2 s"
+_END = "close the link and end: the start of the next frame is unknown"
+_END_CLOSED = "end when the link is closed: the daemon kills the process after 2 s"
 
 
 async def ends_with_its_link(exam: Exam) -> str:
@@ -23,39 +23,37 @@ async def ends_with_its_link_at_work(exam: Exam) -> str:
             exam.harmless(talk)
         await talk.flush()
         talk.hang_up()
-        await talk.ends("its link was closed under calls", _END_CLOSED)
-        return "it ended with calls under way"
+        await talk.ends("its link was closed during calls", _END_CLOSED)
+        return "it ended while calls were open"
 
 
 async def ends_before_it_began(exam: Exam) -> str:
     async with exam.started() as talk:
         talk.hang_up()
         await talk.ends("its link was closed before `begin`", _END_CLOSED)
-        return "it ended without having begun"
+        return "it ended before it began"
 
 
 async def ends_on_rubbish(exam: Exam) -> str:
-    return await _ends_on(
-        exam, (4).to_bytes(4, "big") + b"\xc1\xff\xff\xff", "what is no MessagePack"
-    )
+    return await _ends_on(exam, (4).to_bytes(4, "big") + b"\xc1\xff\xff\xff", "invalid MessagePack")
 
 
 async def ends_on_what_is_no_map(exam: Exam) -> str:
-    return await _ends_on(exam, (2).to_bytes(4, "big") + b"\x91\x01", "a list in place of a map")
+    return await _ends_on(exam, (2).to_bytes(4, "big") + b"\x91\x01", "a list instead of a map")
 
 
 async def ends_on_a_frame_too_large(exam: Exam) -> str:
     size = (FRAME_BYTES_MAX + 1).to_bytes(4, "big")
-    return await _ends_on(exam, size, "a frame that says it is over 1 MiB")
+    return await _ends_on(exam, size, "a frame whose length is over 1 MiB")
 
 
 async def ends_on_an_unknown_op(exam: Exam) -> str:
-    return await _ends_on(exam, encode_frame({"op": "dance"}), "an `op` that there is not")
+    return await _ends_on(exam, encode_frame({"op": "dance"}), "an unknown `op`")
 
 
 async def ends_on_a_broken_call(exam: Exam) -> str:
     call: dict[str, Any] = {"op": "call", "id": "one", "work": "look"}
-    return await _ends_on(exam, encode_frame(call), "a call without its keys")
+    return await _ends_on(exam, encode_frame(call), "a call with missing keys")
 
 
 async def ends_on_another_beginning(exam: Exam) -> str:
@@ -63,7 +61,9 @@ async def ends_on_another_beginning(exam: Exam) -> str:
         talk.send({"op": "cancel", "id": 1})
         await talk.ends("a first frame that was not `begin`", _END)
         if talk.ready is not None:
-            raise CheckFailed("it said `ready` to what was not `begin`", "answer `begin` only")
+            raise CheckFailed(
+                "it answered another frame than `begin` with `ready`", "answer `begin` only"
+            )
         return "it ended on a first frame that was not `begin`"
 
 

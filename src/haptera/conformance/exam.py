@@ -22,10 +22,10 @@ MS: Final = 1_000_000
 # How long a module is listened to that has nothing to say.
 QUIET_S: Final = 0.3
 _REFUSE_FIRST = (
-    "see what that is; where a call is too late, answer `failed` with `refused` before anything is"
+    "find the cause; answer a late call with `failed` and `refused` before anything is"
     " opened or done"
 )
-_SAY_REFUSED = "read the clock before acting: past the deadline, answer `failed` with `refused`"
+_SAY_REFUSED = "read the clock before acting: after the deadline, answer `failed` with `refused`"
 
 
 class Exam:
@@ -68,7 +68,7 @@ class Exam:
             yield talk
         finally:
             await talk.close()
-            printed = "what it printed" if self.canary.encode() in talk.log.read_bytes() else None
+            printed = "its output" if self.canary.encode() in talk.log.read_bytes() else None
             self.said_canary = self.said_canary or talk.said_canary or printed
 
     @asynccontextmanager
@@ -97,9 +97,9 @@ class Exam:
         """Raises Wrong where a call that is too late is answered in another way than `refused`."""
         answer = await talk.answer(self.ask(talk, part, late=True), self.subject.patience_s)
         if not isinstance(answer, Failed):
-            raise CheckFailed(f"{part.name} was begun though its deadline had passed", _SAY_REFUSED)
+            raise CheckFailed(f"{part.name} started after its deadline", _SAY_REFUSED)
         if not answer.refused:
-            seen = f"{part.name} was asked for too late, and failed: {quoted(answer.text)}"
+            seen = f"{part.name} was called after its deadline, and failed: {quoted(answer.text)}"
             raise CheckFailed(seen, _REFUSE_FIRST)
 
     def harmless(self, talk: ModuleTalk) -> int:

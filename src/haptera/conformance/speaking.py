@@ -21,7 +21,7 @@ async def begins(exam: Exam) -> str:
     async with exam.started() as talk:
         ready = await talk.begin()
         if ready.manifest is None:
-            raise CheckFailed("`ready` has no manifest", "say in it what the module declares")
+            raise CheckFailed("`ready` has no manifest", "put the module's manifest into it")
         exam.known = ready.manifest
         parts = len(ready.manifest.parts)
         told = f"{exam.name} {ready.version} declares {parts} part{'s'[: parts - 1]}"
@@ -37,10 +37,10 @@ async def waits_for_begin(exam: Exam) -> str:
         await talk.read()
         await asyncio.sleep(QUIET_S)
         if talk.ready is not None:
-            raise CheckFailed("it said `ready` before it was told to begin", "read `begin` first")
+            raise CheckFailed("it sent `ready` before `begin`", "read `begin` first")
         talk.send_bytes(frame[1:])
         await talk.begun()
-        return "nothing was said before `begin`"
+        return "nothing was sent before `begin`"
 
 
 async def can_be_planned_with(exam: Exam) -> str:
@@ -48,9 +48,7 @@ async def can_be_planned_with(exam: Exam) -> str:
     errors = [one for one in found if one.level is Level.ERROR]
     if errors:
         text = "; ".join(f"{one.place}: {one.text} [{one.rule}]" for one in errors)
-        raise CheckFailed(
-            text, errors[0].fix or "declare it so that it can be (docs/reference/lint.md)"
-        )
+        raise CheckFailed(text, errors[0].fix or "see docs/reference/lint.md")
     if not exam.manifest.parts and not exam.manifest.gate:
         raise CheckFailed("it declares no part", "declare a look, a step, or a gate")
     return "the lint finds no error"
@@ -61,9 +59,9 @@ async def declares_again(exam: Exam) -> str:
         again = talk.ready.manifest if talk.ready is not None else None
     if again != exam.manifest:
         raise CheckFailed(
-            "another process of it declares something else", "declare the same each time"
+            "a second process declares something else", "declare the same manifest each time"
         )
-    return "another process declares the same"
+    return "a second process declares the same"
 
 
 async def two_at_once(exam: Exam) -> str:
@@ -73,7 +71,7 @@ async def two_at_once(exam: Exam) -> str:
             await talk.answer(exam.harmless(talk), exam.harmless_within_s)
         await first.ping()
         await second.ping()
-        return "two processes serve beside each other"
+        return "two processes serve at the same time"
 
 
 async def answers_pings(exam: Exam) -> str:
@@ -93,7 +91,7 @@ async def takes_frames_cut_anywhere(exam: Exam) -> str:
         await talk.pong(3)
         talk.send_bytes(encode_frame(_PING)[5:])
         await talk.pong(4)
-        return "in single bytes, and several at once"
+        return "single bytes and several frames at once were read"
 
 
 async def skips_unknown_keys(exam: Exam) -> str:
@@ -111,4 +109,4 @@ async def takes_a_full_frame(exam: Exam) -> str:
         assert len(frame) == FRAME_BYTES_MAX + 4
         talk.send_bytes(frame)
         await talk.pong(1)
-        return "a frame of 1 MiB was taken"
+        return "a frame of 1 MiB was read"

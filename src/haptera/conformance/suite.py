@@ -22,10 +22,10 @@ async def keeps_secrets(exam: Exam) -> str:
         await talk.answer(exam.harmless(talk), exam.harmless_within_s)
     if exam.said_canary is not None:
         raise CheckFailed(
-            f"a secret that it was told is in {exam.said_canary}",
-            "neither print nor answer what settings, `boot` or whole frames hold",
+            f"a secret is in {exam.said_canary}",
+            "do not print or answer settings, `boot` or whole frames",
         )
-    return "no secret was in what it printed or answered"
+    return "no secret is in its output or answers"
 
 
 # What each check is called, and what it runs; those of looks and watches are run for each part.
@@ -101,9 +101,7 @@ async def _checked(
             done.append(await _run(name, check, exam))
             told(done[-1])
         for name in [] if exam.known is None else sorted({*only} - {one.name for one in done}):
-            done.append(
-                CheckResult(name, CheckVerdict.SKIPPED, "the module has nothing to check so")
-            )
+            done.append(CheckResult(name, CheckVerdict.SKIPPED, "the module has no such part"))
             told(done[-1])
     finally:
         zygote.close()

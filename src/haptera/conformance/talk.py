@@ -47,7 +47,7 @@ UNREAD_EACH_S: Final = 0.01
 # Reaping takes the zygote a moment.
 KILLED_WITHIN_S: Final = 10.0
 
-_SEE_LOG: Final = "mend what ends it: under the daemon this counts as a death"
+_SEE_LOG: Final = "fix what ends it: the daemon counts this as a crash"
 
 
 class ModuleTalk:
@@ -135,7 +135,7 @@ class ModuleTalk:
     async def begun(self) -> Ready:
         """Hear `ready`."""
         await self.until(
-            lambda: self.ready is not None, "no `ready` came", "answer `begin` with it"
+            lambda: self.ready is not None, "no `ready` came", "answer `begin` with `ready`"
         )
         assert self.ready is not None
         return self.ready
@@ -212,7 +212,7 @@ class ModuleTalk:
     async def pong(self, count: int) -> None:
         """So many signs of life, in all."""
         seen = f"no `pong` within {self.subject.patience_s:g} s of a `ping`"
-        do = "answer pings whatever is under way: the daemon kills a module that is silent for 30 s"
+        do = "answer pings at all times: the daemon kills a module that is silent for 30 s"
         await self.until(lambda: self.pongs >= count, seen, do)
 
     async def until(
@@ -230,7 +230,7 @@ class ModuleTalk:
                     await self._news.wait()
         except TimeoutError:
             if self._listening.done():
-                raise CheckFailed("it closed its link, and went on", _SEE_LOG) from None
+                raise CheckFailed("it closed its link, and continued to run", _SEE_LOG) from None
             raise CheckFailed(seen, do) from None
 
     async def ends(self, why: str, do: str, within_s: float = END_WITHIN_S) -> None:
@@ -245,7 +245,7 @@ class ModuleTalk:
                     self._news.clear()
                     await self._news.wait()
         except TimeoutError:
-            raise CheckFailed(f"it went on for {within_s:g} s after {why}", do) from None
+            raise CheckFailed(f"it continued to run for {within_s:g} s after {why}", do) from None
         # A program that writes to a closed link ends so, unless it asks not to.
         if self._status is not None and self._status < 0 and self._status != -signal.SIGPIPE:
             raise CheckFailed(f"it was {self._how}", "end, and do not crash")
@@ -281,7 +281,7 @@ class ModuleTalk:
     def _judged(self, holds: Callable[[], bool]) -> bool:
         """Whether it holds; what came before the end counts, and so does what was wrong in it."""
         if self._breach is not None:
-            raise CheckFailed(self._breach, "say only what the page on frames lets a module say")
+            raise CheckFailed(self._breach, "send only the frames in docs/reference/frames.md")
         if holds():
             return True
         # What it said last is read before its end is believed.
@@ -306,7 +306,7 @@ class ModuleTalk:
             for frame in fed:
                 unasked += not self._take(frame)
             if unasked > LIMITS.frames_unasked_max:
-                self._breach = f"it sent over {LIMITS.frames_unasked_max} frames unasked"
+                self._breach = f"it sent over {LIMITS.frames_unasked_max} unrequested frames"
             self._news.set()
         self._news.set()
 
@@ -350,7 +350,7 @@ class ModuleTalk:
                 self.sighted.append(event)
                 return False
             case _:
-                self._breach = f"nobody asked for {quoted(frame)}"
+                self._breach = f"it sent an unrequested frame: {quoted(frame)}"
                 return False
         return True
 

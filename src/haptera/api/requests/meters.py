@@ -19,18 +19,18 @@ class Meters:
         ProcessCollector(registry=self.registry)
         self._turns = Histogram(
             "haptera_turn_duration_seconds",
-            "How long the engine's turns took, which nothing else runs beside.",
+            "Duration of the engine's turns; nothing else runs in this process meanwhile.",
             buckets=_TURNS_S,
             registry=self.registry,
         )
         self._events = Counter(
             "haptera_events_total",
-            "Events that the engine has handled.",
+            "Events that the engine has processed.",
             registry=self.registry,
         )
         self._answers = Histogram(
             "haptera_api_request_duration_seconds",
-            "How long requests to the API took until their answer began, by route and status.",
+            "Time until the answer to an API request began, by route and status.",
             ("method", "route", "code"),
             buckets=_ANSWERS_S,
             registry=self.registry,

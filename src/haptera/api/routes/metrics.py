@@ -75,15 +75,15 @@ class Counted(Collector):
 
     def collect(self) -> Iterable[Metric]:
         figures = self._figures()
-        about = InfoMetricFamily("haptera", "The cluster, and the version that serves it.")
+        about = InfoMetricFamily("haptera", "The cluster, and the version of haptera.")
         about.add_metric((), {"cluster": self._cluster, "version": haptera.__version__})
         yield about
         yield from _standing(figures)
         yield from _work(figures)
         yield from _sockets(self._tallies)
-        text = "Instances of a pool, by where they stand."
+        text = "Instances of a pool, by phase."
         yield _gauge("pool_instances", text, ("pool", "phase"), self._tallies.slots.items())
-        text = "Instances that a pool's provider refused, by why."
+        text = "Instances that a pool's provider refused, by cause."
         yield _counter("pool_refusals", text, ("pool", "cause"), self._tallies.refusals.items())
 
 
@@ -100,16 +100,16 @@ class CountedJobs(Collector):
         except HapteraError:  # it cannot be written, and is being read anew
             return
         states = (((state,), queue.counts[state]) for state in JobState)
-        text = "Jobs, by state; of those that ended the last ones."
+        text = "Jobs, by state; only the last of the ended jobs are counted."
         yield _gauge("jobs", text, ("state",), states)
-        text = "How long the first of any lane has waited."
+        text = "How long the longest-waiting first job of any lane has waited."
         waits = [self._wall_s() - one.submitted_s for one in queue.lanes.all_heads()]
         yield _gauge("jobs_longest_wait_seconds", text, (), [((), max(waits, default=0.0))])
         duties = Counter(queue.duty(name) for name in queue.holders.keys() | queue.duties.keys())
-        text = "Who takes jobs, nodes and backends, by duty."
+        text = "Nodes and backends that take jobs, by duty."
         yield _gauge("job_holders", text, ("duty",), (((one,), duties[one]) for one in DutyState))
         rooms = queue.rooms(None)
-        text = "CPUs of nodes that take jobs now, and how many of them are free."
+        text = "CPUs of the nodes that take jobs now: all, and the free ones."
         cpus = {"there": sum(one.capacity.cpus for one in rooms)}
         cpus["free"] = sum(one.free.cpus for one in rooms)
         yield _gauge("job_cpus", text, ("which",), (((name,), n) for name, n in cpus.items()))
@@ -126,12 +126,12 @@ def _standing(figures: Figures) -> Iterator[Metric]:
     )
     yield _gauge("entities", "Entities, by kind and condition.", ("kind", "condition"), entities)
     children = (((tier,), count) for tier, count in figures.children.items())
-    text = "Nodes that have enrolled, by how lately they were heard."
+    text = "Nodes with a session, by the age of the last hello."
     yield _gauge("children", text, ("tier",), children)
     refused = (((child,), count) for child, count in figures.refused.items())
-    text = "Updates that a child sent of entities that are not its own; none was taken over."
+    text = "Updates that a child sent about entities that do not belong to it; none was accepted."
     yield _counter("updates_refused", text, ("child",), refused)
-    text = "1 while the brake stops all that may harm."
+    text = "1 while the brake stops all disruptive steps."
     yield _gauge("brake_engaged", text, (), [((), figures.brakes)])
 
 
@@ -140,28 +140,33 @@ def _work(figures: Figures) -> Iterator[Metric]:
         ((path, "worked" if worked else "failed"), count)
         for (path, worked), count in figures.steps.items()
     )
-    text = "Steps that ended, by what came of them."
+    text = "Steps that ended, by outcome."
     yield _counter("steps", text, ("step", "outcome"), steps)
     usual = (((path,), took_ns / _NS_PER_S) for path, took_ns in figures.usual_ns.items())
-    text = "What a look or a step usually takes: the median of the last ones."
+    text = "Usual duration of a look or step: the median of the last runs."
     yield _gauge("part_usual_duration_seconds", text, ("part",), usual)
     started = (((name,), one.started) for name, one in figures.modules.items())
-    text = "Processes of a module started."
+    text = "Processes of a module that were started."
     yield _counter("module_processes_started", text, ("module",), started)
     serves = (((name,), one.serves) for name, one in figures.modules.items())
-    text = "1 where a process of the module serves."
+    text = "1 if a process of the module is serving."
     yield _gauge("module_serves", text, ("module",), serves)
 
 
 def _sockets(tallies: Tallies) -> Iterator[Metric]:
     lag = tallies.lag()
-    text = "Commits of the store that a standby lacks; absent where none follows."
+    text = "Commits of the store that a standby has not received; absent without a standby."
     yield _gauge("standby_lag_commits", text, (), [] if lag is None else [((), lag)])
     for name, text, label, counts in (
         ("datagrams_refused", "Datagrams refused, or not sent.", "reason", tallies.datagrams),
-        ("enrolments", "Enrolments asked for.", "outcome", tallies.enrolments),
+        ("enrolments", "Enrolment requests.", "outcome", tallies.enrolments),
         ("requests", "Requests of agents over TLS.", "request", tallies.requests),
-        ("api_connections_ended", "Connections ended.", "reason", tallies.connections),
+        (
+            "api_connections_ended",
+            "API connections that were closed.",
+            "reason",
+            tallies.connections,
+        ),
     ):
         samples = (((value,), count) for value, count in counts.items())
         yield _counter(name, text, (label,), samples)

@@ -49,7 +49,7 @@ class GraphForm(StrEnum):
     "classes",
     metavar="ATTR=VALUE,…",
     multiple=True,
-    help="The attributes that select the parts; else the only ones that parts ask for.",
+    help="The attributes that select the parts; default: the only values that parts require.",
 )
 @click.option(
     "--entity",

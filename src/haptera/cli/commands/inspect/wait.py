@@ -54,7 +54,7 @@ def _checked(_ctx: click.Context, _option: click.Parameter, within: str) -> str:
     metavar="WHAT",
     default=CONVERGED,
     show_default=True,
-    help="converged, idle, acting, waiting, stuck, gone, or a comparison as power=off.",
+    help="converged, idle, acting, waiting, stuck, gone, or a comparison like power=off.",
 )
 @within_option
 @click.pass_context
@@ -145,6 +145,6 @@ def _expression(standing: str) -> str:
         raise HapteraError(
             f"{standing!r} is not a condition to wait for",
             where="--for",
-            do=f"name a condition ({conditions}), gone, or a comparison as power=off",
+            do=f"name a condition ({conditions}), gone, or a comparison like power=off",
         )
     return standing

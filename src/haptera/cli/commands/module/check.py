@@ -48,14 +48,16 @@ class CheckForm(msgspec.Struct, frozen=True):
 
 @click.command("check", context_settings={"allow_interspersed_args": False})
 @click.argument("words", metavar="CMD...", nargs=-1, required=True)
-@click.option("--act", is_flag=True, help="Run its steps too; its looks must find something.")
-@click.option("--setting", "settings", metavar="NAME=VALUE", multiple=True, help="One of settings.")
-@click.option("--secret", "secrets", metavar="NAME", multiple=True, help="A setting, made up.")
-@click.option("--entity", metavar="ENTITY", help="What it is asked of, in place of node:n01.")
-@click.option("--attribute", "attributes", metavar="NAME=VALUE", multiple=True, help="One of its.")
-@click.option("--value", "values", metavar="NAME=VALUE", multiple=True, help="Of its plain data.")
-@click.option("--only", metavar="CHECK", multiple=True, help="This check, and those it builds on.")
-@click.option("--strict", is_flag=True, help="Exit with 1 where a check was skipped, too.")
+@click.option("--act", is_flag=True, help="Run steps too; each look must find a value.")
+@click.option("--setting", "settings", metavar="NAME=VALUE", multiple=True, help="A setting.")
+@click.option("--secret", "secrets", metavar="NAME", multiple=True, help="A generated setting.")
+@click.option("--entity", metavar="ENTITY", help="The entity, instead of node:n01.")
+@click.option(
+    "--attribute", "attributes", metavar="NAME=VALUE", multiple=True, help="An attribute."
+)
+@click.option("--value", "values", metavar="NAME=VALUE", multiple=True, help="A plain value.")
+@click.option("--only", metavar="CHECK", multiple=True, help="Run only this check, and `begins`.")
+@click.option("--strict", is_flag=True, help="Count skipped checks as failed.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
 def check(
     words: tuple[str, ...],
