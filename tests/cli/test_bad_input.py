@@ -83,9 +83,9 @@ def home(tmp_path_factory):
             told(
                 "there is no module 'servise'",
                 "site.yaml:4:11",
-                "did you mean service? there are image, ipmi, jobs, labnode, local, netboot,"
-                " redfish, replica, service, slurm, system; one of your own has a `place`, or an"
-                " `exec`",
+                "did you mean service? there are image, ipmi, jobs, labnode, libvirt, local,"
+                " netboot, qemu, redfish, replica, service, slurm, system; one of your own has a"
+                " `place`, or an `exec`",
             ),
             id="an unknown module",
         ),

@@ -65,7 +65,9 @@ def test_a_kind_is_drawn_as_the_bundled_modules_serve_it(kind, names, states, ca
 
 def test_a_class_is_the_only_one_that_parts_ask_for_unless_another_is_named(capsys):
     several = asked(capsys, "node")
-    assert several[2].endswith("name one, as platform=ipmi; there are ipmi, labnode, redfish\n")
+    assert several[2].endswith(
+        "name one, as platform=ipmi; there are ipmi, labnode, libvirt, qemu, redfish\n"
+    )
     only = drawn(capsys, "node", "--class", "platform=labnode")
     assert only.attributes == {"platform": "labnode", "boot_from": None, "slurm.member": None}
     assert only == drawn(capsys, "node", "--class", "platform=labnode,rack=r1")
@@ -75,7 +77,7 @@ def test_a_class_is_the_only_one_that_parts_ask_for_unless_another_is_named(caps
     assert (code, json.loads(out)["attributes"]) == (OK, known)
     assert errors == (
         "warning: no part asks for platform=labnod: did you mean labnode? "
-        "there are ipmi, labnode, redfish\n"
+        "there are ipmi, labnode, libvirt, qemu, redfish\n"
     )
     assert json.loads(out)["graphs"][0]["states"] == [{}]
 

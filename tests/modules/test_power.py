@@ -13,7 +13,7 @@ import pytest
 
 from haptera.kinds.node import Power
 from haptera.model.answers.views import Condition
-from haptera.modules import ipmi, redfish
+from haptera.modules import ipmi, libvirt, qemu, redfish
 from haptera.modules.ipmi.bmc import IpmiError
 from haptera.modules.power import (
     MachineBmc,
@@ -30,7 +30,9 @@ from haptera.sdk import Module
 from haptera.testing.bench import Bench
 from tests.modules import ipmi_rig, redfish_rig
 
-modules = pytest.mark.parametrize("module", [ipmi.module, redfish.module], ids=lambda one: one.name)
+modules = pytest.mark.parametrize(
+    "module", [one.module for one in (ipmi, libvirt, qemu, redfish)], ids=lambda one: one.name
+)
 
 
 @dataclass

@@ -195,6 +195,7 @@ def test_what_goes_wrong_within_is_told_and_no_deadline_is_blamed(
 
 # Settings that a module cannot do without.
 SETTINGS = {name: {"user": "admin", "password": "short"} for name in ("ipmi", "redfish")}
+SETTINGS["qemu"] = {"arguments": []}
 NOBODY = {"bmc": "127.0.0.1:9"}
 
 

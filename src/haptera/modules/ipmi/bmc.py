@@ -1,10 +1,10 @@
 """One BMC, asked by ipmitool: one command at a time, the password never among its arguments."""
 
 import asyncio
-import os
 from dataclasses import dataclass
 from typing import Final
 
+from haptera.modules import tool
 from haptera.modules.power import PowerName, check_graceful
 from haptera.sdk import HapteraError, Refused, Secret, Target
 
@@ -85,22 +85,15 @@ class IpmiBmc:
         Raises:
             HapteraError: it is not installed.
         """
+        command, environment = self._command(*words)
+        return await tool.start(command, environment, stdin=stdin, output=output)
+
+    def _command(self, *words: str) -> tuple[list[str], dict[str, str]]:
         host, _, port = self.address.rpartition(":")
         settings = self._settings
         arguments = ["-I", "lanplus", "-C", str(settings.cipher_suite), "-H", host, "-p", port]
         arguments += ["-U", settings.user, "-E", "-N", str(ANSWER_S), "-R", str(TRIES_MAX)]
-        environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
-        environment["IPMI_PASSWORD"] = settings.password
-        try:
-            return await asyncio.create_subprocess_exec(
-                *(TOOL, *arguments, *words),
-                stdin=stdin,
-                stdout=output,
-                stderr=output,
-                env=environment,
-            )
-        except FileNotFoundError:
-            raise HapteraError(f"{TOOL} is not installed", do=f"apt install {TOOL}") from None
+        return [TOOL, *arguments, *words], {"IPMI_PASSWORD": settings.password}
 
     async def _run(self, *words: str) -> str:
         """What ipmitool prints for these words.
@@ -109,30 +102,14 @@ class IpmiBmc:
             Refused: the BMC answered that it does not do it.
             IpmiError: it did not answer, in time or in a way that can be understood.
         """
-        process = await self.start(
-            *words, stdin=asyncio.subprocess.DEVNULL, output=asyncio.subprocess.PIPE
-        )
-        return self._outcome(*await self._ended(process))
-
-    async def _ended(self, process: asyncio.subprocess.Process) -> tuple[int, str, str]:
         try:
-            async with asyncio.timeout(COMMAND_S_MAX):
-                out, errors = await process.communicate()
+            ended = await tool.run(*self._command(*words), within_s=COMMAND_S_MAX)
         except TimeoutError:
             raise IpmiError(f"BMC at {self.address} does not answer") from None
-        finally:
-            # Not left behind where this call is cut short.
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
-        assert process.returncode is not None
-        return process.returncode, _text(out), _text(errors)
-
-    def _outcome(self, status: int, out: str, errors: str) -> str:
-        if status == 0:
-            return out
-        last = next((line for line in reversed(errors.splitlines()) if line.strip()), "no words")
-        if "Unable to establish" in errors:
+        if ended.status == 0:
+            return ended.out
+        last = ended.last_error
+        if "Unable to establish" in ended.errors:
             raise IpmiError(f"BMC at {self.address} refuses the login, or is not there: {last}")
         if " failed: " in last:
             raise Refused(last.rpartition(" failed: ")[2])
@@ -146,7 +123,3 @@ def _address(target: Target) -> str:
         do = "give `bmc: ADDRESS`, or ADDRESS:PORT"
         raise HapteraError("has no attribute bmc", where=str(target.entity), do=do)
     return address if ":" in address else f"{address}:{DEFAULT_PORT}"
-
-
-def _text(output: bytes) -> str:
-    return output.decode(errors="replace")[-WORDS_MAX * 4 :]

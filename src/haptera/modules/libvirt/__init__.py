@@ -1,0 +1,20 @@
+"""Power of virtual machines that a libvirt keeps, there or elsewhere."""
+
+from haptera.kinds import node
+from haptera.modules.libvirt.domain import LibvirtDomain, LibvirtSettings
+from haptera.modules.power import serve_power
+from haptera.sdk import PARENT, Module, Privilege
+
+module = Module(
+    "libvirt",
+    connect=LibvirtDomain,
+    where={node.platform: "libvirt"},
+    context=PARENT,
+    settings=LibvirtSettings,
+    # Each call is a process of its own.
+    at_once=32,
+    unique=(node.bmc,),
+    # Who may manage domains is whom libvirt takes for its administrator.
+    needs=(Privilege.ROOT,),
+)
+serve_power(module)
