@@ -88,6 +88,8 @@ def run(
 
 def respawn_and_run(settings: AgentSettings, invitation: Invitation | None) -> None:
     """Run, and start anew whenever that has ended; nothing is imported again for it."""
+    # Most of the time that an agent takes to start, and kept for each that follows.
+    catalog_of(BUNDLED)
     respawn()
     # It has the invitation, too, which is worth nothing once there are modules to fork.
     run(settings, invitation, fork_zygote(PRELOAD))

@@ -5,10 +5,13 @@ import os
 import select
 from typing import Final
 
+from haptera.runtime.clock import now_ns
 from haptera.runtime.log import log_to_stderr
 from haptera.runtime.processes.zygote import die_with
 
-# How long a dead process stays down; constant, as a kill is no reason to trust it less.
+# One that ran for so long is followed at once: a kill is no reason to trust the next one less.
+STEADY_S: Final = 10.0
+# How long one stays down that ended sooner; constant, as what it waits for may come at any time.
 AGAIN_S: Final = 1.0
 
 _log = logging.getLogger(__name__)
@@ -21,11 +24,21 @@ def respawn() -> None:
     there are threads or a loop.
     """
     log_to_stderr()
-    parent = os.getpid()
+    parent, begun = os.getpid(), now_ns()
     while (child := os.fork()) != 0:
         _log.warning("the agent ended with %d", _ended(child))
-        select.select((), (), (), AGAIN_S)
+        select.select((), (), (), rest_s((now_ns() - begun) / 1e9))
+        begun = now_ns()
     die_with(parent)
+
+
+def rest_s(lived_s: float) -> float:
+    """How long to wait after an agent that lived for so long.
+
+    >>> rest_s(3_600.0), rest_s(0.2)
+    (0.0, 1.0)
+    """
+    return 0.0 if lived_s >= STEADY_S else AGAIN_S
 
 
 def _ended(child: int) -> int:
