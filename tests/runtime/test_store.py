@@ -423,6 +423,25 @@ def test_incarnations_grow_with_each_boot_and_are_durable_when_handed_out(path: 
         assert str(session.agreement.secret) not in repr(session)
 
 
+def test_a_node_has_enrolled_until_it_is_to_boot_again(path: Path) -> None:
+    def stored(one: Opened) -> list[str]:
+        return one.store.load().enrolled
+
+    with opened(path) as one:
+        one.write(Declare(N01, {}, "site"), OpenIntent(BOOT))
+        assert stored(one) == []
+        enrolled(one)
+        assert stored(one) == ["n01"]
+        one.write(OpenIntent(replace_id(BOOT, "i2")))
+        assert stored(one) == []
+        enrolled(one, "i2")
+        one.write(CloseIntent("i2"))
+    with opened(path) as one:
+        assert stored(one) == ["n01"]
+        one.store.drop_session("n01").result(ANSWER_WITHIN_S)
+        assert stored(one) == []
+
+
 def replace_id(intent: Intent, name: str) -> Intent:
     return Intent(
         name,

@@ -16,8 +16,11 @@ from haptera.testing.world_process import HELLO_NS
 N1 = node_id("n1")
 
 LATE_S = 2 * SUSPECT_AFTER * HELLO_NS / 10 / S
+# How long a boot may take, and how long an agent that is lost is waited for.
+BOOT_S = BOOT_PATIENCE * BOOT_WITHIN_MS / 1000
+LOST_S = LOST_PATIENCE * BOOT_WITHIN_MS / 1000
 # From when a heard agent has fallen silent until other parts may come first.
-DOWN_S = LOST_AFTER * HELLO_NS / 10 / S + LOST_PATIENCE * BOOT_WITHIN_MS / 1000
+DOWN_S = LOST_AFTER * HELLO_NS / 10 / S + LOST_S
 
 
 def running(if_lost: str | None = None) -> World:
@@ -120,12 +123,51 @@ def test_a_link_that_is_lost_for_a_minute_costs_no_machine_its_power() -> None:
     assert commands(world) == []
 
 
-def test_a_parent_that_starts_while_a_node_is_lost_gives_it_the_time_of_a_boot() -> None:
-    """It cannot know whether the node boots."""
+def test_a_parent_that_starts_while_a_node_is_lost_knows_that_it_does_not_boot() -> None:
+    world = running(if_lost="recover")
+    world.run(BOOT_S)
+    panic(world)
+    world.crash(world.parent)
+    world.run(LOST_S - 2)
+    assert commands(world) == []
+
+    assert world.settle(30)
+    assert commands(world) == ["off", "on"]
+
+
+def test_a_parent_whose_machine_has_just_started_gives_lost_nodes_the_time_of_a_boot() -> None:
+    """Their power may have been cut with its own."""
     world = running(if_lost="recover")
     panic(world)
     world.crash(world.parent)
-    world.run(BOOT_PATIENCE * BOOT_WITHIN_MS / 1000)
+    world.run(BOOT_S - world.clock.now / S)
+    assert commands(world) == []
+
+    assert world.settle(DOWN_S + 60)
+    assert commands(world) == ["off", "on"]
+
+
+def test_a_parent_that_starts_while_a_node_boots_gives_it_the_time_of_a_boot() -> None:
+    world = running(if_lost="recover")
+    world.run(BOOT_S)
+    world.machines["n1"].booted = lambda name: None  # it never comes up
+    world.machines["n1"].cut()
+    world.run(30)
+    assert commands(world) == ["on"]
+
+    world.crash(world.parent)
+    world.run(BOOT_S - 10)
+    assert commands(world) == ["on"]
+    world.run(60)
+    assert commands(world) == ["on", "off", "on"]
+
+
+def test_a_standby_that_takes_over_gives_nodes_it_has_never_heard_the_time_of_a_boot() -> None:
+    world = running(if_lost="recover")
+    world.run(BOOT_S)
+    panic(world)
+    world.promote(world.parent.disk.copy())
+    world.run(BOOT_S - 10)
     assert commands(world) == []
 
     assert world.settle(60)

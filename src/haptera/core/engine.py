@@ -37,7 +37,7 @@ from haptera.core.state.turn import Turn
 from haptera.core.sync.links import Spoken
 from haptera.core.sync.neighbours import Neighbours
 from haptera.core.sync.peers import Tier
-from haptera.core.sync.presence import HEAR
+from haptera.core.sync.presence import HEAR, had_enrolled
 from haptera.core.views.news import publish
 from haptera.kinds.rules import budget
 from haptera.model.changes import Stored
@@ -197,6 +197,7 @@ class Engine:
             self.safety.remember(disruption, now)
         for row in self.table:
             self.acts.take_up(row, now)
+        had_enrolled(self.table, stored.enrolled)
         self.neighbours.load(stored.incarnations, now)
         self.safety.recall(stored.incarnations, self.catalog.late_ms, now)
         if self.side.node is not None:

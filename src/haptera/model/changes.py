@@ -99,7 +99,10 @@ class Disruption(msgspec.Struct, frozen=True, gc=False):
 
 
 class Stored(msgspec.Struct):
-    """All that an engine starts from."""
+    """All that an engine starts from; `enrolled` are the nodes that did so since their last boot.
+
+    That is, since a boot that this cluster's parents began.
+    """
 
     epoch: int
     revision: int
@@ -107,3 +110,4 @@ class Stored(msgspec.Struct):
     intents: list[Intent]
     incarnations: dict[str, int]
     disruptions: list[Disruption] = []
+    enrolled: list[str] = []

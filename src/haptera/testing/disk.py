@@ -38,6 +38,7 @@ class Disk:
         self.entities: dict[EntityId, StoredEntity] = {}
         self.intents: dict[str, Intent] = {}
         self.incarnations: dict[str, int] = {}
+        self.enrolled: set[str] = set()
         self.disruptions: dict[str, Disruption] = {}
         # Another parent's steps may still take effect.
         self.promoted = False
@@ -64,6 +65,7 @@ class Disk:
         copied.entities = {one.entity: one for one in held.entities}
         copied.intents = {one.id: one for one in held.intents}
         copied.incarnations = held.incarnations
+        copied.enrolled = set(held.enrolled)
         copied.disruptions = dict(self.disruptions)
         return copied
 
@@ -120,6 +122,7 @@ class Disk:
                     list(self.intents.values()),
                     dict(self.incarnations),
                     list(self.disruptions.values()),
+                    sorted(self.enrolled),
                 )
             ),
             Stored,
@@ -133,6 +136,7 @@ class Disk:
             case OpenIntent(intent):
                 self.intents[intent.id] = intent
                 self.disruptions |= _disruption(intent)
+                self.enrolled -= _boots(intent)
                 self.opened[intent.id] = self._clock.now
             case CloseIntent(id, begun):
                 self.intents.pop(id, None)
@@ -162,3 +166,7 @@ def _disruption(intent: Intent) -> dict[str, Disruption]:
     if not intent.disruptive:
         return {}
     return {intent.id: Disruption(intent.entity, intent.began_at, intent.kernel_boot)}
+
+
+def _boots(intent: Intent) -> set[str]:
+    return {intent.entity.name} if intent.enrols else set()

@@ -173,6 +173,7 @@ class World:
     def _grant(self, parent: WorldProcess, node: str, incarnation: int) -> None:
         """A parent has the session of a node, of this incarnation."""
         parent.disk.incarnations[node] = incarnation
+        parent.disk.enrolled.add(node)
         if parent.engine is not None and parent.radio is not None:
             parent.radio.join(node, agree(node, incarnation), SealRole.PARENT)
             parent.deliver([Enrolled(node, incarnation)])

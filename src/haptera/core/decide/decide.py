@@ -335,7 +335,7 @@ class Decisions:
         terms = self._policies.terms(row.id, HEAR)
         policy, within_ns = terms.policy, terms.within_ms * MS
         given_up = policy.gives_up(row.attempts.failures.get(HEAR.path, 0))
-        times = patience(row)
+        times = patience(row, turn.now, within_ns)
         until = turn.now + (policy.cool_down_ms * MS if given_up else times * within_ns)
         usual_ns = self._looks.usual.of(HEAR.path)
         waiting = LookSchedule(asked_at=turn.now, usual_ns=usual_ns)

@@ -22,6 +22,7 @@ from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
 from haptera.core.sync.neighbours import Neighbours
 from haptera.core.sync.peers import DOWN_AFTER, SUSPECT_AFTER, Peer
+from haptera.core.sync.presence import may_boot
 from haptera.kinds.node import Busy, Power, busy, if_lost, power
 from haptera.model.answers.views import BrakeView
 from haptera.model.changes import Disruption
@@ -193,8 +194,10 @@ class Safety:
     def succeed(self, steps: Iterable[Step], now: int) -> int:
         """Another parent may have begun any of these until now; returns until when they may work.
 
-        Until then nothing disruptive begins.
+        Until then nothing disruptive begins; and any node may boot.
         """
+        for row in self._table:
+            may_boot(row)
         late_ms = [one.within_ms + one.late_ms for one in steps if one.disruptive]
         self._held_until = now + max(late_ms, default=0) * MS
         return self._held_until

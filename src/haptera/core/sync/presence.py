@@ -1,12 +1,15 @@
 """What no module looks at: whether a node's agent is there, told by its hellos; and its jobs."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from haptera.core.state.row import EntityState
+from haptera.core.state.table import EntityTable
 from haptera.core.state.turn import Turn
 from haptera.core.state.typical_durations import Usual
 from haptera.core.sync.peers import Peer, Tier
 from haptera.kinds.node import JOBS_NONE, Agent, Busy, Power, agent, busy, jobs, power
+from haptera.model.entity import node_id
 from haptera.model.facts import Fact, Method
 from haptera.model.parts import Context, Look, Manifest, Requirement
 from haptera.model.policy import LOOKING
@@ -69,11 +72,27 @@ def is_heard(node: EntityState | None) -> bool:
     return node is not None and agent.name in node.belief.known
 
 
-def patience(row: EntityState) -> int:
-    """How many times `BOOT_WITHIN_MS` this agent is waited for before another part may come first.
+def had_enrolled(table: EntityTable, nodes: Iterable[str]) -> None:
+    """The agents of these nodes could be heard by an earlier process: they do not boot."""
+    for name in nodes:
+        if (node := table.get(node_id(name))) is not None:
+            node.report.enrolled = True
 
-    It boots, unless the last that is known of it is that it was heard, since its power came on.
+
+def may_boot(row: EntityState) -> None:
+    """What an earlier process knew tells nothing of this node."""
+    row.report.enrolled = False
+
+
+def patience(row: EntityState, now: int, within_ns: int) -> int:
+    """How many times `within_ns` this agent is waited for before another part may come first.
+
+    It boots, unless the last that is known of it is that it was heard, since its power came on; or
+    that it had enrolled, in an earlier process. `now` counts from the boot of this machine: what
+    cut the power of this one may have cut that of its nodes, which have the time of a boot then.
     """
+    if row.report.enrolled and now >= BOOT_PATIENCE * within_ns:
+        return LOST_PATIENCE
     last = row.belief.remembered.get(agent.name)
     lost_at = row.belief.forgotten_at.get(agent.name, -1)
     powered_at = row.belief.found_at.get(power.name)
@@ -86,6 +105,8 @@ def stop_waiting(row: EntityState) -> None:
     """It was heard, or cannot be: the time that a boot may take begins anew with the next one."""
     row.work.unschedule(HEAR.path)
     row.report.suspect = False
+    if power.name in row.belief.known:
+        row.report.enrolled = False
 
 
 def own_values() -> tuple[tuple[str, str], ...]:

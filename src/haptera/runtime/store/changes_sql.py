@@ -290,6 +290,7 @@ def load(connection: sqlite3.Connection) -> Stored:
         _intents(connection),
         incarnations,
         _disruptions(connection),
+        _enrolled(connection),
     )
 
 
@@ -332,3 +333,15 @@ def _disruptions(connection: sqlite3.Connection) -> list[Disruption]:
             "SELECT entity, began_at, kernel_boot FROM disruptions ORDER BY at_s, intent"
         )
     ]
+
+
+def _enrolled(connection: sqlite3.Connection) -> list[str]:
+    """The nodes with a session that no later token is meant to follow: nobody has claimed one."""
+    rows = connection.execute(
+        "SELECT s.peer FROM sessions s WHERE NOT EXISTS ("
+        " SELECT 1 FROM enrolments t WHERE t.node = s.peer AND t.claimed_by IS NULL"
+        " AND t.expires_s >= coalesce((SELECT c.expires_s FROM enrolments c"
+        " WHERE c.node = s.peer AND c.incarnation = s.incarnation), 0))"
+        " ORDER BY s.peer"
+    )
+    return [name for (name,) in rows]

@@ -10,13 +10,15 @@ from haptera.model.facts import Fact
 class NodeReport:
     """The last report; its `facts` and where the entity `stands` hold while the node is heard.
 
-    Of a node, `lost_at` is since when its agent is lost; `suspect` while that is only feared.
+    Of a node, `lost_at` is since when its agent is lost; `suspect` while that is only feared. By
+    the word of an earlier process it had `enrolled` since its boot, until this one knows better.
     """
 
     facts: dict[str, Fact] = field(default_factory=dict)
     stands: Stands | None = None
     lost_at: int | None = None
     suspect: bool = False
+    enrolled: bool = False
 
     def clear(self) -> None:
         """It holds no longer."""
