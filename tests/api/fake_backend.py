@@ -118,6 +118,7 @@ class FakeBackend:
         self.unasked = "the agent does not answer"
         self.reasons = {}  # what is explained of entities
         self.logs = {}
+        self.inventories = {}  # JSON, by image
         self.graphs = {}  # drawings; of the others there is nothing to draw
         self.disrupts = []  # nodes that any change at all would disrupt
         self.refusals = []  # texts that the next proposals are refused with
@@ -168,6 +169,9 @@ class FakeBackend:
             return None
         nothing = DrawingView(title=str(entity), attributes={}, form="whole", graphs=[])
         return self.graphs.get(entity, nothing)
+
+    async def inventory(self, image):
+        return self.inventories.get(image)
 
     async def log(self, entity, after):
         if entity not in self.logs:

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from haptera.cli.main import OK, USAGE
+from haptera.kinds.inventory import FileSort, ImageFile, Inventory
 from haptera.model.answers.past import Happened, PastView, Sort
 from haptera.model.answers.views import Condition
 from haptera.model.changes import Author, Declare, SetDesired, Undeclare
@@ -114,6 +115,10 @@ def test_what_is_frozen_is_named_as_it_is_thawed(cluster, capsys):
 
 
 def test_what_happened_and_what_was_have_names_too(cluster, capsys):
+    for image, mode in (("debian-a", 0o755), ("debian-b", 0o700)):
+        one = ImageFile("/x", FileSort.FOLDER, mode, 0, 0)
+        found = Inventory(f"sha256:{image}", [one], {"libc6": image})
+        cluster.backend.inventories[image] = msgspec.json.encode(found)
     cluster.backend.happenings = [
         Happened(1001.0, str(WEB), Sort.STANDS, None, "stuck", "jammed"),
         Happened(999.0, "", Sort.BEGUN),
@@ -205,6 +210,7 @@ ANSWERED = [
     "freeze rack1n[1-2] --reason fans; thaw rack1n1",
     "module list",
     "image build mine images/mine; image list",
+    "image diff debian-a debian-b",
     "image build mine images/mine; image show mine",
 ]
 
@@ -225,6 +231,10 @@ def filled(cluster, tmp_path):
     cluster.backend.strange = [UnclaimedView("52:54:00:00:00:03", "BIOS", None, 2, 1.0, 3.0)]
     view = PastView(str(N1), {}, {"power": "on"}, {"power": "off"}, "acting", "it boots")
     cluster.backend.pasts[60] = [view]
+    for image, mode in (("debian-a", 0o755), ("debian-b", 0o700)):
+        one = ImageFile("/x", FileSort.FOLDER, mode, 0, 0)
+        found = Inventory(f"sha256:{image}", [one], {"libc6": image})
+        cluster.backend.inventories[image] = msgspec.json.encode(found)
     cluster.backend.happenings = [Happened(999.0, str(N1), Sort.TRIED, "bmc.on", "worked")]
     return cluster
 

@@ -1,8 +1,10 @@
 """`haptera image`: what it writes of which entity, and what it says of how that stands."""
 
+import msgspec
 import pytest
 
 from haptera.cli.main import OK, REFUSED
+from haptera.kinds.inventory import FileSort, ImageFile, Inventory
 from haptera.model.answers.views import ObservedView
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
@@ -113,3 +115,42 @@ def test_other_entities_are_not_begun_by_desiring_something(cluster, capsys):
     assert typed(capsys, "set", "service:web@n1", "run=running")[0] == REFUSED
     assert typed(capsys, "set", "image:x", "state=none")[0] == REFUSED
     assert EntityId("image", "x", None) not in cluster.backend.store
+
+
+def an_inventory(cluster, image, *files, **packages):
+    found = Inventory(f"sha256:{image}", list(files), packages)
+    cluster.backend.inventories[image] = msgspec.json.encode(found)
+
+
+def test_diff_says_what_became_of_packages_and_files(cluster, capsys):
+    gone = ImageFile("/etc/gone", FileSort.FILE, 0o644, 0, 0, 5, "aa")
+    su = ImageFile("/bin/su", FileSort.FILE, 0o4755, 0, 0, 9, "bb")
+    bad = ImageFile("/a\x1b[2Jb", FileSort.LINK, 0o777, 0, 0, 0, "su")
+    an_inventory(cluster, "debian-a", gone, su, libc6="2.36-9", curl="7")
+    changed = msgspec.structs.replace(su, mode=0o755, gid=4, content="cc", size_bytes=1_000_009)
+    an_inventory(cluster, "debian-b", changed, bad, libc6="2.36-10")
+
+    assert typed(capsys, "image", "diff", "debian-a", "debian-b") == (
+        REFUSED,
+        "- curl 7\n"
+        "~ libc6 2.36-9 -> 2.36-10\n"
+        "+ /a\\x1b[2Jb (link)\n"
+        "- /etc/gone (5 bytes)\n"
+        "~ /bin/su (9 -> 1000009 bytes, mode 4755 -> 755, owner 0:0 -> 0:4)\n"
+        "2 packages; files: 1 added, 1 removed, 1 changed; +1.0 MB before compression\n",
+        "",
+    )
+    assert typed(capsys, "image", "diff", "debian-a", "debian-a") == (
+        OK,
+        "0 packages; files: 0 added, 0 removed, 0 changed; +0.0 MB before compression\n",
+        "",
+    )
+
+
+def test_diff_names_the_image_whose_files_are_not_known(cluster, capsys):
+    an_inventory(cluster, "debian-a")
+    code, _, errors = typed(capsys, "image", "diff", "debian-a", "debian-x")
+    assert (code, errors.splitlines()[:2]) == (
+        REFUSED,
+        ["error: its files are not known here", "  image debian-x"],
+    )

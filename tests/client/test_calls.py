@@ -31,6 +31,7 @@ CALLS = [
     calls.entity("node:n1"),
     calls.detail("node:n1"),
     calls.graph("node:n1"),
+    calls.inventory("debian-a"),
     calls.log("service:web@n1", after="1.9"),
     calls.desire("node:n1", {"power": "on"}, take=True, why="fans", if_match='"7.1"'),
     calls.describe("node:n1", {"rack": "1"}, take=True, why="moved", if_match='"7.1"'),

@@ -23,6 +23,7 @@ from haptera.minos.build import Inside
 from haptera.model.answers.graph import DrawingView
 from haptera.model.answers.past import Happened, Page, PastView
 from haptera.model.answers.views import BrakeView, EntityDetail, EntityView
+from haptera.modules.image.difference import ImageDifference
 from haptera.rest.jobs import HolderView, JobView, QueueView, Submitted
 from haptera.rest.schemas import (
     AppliedView,
@@ -71,6 +72,7 @@ ANSWERS: Final[dict[str, tuple[Any, ...]]] = {
     "get": (EntityView, list[EntityView], list[PastView], JobView, list[JobView]),
     "set": (EntityView, Bulk),
     "power": (EntityView, Bulk),
+    "image diff": (ImageDifference,),
     "image list": (list[EntityView],),
     "image show": (EntityView,),
     "unset": (EntityView, Bulk),

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from haptera.kinds.inventory import Inventory
 from haptera.model.answers.explained import Alternative, Explained, Nearest
 from haptera.model.answers.views import Condition, LinkView, ObservedView, TriedView
 from haptera.model.changes import Author, Change, Declare, SetDesired
@@ -141,8 +142,11 @@ def two_modules(one: Serving) -> None:
     one.backend.logs[service] = b"took n01 in\n"
 
 
-def one_image(one: Serving) -> None:
-    one.backend.write(Declare(EntityId("image", "debian-a", None), {}, "site"))
+def two_images(one: Serving) -> None:
+    for name in ("debian-a", "debian-b"):
+        one.backend.write(Declare(EntityId("image", name, None), {}, "site"))
+        found = Inventory(f"sha256:{name}", [], {"libc6": "2.36-9"})
+        one.backend.inventories[name] = msgspec.json.encode(found)
 
 
 def one_roll(one: Serving) -> None:
@@ -293,7 +297,7 @@ STAGES: dict[str, Stage] = {
     "docs/reference/groups.md": parent(desk("docs/reference/groups.md")),
     "docs/reference/history.md": told(two_writes),
     "docs/reference/history.md more": parent(desk(**{"site.yaml": A_RACK})),
-    "docs/reference/images.md": told(one_image),
+    "docs/reference/images.md": told(two_images),
     "docs/reference/import.md": desk("docs/reference/import.md"),
     "docs/reference/jobs.md": at_open_gate,
     "docs/reference/jobs.md closed": at_closed_gate,

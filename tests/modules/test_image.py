@@ -1,21 +1,26 @@
 """Images: signed by the authority alone, kept by digest, and built by a real buildah."""
 
 import asyncio
+import hashlib
 import os
+import time
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from haptera.kinds.image import State
+from haptera.kinds.inventory import Inventory
 from haptera.model.entity import EntityId
+from haptera.modules.image.difference import Aspect, difference
 from haptera.modules.image.manifest import ImageManifest, Signed, read, sign, verified
 from haptera.modules.image.module import Image, build, connect, look_applied, look_state, remove
 from haptera.modules.image.store import ImageStore, store_of
 from haptera.runtime.clock import wall_s
 from haptera.runtime.identity.pki import issue_images, issue_parent, open_authority
 from haptera.sdk import HapteraError, Refused, Target
-from tests.modules.image_rig import Rig, needs
+from tests.kills.processes import wait_for
+from tests.modules.image_rig import Rig, a_root, needs
 
 MANIFEST = ImageManifest("a", "sha256:00", 3, "amd64", ("/init",), ("A=b",), "/srv", "SIGINT", "/r")
 
@@ -94,6 +99,7 @@ def test_an_artefact_goes_with_the_last_name_that_stands_for_it(rig: Rig) -> Non
     assert not rig.store.artefact(first.digest).exists()
     rig.store.remove("a")
     assert [*(rig.store.path / "sha256").iterdir()] == []
+    assert [*(rig.store.path / "inventories").iterdir()] == []
     rig.store.remove("a")  # again: nothing is there, which is no error
 
 
@@ -179,6 +185,65 @@ def test_the_same_recipe_is_the_same_digest(rig: Rig, tmp_path: Path) -> None:
     assert first is not None
     assert second is not None
     assert first.digest == second.digest
+
+
+WITH_SHELL = ("COPY root/ /", "ADD hello /made/")
+
+
+def a_recipe_with_shell(folder: Path, *lines: str) -> str:
+    recipe = a_recipe(folder, *WITH_SHELL, *lines)
+    root = a_root(recipe / "root", "true")
+    for one in root.rglob("*"):
+        os.utime(one, (1e9, 1e9), follow_symlinks=False)  # older than any build of it
+    return str(recipe)
+
+
+def built(rig: Rig, name: str, recipe: str) -> ImageManifest:
+    asyncio.run(build(an_image(rig, name, recipe)))
+    kept = rig.store.manifest(name)
+    assert kept is not None
+    return kept
+
+
+@marked
+def test_a_recipe_whose_tools_heed_source_date_epoch_is_the_same_at_another_time(
+    rig: Rig, tmp_path: Path
+) -> None:
+    stamp = 'RUN echo "made at $SOURCE_DATE_EPOCH" >/stamp'
+    recipe = a_recipe_with_shell(tmp_path / "r", "ARG SOURCE_DATE_EPOCH", stamp)
+    first = built(rig, "a", recipe)
+    # The next one begins in another second, as all have it that are older than this file.
+    wait_for("another second", lambda: int(time.time()) > int(first_mtime(rig, first)) or None, 60)
+
+    second = built(rig, "b", recipe)
+    assert first.digest == second.digest
+    files = msgspec.json.decode(rig.store.inventory("a") or b"", type=Inventory).files
+    told = {one.path: one.content for one in files}
+    assert told["/stamp"] == hashlib.sha256(b"made at 315532800\n").hexdigest()
+
+
+def first_mtime(rig: Rig, manifest: ImageManifest) -> float:
+    return rig.store.artefact(manifest.digest).stat().st_mtime
+
+
+@marked
+def test_where_a_recipe_makes_something_else_each_time_the_difference_names_it(
+    rig: Rig, tmp_path: Path
+) -> None:
+    recipe = a_recipe_with_shell(
+        tmp_path / "r", "RUN read -r x </proc/sys/kernel/random/uuid; echo $x >/identity"
+    )
+    first, second = built(rig, "a", recipe), built(rig, "b", recipe)
+    assert first.digest != second.digest
+
+    before, after = (
+        msgspec.json.decode(rig.store.inventory(one) or b"", type=Inventory) for one in "ab"
+    )
+    found = difference(before, after)
+    assert [(one.after.path, one.aspects) for one in found.changed] == [
+        ("/identity", (Aspect.CONTENT,))
+    ]
+    assert (found.packages, found.added, found.removed) == ([], [], [])
 
 
 @marked

@@ -22,6 +22,7 @@ from haptera.api.routes.bulk import BulkRoutes
 from haptera.api.routes.entities import EntityRoutes
 from haptera.api.routes.freezes import FreezeRoutes
 from haptera.api.routes.history import HistoryRoutes
+from haptera.api.routes.inventory import InventoryRoute
 from haptera.api.routes.metrics import Counted, CountedJobs, MetricsRoute, Tallies
 from haptera.api.routes.nodes import NodeRoutes
 from haptera.api.routes.page import page_endpoints
@@ -103,6 +104,7 @@ def endpoints(
     yield from TokenRoutes(backend).endpoints()
     yield from ReplicaRoutes(backend).endpoints()
     yield from NodeRoutes(backend).endpoints()
+    yield from InventoryRoute(backend).endpoints()
     yield from JobRoutes(backend, wall_s).endpoints()
     yield from streams.endpoints()
     yield from page_endpoints()

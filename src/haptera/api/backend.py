@@ -104,6 +104,9 @@ class Backend(Protocol):
             HapteraError: there is nothing, or its node's agent cannot be asked.
         """
 
+    async def inventory(self, image: str) -> bytes | None:
+        """The files of an image as JSON, by its name or its digest; None if they are not known."""
+
     def alike(self, selectors: Collection[Selector]) -> list[AlikeView]:
         """Those that all of these mean, told together where they stand alike."""
 

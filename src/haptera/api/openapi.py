@@ -25,6 +25,7 @@ _NAMES: Final = {
     "entity": "An entity: node:NAME, KIND:NAME@NODE, KIND:NAME.",
     "token": "The id of a token; it is not secret.",
     "job": "The number of a job.",
+    "image": "The name of an image, or its digest.",
     "revision": "The revision of a write, from the history.",
 }
 _ALWAYS: Final = (HTTPStatus.BAD_REQUEST, HTTPStatus.MISDIRECTED_REQUEST)

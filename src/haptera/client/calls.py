@@ -8,6 +8,7 @@ done only if that is the plan's.
 from collections.abc import Iterable, Mapping
 
 from haptera.client.call import ApiCall, path
+from haptera.kinds.inventory import Inventory
 from haptera.model.answers.graph import DrawingView
 from haptera.model.answers.past import Page
 from haptera.model.answers.views import BrakeView, EntityDetail, EntityView
@@ -106,6 +107,11 @@ def detail(name: str) -> ApiCall[EntityDetail]:
 def graph(name: str) -> ApiCall[DrawingView]:
     """All that can be known of an entity's class and what leads where, its chain marked."""
     return ApiCall("GET", path("entities", name, "graph"), DrawingView)
+
+
+def inventory(image: str) -> ApiCall[Inventory]:
+    """All files of an image, by its name or its digest, and its packages."""
+    return ApiCall("GET", path("images", image, "inventory"), Inventory)
 
 
 def log(name: str, *, after: str | None = None) -> ApiCall[LogView]:

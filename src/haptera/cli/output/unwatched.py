@@ -33,6 +33,7 @@ UNWATCHED: Final = {
     "retry": _ONCE,
     "revert": _ONCE,
     "image build": _ONCE,
+    "image diff": "an image that was built does not change",
     "image gc": _ONCE,
     "image rm": _ONCE,
     "image list": _IMAGES,

@@ -44,6 +44,7 @@ from haptera.model.effects import PlanReply, Reply
 from haptera.model.entity import EntityId
 from haptera.model.errors import Code, HapteraError
 from haptera.model.events import Asked, Considered, Event, Proposed, Released
+from haptera.modules.image.store import store_of
 from haptera.modules.netboot.strangers import read_strangers
 from haptera.planner.explain.drawing import drawing
 from haptera.planner.explain.graph import graphs_of
@@ -179,6 +180,9 @@ class EngineBackend:
             return drawing(domain, graphs_of(domain), str(entity), course)
 
         return await asyncio.to_thread(draw)  # A large class takes a while.
+
+    async def inventory(self, image: str) -> bytes | None:
+        return await asyncio.to_thread(store_of(self._authority.directory).inventory, image)
 
     async def log(self, entity: EntityId, after: LogPlace | None) -> LogTold:
         """What this has written after a place, or the end of it; of a node, its console."""

@@ -10,6 +10,8 @@ from typing import Final
 
 import msgspec
 
+from haptera.kinds.inventory import Inventory
+from haptera.modules.image.inventory import contents_of
 from haptera.modules.image.manifest import ImageManifest
 from haptera.modules.image.store import manifest_of
 from haptera.modules.image.unbound import unbound
@@ -19,6 +21,10 @@ RECIPE: Final = "Dockerfile"
 TOOLS: Final = {"buildah": "buildah", "mksquashfs": "squashfs-tools"}
 # Of what a command wrote that failed: so much fits the words that `why` tells.
 LAST_BYTES: Final = 360
+# 1980-01-01, for a recipe that says `ARG SOURCE_DATE_EPOCH`: what tools then stamp into what they
+# make, so that it is the same on another day. Archives of some formats know no earlier time.
+# See reproducible-builds.org/specs/source-date-epoch.
+EPOCH: Final = "SOURCE_DATE_EPOCH=315532800"
 # To be packed soon counts for more than the last few percent of size.
 PACKING: Final = (
     *("-quiet", "-no-progress", "-mkfs-time", "0"),
@@ -54,7 +60,7 @@ class Build:
     work: Path
     log: Path
 
-    async def run(self) -> tuple[Path, ImageManifest]:
+    async def run(self) -> tuple[Path, ImageManifest, Inventory]:
         """The artefact, which is the caller's to move or delete, and what is to be said of it.
 
         Raises:
@@ -67,10 +73,8 @@ class Build:
         self.log.write_bytes(b"")
         begun_s = int(self.log.stat().st_mtime)  # what is copied may lose its fractions
         artefact, tag = self.work / "root.squashfs", f"localhost/{self.name.lower()}"
-        await self._do(
-            *self._buildah("build", "--isolation", "chroot", "--format", "docker", "--tag", tag),
-            str(self.recipe),
-        )
+        options = ("--isolation", "chroot", "--format", "docker", "--build-arg", EPOCH)
+        await self._do(*self._buildah("build", *options, "--tag", tag), str(self.recipe))
         inspected = await self._answer("inspect", "--type", "image", tag)
         told = msgspec.json.decode(inspected, type=_Inspected)
         container = (await self._answer("from", tag)).decode().strip()
@@ -81,7 +85,9 @@ class Build:
             await self._do("mksquashfs", str(root), str(artefact), *PACKING)
         finally:
             await self._answer("umount", container)
-        return artefact, await asyncio.to_thread(manifest_of, artefact, self._told(told.OCIv1))
+        manifest = await asyncio.to_thread(manifest_of, artefact, self._told(told.OCIv1))
+        contents = await asyncio.to_thread(contents_of, artefact)
+        return artefact, manifest, contents.inventory(manifest.digest)
 
     def _check(self) -> None:
         if not (self.recipe / RECIPE).is_file():

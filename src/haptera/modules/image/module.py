@@ -119,9 +119,10 @@ async def _build(one: Image) -> None:
     work = one.store.work / one.name
     making = Build(one.name, one.recipe, work, one.store.log(one.name))
     try:
-        artefact, manifest = await making.run()
+        artefact, manifest, inventory = await making.run()
         signer = (one.store.path / SIGNER).read_bytes()
-        await asyncio.to_thread(one.store.keep, artefact, manifest, signer)
+        files = msgspec.json.encode(inventory)
+        await asyncio.to_thread(one.store.keep, artefact, manifest, signer, files)
     except OSError as error:
         raise Refused(f"{work}: {error.strerror or error}") from error
     except msgspec.DecodeError as error:

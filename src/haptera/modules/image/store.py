@@ -43,6 +43,11 @@ class ImageStore:
         """Where the artefact of a digest is, if it is there."""
         return self.path / "sha256" / digest.removeprefix(DIGEST)
 
+    def inventory(self, reference: str) -> bytes | None:
+        """The files of an image as JSON, by its name or its digest."""
+        manifest = self.manifest(reference)
+        return None if manifest is None else _content(self._inventory(manifest.digest))
+
     def has(self, manifest: ImageManifest) -> bool:
         """Whether the artefact lies there, as far as its size tells."""
         try:
@@ -51,12 +56,16 @@ class ImageStore:
             return False
 
     def make(self) -> None:
-        for folder in (self.work, self.path / "logs", self.path / "sha256", self.path / "names"):
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for folder in ("work", "logs", "sha256", "inventories", "names"):
+            (self.path / folder).mkdir(parents=True, exist_ok=True, mode=0o700)
 
-    def keep(self, artefact: Path, manifest: ImageManifest, signer: bytes) -> None:
+    def keep(
+        self, artefact: Path, manifest: ImageManifest, signer: bytes, inventory: bytes = b""
+    ) -> None:
         """Take an artefact in, and have the image's name stand for it from now on."""
         before = self.manifest(manifest.name)
+        if inventory:
+            self._inventory(manifest.digest).write_bytes(inventory)
         artefact.replace(self.artefact(manifest.digest))
         draft = self.work / f"{manifest.name}.json"
         draft.write_bytes(sign(manifest, signer))
@@ -74,6 +83,10 @@ class ImageStore:
     def _drop(self, digest: str) -> None:
         if self.signed(digest) is None:
             self.artefact(digest).unlink(missing_ok=True)
+            self._inventory(digest).unlink(missing_ok=True)
+
+    def _inventory(self, digest: str) -> Path:
+        return self.path / "inventories" / f"{digest.removeprefix(DIGEST)}.json"
 
     def _manifest(self, name: str) -> Path:
         return self.path / "names" / f"{name}.json"

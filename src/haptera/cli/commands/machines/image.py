@@ -7,6 +7,7 @@ from typing import Final
 import click
 
 from haptera.cli.commands.inspect.wait import within_option
+from haptera.cli.commands.machines.diff import diff
 from haptera.cli.main import NOT_CONVERGED, OK, REFUSED, the_client
 from haptera.cli.output.printing import (
     Format,
@@ -42,7 +43,10 @@ _REFERENCES: Final = ((system.kind, (system.image, system.spare)), (roll.kind, (
 
 @click.group("image")
 def image() -> None:
-    """Build images from recipes; list, show and remove them."""
+    """Build images from recipes; list, show, compare and remove them."""
+
+
+image.add_command(diff)
 
 
 @image.command()

@@ -1,0 +1,35 @@
+"""The route that tells what is in an image."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from haptera.api.backend import Backend
+from haptera.api.requests.endpoint import NOT_FOUND, Caller, Contract, Endpoint
+from haptera.kinds.inventory import Inventory
+from haptera.model.errors import Code, HapteraError
+from haptera.model.token_scope import Scope
+
+
+@dataclass(frozen=True, slots=True)
+class InventoryRoute:
+    backend: Backend
+
+    def endpoints(self) -> Iterator[Endpoint]:
+        contract = Contract(gives=Inventory, problems=(NOT_FOUND,))
+        yield Endpoint("GET", "/v1/images/{image}/inventory", Scope.READ, self.get, contract)
+
+    async def get(self, request: Request, _caller: Caller) -> Response:
+        """All files of an image, by its name or its digest: content, mode, owner; its packages."""
+        image = request.path_params["image"]
+        told = await self.backend.inventory(image)
+        if told is None:
+            raise HapteraError(
+                "its files are not known here",
+                where=f"image {image}",
+                do="see haptera image list; an image that is there is listed once it is built anew",
+                code=Code.NOT_FOUND,
+            )
+        return Response(told, media_type="application/json")
