@@ -4,6 +4,7 @@ import asyncio
 from http import HTTPStatus
 
 from haptera.api.app import make_app
+from haptera.api.routes.console_readings import STANDS_S, ConsoleReadings
 from haptera.model.changes import Declare
 from haptera.model.entity import node_id
 from haptera.modules.console import ConsoleRecord, record_of
@@ -41,4 +42,30 @@ def test_a_nodes_console_is_told_to_who_may_read_the_node(tmp_path):
             assert unrecorded.status == HTTPStatus.NOT_FOUND
             assert "node:n2 has no record of its console yet" in unrecorded.body.decode()
 
+            # Who was told is in the audit; asking on, as --follow does, adds nothing.
+            assert (await told("n1", None)).status == HTTPStatus.OK
+            await backend.mint_token(Bearer("written after those", Scope.READ), 60)
+            readers = ["user:of n1", "user:of None"]
+            assert [(one.who, one.what) for one in backend.deeds(9) if "console" in one.what] == [
+                (who, "console node:n1") for who in readers
+            ]
+
     asyncio.run(story())
+
+
+def test_a_line_in_the_audit_stands_for_a_day_of_reading():
+    noted, now = [], [1_000.0]
+    readings = ConsoleReadings(lambda who, what: noted.append((now[0], who, what)), lambda: now[0])
+    for at_s in (1_000.0, 1_001.0, 1_000.0 + STANDS_S - 1, 1_000.0 + STANDS_S, 5.0):
+        now[0] = at_s
+        readings.read("user:eve", node_id("n1"))
+    readings.read("user:bob", node_id("n1"))
+    readings.read("user:bob", node_id("n2"))
+    # A clock that was set back is no reason to be silent.
+    assert noted == [
+        (1_000.0, "user:eve", "console node:n1"),
+        (1_000.0 + STANDS_S, "user:eve", "console node:n1"),
+        (5.0, "user:eve", "console node:n1"),
+        (5.0, "user:bob", "console node:n1"),
+        (5.0, "user:bob", "console node:n2"),
+    ]

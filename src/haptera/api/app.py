@@ -19,6 +19,7 @@ from haptera.api.requests.meters import Meters
 from haptera.api.requests.problems import on_bug, on_haptera_error, on_http_error
 from haptera.api.routes.brake import BrakeRoutes
 from haptera.api.routes.bulk import BulkRoutes
+from haptera.api.routes.console_readings import ConsoleReadings
 from haptera.api.routes.entities import EntityRoutes
 from haptera.api.routes.freezes import FreezeRoutes
 from haptera.api.routes.history import HistoryRoutes
@@ -95,7 +96,7 @@ def endpoints(
     """All routes with their scopes."""
     planning = Planning(backend)
     yield Endpoint("GET", "/v1/health", None, _health, Contract(gives=Health))
-    yield from EntityRoutes(backend, cluster).endpoints()
+    yield from EntityRoutes(backend, cluster, ConsoleReadings(backend.note, wall_s)).endpoints()
     yield from BulkRoutes(backend, planning).endpoints()
     yield from SiteRoutes(backend, sites, planning).endpoints()
     yield from FreezeRoutes(backend, wall_s).endpoints()

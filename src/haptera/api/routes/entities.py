@@ -24,6 +24,7 @@ from haptera.api.requests.endpoint import (
 )
 from haptera.api.requests.lines import Lines, document, wants_lines
 from haptera.api.requests.query import AFTER, AGENT, EXPLAIN, KIND, NODES, SELECT, TAKE, WHY
+from haptera.api.routes.console_readings import ConsoleReadings
 from haptera.api.routes.logs import log_place, log_view
 from haptera.api.writes.patching import Patcher, missing, tag_of
 from haptera.kinds import KINDS
@@ -41,6 +42,7 @@ from haptera.selectors.selector import Selector, parse_selector
 
 # A module has a log whether or not it is an entity here.
 JOB: Final = "job"
+NODE: Final = "node"
 MODULE: Final = "module"
 
 
@@ -50,6 +52,7 @@ class EntityRoutes:
 
     backend: Backend
     cluster: str
+    readings: ConsoleReadings
 
     def endpoints(self) -> Iterator[Endpoint]:
         contract = Contract(gives=SummaryView)
@@ -130,10 +133,11 @@ class EntityRoutes:
             raise missing(entity)
         return as_json(told)
 
-    async def log(self, request: Request, _caller: Caller) -> Response:
+    async def log(self, request: Request, caller: Caller) -> Response:
         """What a module, service, job or node's console wrote: its last lines, or later ones.
 
-        The answer says after which place the next lines come.
+        The answer says after which place the next lines come. Who reads a console is put in the
+        audit.
         """
         entity, after = _entity_of(request), log_place(request)
         if entity.kind not in (MODULE, JOB):
@@ -144,6 +148,8 @@ class EntityRoutes:
             raise HapteraError(
                 error.what, where=str(entity), do="see docs/reference/why.md", code=Code.NOT_FOUND
             ) from None
+        if entity.kind == NODE:
+            self.readings.read(author(request, caller).who, entity)
         return as_json(log_view(entity, told, after))
 
     async def desire(self, request: Request, caller: Caller) -> Response:
