@@ -126,6 +126,14 @@ class Evidence:
             if (look.kind, look.at) == (kind, variable)
         ]
 
+    def over_at(self, one: Taken, now: int) -> int:
+        """When its intent was closed, or the step settled where a successor may not know of it."""
+        closed_at = self.closed_at.get(one.intent.id, now)
+        disk = self.live_disk(one.process)
+        if disk is not None and one.intent.id in disk.opened:
+            return closed_at
+        return min(closed_at, one.settled_at)
+
     def live_disk(self, process: str) -> Disk | None:
         """What the process of this name has now, or would have if it were started again."""
         every = [self.world.parent, *self.world.agents.values()]

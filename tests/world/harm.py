@@ -85,9 +85,7 @@ def budgets_hold(evidence: Evidence) -> None:
     taken = harmful(evidence)
     for one in taken:
         before = [other for other in taken if other.at < one.at]
-        under_way = [
-            other for other in before if evidence.closed_at.get(other.intent.id, one.at) >= one.at
-        ]
+        under_way = [other for other in before if evidence.over_at(other, one.at) >= one.at]
         assert len(under_way) < AT_ONCE_MAX, f"I9: {one} beside {under_way}"
         lately = [
             other

@@ -292,6 +292,9 @@ class Decisions:
             text = f"{path} did not return, and may still take effect"
             needs = "the end of the time in which it may take effect"
             return Verdict(Condition.WAITING, text, needs)
+        if (former := self._safety.predecessor.waits(turn, row, step)) is not None:
+            needs = "the end of the time in which the former parent's steps may take effect"
+            return Verdict(Condition.WAITING, f"{step.path} waits: {former}", needs)
         if step.enrols and self._safety.boots_later(row, turn.now):
             text = f"{step.path} waits for its turn: others boot first"
             return Verdict(Condition.WAITING, text, "its turn to boot")

@@ -12,6 +12,7 @@ from haptera.core.safety.evidence import Evidence
 from haptera.core.safety.gate import HEEDS_H
 from haptera.core.safety.pace import Pace
 from haptera.core.safety.permits import ANSWER_WITHIN_NS, PERMIT_AGAIN_NS, Permits
+from haptera.core.safety.predecessor import Predecessor
 from haptera.core.safety.room import LEVEL_H, ROOM, Lender, RoomAsks, RoomLoans, Untold
 from haptera.core.state.entity.verdict import Lacking
 from haptera.core.state.limits import MS, OVERRIDE_NS
@@ -68,7 +69,7 @@ class Safety:
         self.subtrees = RoomLoans(lender, near.parent_below, None)
         self._brake = Brake(rules.size)
         self._pace = Pace()
-        self._held_until = 0
+        self.predecessor = Predecessor(timers)
         self._wants: EntityId | None = None
         self._braked_ones: set[EntityId] = set()
         self._near, self._peer = near, near.peer
@@ -198,9 +199,7 @@ class Safety:
         """
         for row in self._table:
             may_boot(row)
-        late_ms = [one.within_ms + one.late_ms for one in steps if one.disruptive]
-        self._held_until = now + max(late_ms, default=0) * MS
-        return self._held_until
+        return self.predecessor.begin(steps, now)
 
     def rounds(self, entities: Iterable[EntityId]) -> Pieces[int | None]:
         """In how many rounds the budgets let these be disturbed, at the least; None: in none."""
@@ -249,8 +248,8 @@ class Safety:
             self._permits.put(turn, entity, None)
 
     def _held_up(self, row: EntityState, now: int) -> Lacking | None:
-        if now < self._held_until:
-            self._timers.soonest(("decide", row.id), self._held_until)
+        if now < self.predecessor.held_until:
+            self._timers.soonest(("decide", row.id), self.predecessor.held_until)
             return Lacking(
                 "this parent was promoted: steps of the former parent may still take effect",
                 "the end of the time in which the former parent's steps may take effect",
