@@ -72,7 +72,7 @@ def test_the_projects_own_modules_have_neither_errors_nor_warnings() -> None:
     manifests = [*own_manifests(KINDS), *(load(name).manifest() for name in BUNDLED)]
     told = [(one.level, one.rule, one.place, one.text) for one in lint_kinds(KINDS, manifests)]
     # No bundled module can tell a hung node from one that is off; modules of real BMCs may.
-    hung = "power=hung never comes about"
+    hung = "power=hung never occurs"
     # Only a machine that is off can be offered what to boot, and not each class has power.
     closed = "once netboot is closed, no part leads to another value of it"
     # Grants that have ended never hold again: that is what they are for.
@@ -110,11 +110,11 @@ def test_the_exit_code_tells_errors_and_with_strict_warnings(
 def test_a_finding_is_told_with_its_place_an_example_and_what_to_do(asked: Asked) -> None:
     assert asked("mine.py", mine=WARNED) == (
         OK,
-        "warning: mine.fill: it brings about busy=busy, which may be forgotten at once: mine.look"
+        "warning: mine.fill: its result busy=busy may be forgotten at once: mine.look"
         " requires agent=up [may-be-lost]\n"
         "  mine.py:14\n"
         "  for example, with nothing known: mine.fill leads to busy=busy?\n"
-        "  do: let it require agent=up, or say that busy is only expected\n"
+        "  do: make it require agent=up, or declare busy as only expected\n"
         "1 warning\n",
     )
 
@@ -136,8 +136,7 @@ def test_json_is_of_the_published_form(asked: Asked) -> None:
             "part": "mine.fill",
             "variable": None,
             "location": {"file": "mine.py", "line": 14, "column": None},
-            "text": "it brings about busy=busy, which may be forgotten at once: mine.look requires"
-            " agent=up",
+            "text": "its result busy=busy may be forgotten at once: mine.look requires agent=up",
             "examples": [
                 {
                     "attributes": {},
@@ -148,7 +147,7 @@ def test_json_is_of_the_published_form(asked: Asked) -> None:
                     "remembered_after": {"busy": "busy"},
                 }
             ],
-            "fix": "let it require agent=up, or say that busy is only expected",
+            "fix": "make it require agent=up, or declare busy as only expected",
         }
     ]
 
@@ -159,7 +158,7 @@ def test_sarif_names_the_rule_the_place_and_the_line(asked: Asked) -> None:
     (result,) = run_["results"]
     assert run_["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == result["ruleId"]
     assert (result["ruleId"], result["level"]) == ("may-be-lost", "warning")
-    assert result["message"]["text"].startswith("it brings about busy=busy, which may be")
+    assert result["message"]["text"].startswith("its result busy=busy may be forgotten")
     assert result["locations"] == [
         {
             "logicalLocations": [{"fullyQualifiedName": "mine.fill"}],
@@ -213,7 +212,7 @@ async def look(target: Target) -> Power: ...
     )
     code, out = asked("mine.py", mine=text)
     assert code == OK
-    assert out.startswith("warning: sync.hear: it can never be taken: it requires power=on, and no")
+    assert out.startswith("warning: sync.hear: it can never run: it requires power=on, and no")
 
 
 @pytest.mark.parametrize(
@@ -317,7 +316,7 @@ def test_a_site_is_linted_by_the_line_and_column(
     monkeypatch.chdir(tmp_path)
     assert site_asked(capsys, "site.yaml") == (
         OK,
-        "warning: node:n[1-2]: where busy is busy, no part leads on to free [no-way-from]\n"
+        "warning: node:n[1-2]: if busy is busy, no part leads to free [no-way-from]\n"
         "  site.yaml:5:12\n"
         "  for example, with agent=up busy=busy power=on (platform=labnode)\n"
         "  do: add a step from busy to free\n"
@@ -379,7 +378,7 @@ desired:
     (tmp_path / "outlet.py").write_text(outlet.partition("@power.step(Power.OFF")[0])
     code, out = site_asked(capsys, "site.yaml", "--strict")
     assert code == REFUSED
-    assert out.startswith("warning: node:n1: where power is off, no part leads on to on")
+    assert out.startswith("warning: node:n1: if power is off, no part leads to on")
     (tmp_path / "outlet.py").write_text("import no_such_thing")
     code, out = site_asked(capsys, "site.yaml")
     assert code == REFUSED

@@ -106,7 +106,7 @@ def test_parts_with_which_knowledge_cannot_hold_are_refused_after_as_many_turns(
     assert row is not None
     assert row.stance.why == (
         "declares a contradiction: m.never: no knowable state meets its conditions: it requires"
-        " c0=off and starts from c9=on (drop or correct one of these conditions)"
+        " c0=off and starts from c9=on (remove or correct one of these conditions)"
     )
     assert (engine.catalog.manifests["m"], engine.supervisor.process("m")) == (OLD, 1)
 

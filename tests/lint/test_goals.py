@@ -73,7 +73,7 @@ def test_what_stands_in_the_way_is_what_a_look_at_all_states_finds(seed: int) ->
 
 
 def where(finding: Finding) -> str:
-    told = finding.text.partition(f"where {finding.variable} is ")[2]
+    told = finding.text.partition(f"if {finding.variable} is ")[2]
     return told.partition(", no part")[0]
 
 

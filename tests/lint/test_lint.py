@@ -46,8 +46,8 @@ def test_each_example_is_a_state_that_shows_the_fault(seed: int) -> None:
 def test_what_a_step_is_advised_to_require_makes_its_result_last(seed: int) -> None:
     problem = lint_strategies.problem(Random(seed))
     for finding in lint("k", problem):
-        advice = (finding.fix or "").partition(", or say")[0]
-        if finding.rule is Rule.MAY_BE_LOST and advice.startswith("let it require"):
+        advice = (finding.fix or "").partition(", or declare")[0]
+        if finding.rule is Rule.MAY_BE_LOST and advice.startswith("make it require"):
             (example,) = finding.examples
             plain = PlainClass(Model(replace(problem, attributes=dict(example.attributes))))
             (step,) = (one for one in plain.model.steps if one.path == example.part)
@@ -103,7 +103,9 @@ def test_what_is_too_large_is_said_not_to_be_checked() -> None:
     found = lint("k", shapes.problem(parts))
     assert found[0].module is None
     assert {one.rule for one in found} == {Rule.NOT_CHECKED}
-    assert found[0].text.startswith("conditions that clash were not looked for at m.look_all: too")
+    assert found[0].text.startswith(
+        "conditions that clash were not searched for at m.look_all: too"
+    )
 
 
 def keys(finding: Finding) -> set[Key]:
@@ -111,13 +113,13 @@ def keys(finding: Finding) -> set[Key]:
     place = finding.place.removeprefix("k.")
     match finding.rule:
         case Rule.NEVER_KEPT | Rule.MAY_BE_LOST:
-            value = finding.text.removeprefix("it brings about ").partition(",")[0]
+            value = finding.text.removeprefix("its result ").partition(" ")[0]
         case Rule.UNDOES:
             value = finding.text.partition("; ")[2].partition(" ")[0]
         case Rule.DEAD_END | Rule.ONE_WAY:
             value = finding.examples[0].known[place]
         case Rule.UNREACHABLE_VALUE:
-            listed = finding.text.partition("=")[2].removesuffix(" never comes about")
+            listed = finding.text.partition("=")[2].removesuffix(" never occurs")
             return {(finding.rule, place, one) for one in listed.split(" or ")}
         case _:
             value = ""

@@ -43,28 +43,27 @@ CASES: dict[str, tuple[list[Part], str]] = {
     "a look that can never be open": (
         [POWER, AGENT, busy(UP, OFF)],
         "m.look_busy: no knowable state meets its conditions: it requires agent=up and requires"
-        " power=off (drop or correct one of these conditions)",
+        " power=off (remove or correct one of these conditions)",
     ),
     "a step that can never be taken": (
         [POWER, AGENT, busy(), step("reset", FREE, requires=[UP, OFF])],
         "m.reset: no knowable state meets its conditions: it requires agent=up and requires"
-        " power=off (drop or correct one of these conditions)",
+        " power=off (remove or correct one of these conditions)",
     ),
     "a step that starts where its conditions do not hold": (
         [POWER, AGENT, busy(ON), step("boot", TURN_ON, requires=[BUSY])],
         "m.boot: no knowable state meets its conditions: it requires busy=busy and starts from"
-        " power=off (drop or correct one of these conditions)",
+        " power=off (remove or correct one of these conditions)",
     ),
     "a step for entities that there cannot be": (
         [POWER, step("boot", TURN_ON, requires=[platform("a"), platform("b")])],
-        "m.boot: no entity has attributes for it: it requires platform=a and requires platform=b"
-        " (drop one of these conditions, or make two parts of it)",
+        "m.boot: no entity can have the attributes that it needs: it requires platform=a and"
+        " requires platform=b (remove one of these conditions, or split it into two parts)",
     ),
     "a result that is forgotten at once": (
         [POWER, AGENT, busy(ON), step("clear", Change("power", ("on",), "off"), FREE)],
-        "m.clear: it brings about busy=free, which is forgotten at once, always: m.look_busy"
-        " requires power=on (let it leave alone what the look requires, or say that free is only"
-        " expected)",
+        "m.clear: its result busy=free is always forgotten at once: m.look_busy requires power=on"
+        " (do not change what the look requires, or declare free as only expected)",
     ),
 }
 

@@ -18,7 +18,7 @@ from haptera.planner.reasons.achievers import for_others, nothing_leads
 from haptera.planner.reasons.unknowable import unknowable
 
 Values = Mapping[str, str]
-_ATTRIBUTES: Final = "give them the attributes that these parts are for, or desire something else"
+_ATTRIBUTES: Final = "give them the attributes that these parts are for, or desire other values"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def lint_together(aim: Aim, node: Aim) -> Iterator[Finding]:
         text = f"it needs {needs}, which can never be known of {node.place}"
         problem = node.prospects.domain.problem
         text += for_others(node.prospects.domain, problem.looks)
-        fix = "desire it on other nodes, or give these the attributes that looks ask for"
+        fix = "desire it on other nodes, or give these the attributes that looks require"
     yield aim.finding(Rule.NODE_FORBIDS, min(aim.goal), text, fix=fix)
 
 
@@ -118,7 +118,7 @@ def _led(aim: Aim, name: str, value: str) -> Iterator[Finding]:
         return
     if not prospects.possible & bit:
         told = nothing_leads(prospects.domain, name, value)
-        text = told or f"nothing that leads to {name}={value} can ever be taken"
+        text = told or f"no part that leads to {name}={value} can ever run"
         yield aim.finding(Rule.NO_WAY, name, text, fix=_served(aim, name))
         return
     stuck = [
@@ -128,7 +128,7 @@ def _led(aim: Aim, name: str, value: str) -> Iterator[Finding]:
     ]
     if stuck:
         values = " or ".join(str(one) for one, _ in stuck)
-        text = f"where {name} is {values}, no part leads on to {value}"
+        text = f"if {name} is {values}, no part leads to {value}"
         fix = f"add a step from {values} to {value}"
         shown = example(prospects.domain, stuck[0][1])
         yield aim.finding(Rule.NO_WAY_FROM, name, text, shown, fix=fix)

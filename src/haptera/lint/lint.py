@@ -31,7 +31,7 @@ NAMED_MAX: Final = 3
 
 _PARTS: Final[dict[str, Callable[[LintSubject, Part], Iterable[Finding]]]] = {
     "conditions that clash": never,
-    "turns that never come": never_comes_up,
+    "parts that never run": never_comes_up,
 }
 _STEPS: Final[dict[str, Callable[[LintSubject, Step], Iterable[Finding]]]] = {
     "results that are forgotten": result,
@@ -135,14 +135,14 @@ def _of_leaving(
 ) -> Iterator[tuple[str, str, Iterable[Finding]]]:
     for one in subject.classes if leaves else ():
         aim = Aim(f"{subject.kind}, leaving", subject.kind, leaves or {}, one)
-        yield "what stands in the way of leaving", subject.kind, lint_goal(aim)
+        yield "obstacles to leaving", subject.kind, lint_goal(aim)
 
 
 def _not_checked(kind: str, what: str, places: list[str]) -> Finding:
     more = len(places) - NAMED_MAX
     named = [*places[:NAMED_MAX], *([f"{more} more"] if more > 0 else [])]
     text = (
-        f"{what} were not looked for at {spoken(named)}: too large, of more than"
+        f"{what} were not searched for at {spoken(named)}: too large, of more than"
         f" {CHOICES_MAX:,} choices ({CHOICES_CLASS_MAX:,} for all) or {CLASSES_MAX} classes"
     )
     return Finding(Rule.NOT_CHECKED, kind, text, kind)

@@ -106,8 +106,8 @@ def _finding(
     this, that = first.move.part.path, other.move.part.path
     one, two = (f"{each.field.name}={each.field.value(each.bit)}" for each in (first, other))
     text = (
-        f"{this} brings about {one} and takes {two} away; {that} brings about {two} and takes {one}"
-        " away; no step leads to both"
+        f"{this} sets {one} and removes {two}; {that} sets {two} and removes {one};"
+        " no step leads to both"
     )
-    fix = f"let one of them leave the other's result alone, or never desire {one} and {two} at once"
+    fix = f"make one keep the other's result, or never desire {one} and {two} at once"
     return subject.finding(Rule.UNDOES, first.move.part, text, *shown, fix=fix)

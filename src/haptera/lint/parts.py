@@ -43,8 +43,8 @@ def never_comes_up(subject: LintSubject, part: Part) -> Iterator[Finding]:
     one = _richest(having)
     found = clash(one, demands(part, one.domain.fields), one.possible)
     assert found is not None, "what no witness is found for clashes"
-    text = f"it can never be taken: it {found.text}, and nothing leads there"
-    fix = f"let a look find {_wanted(found)}, a step lead there, or a step's time-out fail to it"
+    text = f"it can never run: it {found.text}, and no part leads there"
+    fix = f"add a look that finds {_wanted(found)}, or a step or a time-out that leads to it"
     shown = nearest(one.domain, found)
     yield subject.finding(Rule.NEVER_COMES_UP, part, text, *shown, fix=fix)
 
@@ -81,7 +81,7 @@ def _always_lost(
 ) -> Finding:
     what = f"{change.variable}={change.target}"
     because = _because(one.domain, change, found)
-    text = f"it brings about {what}, which is forgotten at once, always: {because}"
+    text = f"its result {what} is always forgotten at once: {because}"
     shown, fix = example(one.domain, found, move), _keep(one, move, change, found)
     return subject.finding(Rule.NEVER_KEPT, move.part, text, shown, fix=fix)
 
@@ -92,7 +92,7 @@ def _may_be_lost(subject: LintSubject, step: Step, change: Change) -> list[Findi
         if found is not None:
             what = f"{change.variable}={change.target}"
             because = _because(one.domain, change, found)
-            text = f"it brings about {what}, which may be forgotten at once: {because}"
+            text = f"its result {what} may be forgotten at once: {because}"
             fix = _keep(one, move, change, found)
             shown = example(one.domain, found, move)
             return [subject.finding(Rule.MAY_BE_LOST, step, text, shown, fix=fix)]
@@ -130,15 +130,15 @@ def _keep(one: Reachability, move: Operator, change: Change, found: Witness) -> 
     """What to do for the result to be kept: requiring what a look requires, where that helps."""
     looks = _looks(one.domain, change)
     if not looks:
-        return f"add a look at {change.variable} for this class, or take the step out of it"
-    expect = f"say that {change.target} is only expected"
+        return f"add a look at {change.variable} for this class, or remove the step from it"
+    expect = f"declare {change.target} as only expected"
     for look in looks:
         lacking = _unmet(one.domain, look, found.after)
         shut = reduce(or_, (unmet(each, one.domain.fields) for each in lacking), 0)
         kept, lost = (one.states.find(~shut, move, to(one, change)) for to in (_kept, _lost))
         if kept and not lost:
-            return f"let it require {_told(lacking)}, or {expect}"
-    return f"let it leave alone what the look requires, or {expect}"
+            return f"make it require {_told(lacking)}, or {expect}"
+    return f"do not change what the look requires, or {expect}"
 
 
 def _unmet(domain: Domain, look: Look, state: int) -> list[Requirement]:
@@ -171,15 +171,15 @@ def _of_no_class(subject: LintSubject, part: Part) -> Finding:
         for one in some
         if one.name in attributes
     ]
-    text = f"no entity has attributes for it: it {spoken(conditions)}"
-    fix = "drop one of these conditions, or make two parts of it"
+    text = f"no entity can have the attributes that it needs: it {spoken(conditions)}"
+    fix = "remove one of these conditions, or split it into two parts"
     return subject.finding(_rule_of(part), part, text, fix=fix)
 
 
 def _mend(found: Clash) -> str:
     if len(found.demands) == 1:
-        return f"add a look that can find {_wanted(found)}, or drop that condition"
-    return "drop or correct one of these conditions"
+        return f"add a look that can find {_wanted(found)}, or remove that condition"
+    return "remove or correct one of these conditions"
 
 
 def _wanted(found: Clash) -> str:

@@ -57,8 +57,8 @@ def unreachable(subject: LintSubject, name: str) -> Iterator[Finding]:
     field = subject.classes[0].domain.fields[name]
     values = [_told(field, bit) for bit in each(field.known & ~bits)]
     if values:
-        text = f"{name}={' or '.join(values)} never comes about"
-        fix = "a look that finds it, a step that leads there, or a time-out that fails to it would"
+        text = f"{name}={' or '.join(values)} never occurs"
+        fix = "if it should occur, add a look, a step, or a time-out that leads to it"
         yield subject.finding(Rule.UNREACHABLE_VALUE, name, text, fix=fix)
 
 
@@ -79,7 +79,7 @@ def dead_end(subject: LintSubject, name: str) -> Iterator[Finding]:
                 wanted = any(_changes(step, name, value) for step in subject.problem.steps)
                 rule = Rule.ONE_WAY if wanted else Rule.DEAD_END
                 text = f"once {name} is {value}, no part leads to another value of it"
-                fix = f"let a step start from {value}, or from any state ('*')"
+                fix = f"add a step that starts from {value}, or from any state ('*')"
                 yield subject.finding(rule, name, text, example(one.domain, found), fix=fix)
 
 
@@ -146,17 +146,17 @@ def _hope(subject: LintSubject, step: Step, change: Change, look: Look, shown: E
         f"it leads to {name}={target}, which no look finds; {look.path} then expects the"
         f" best of {', '.join(look.outcomes)}, and if it finds another, the chain starts again"
     )
-    fix = f"say what is expected of the step: one of the values that {look.path} finds"
+    fix = f"declare the expected result of the step: one of the values that {look.path} finds"
     return subject.finding(Rule.HOPE_REPEATS, step, text, shown, fix=fix)
 
 
 def _split(subject: LintSubject, name: str, looks: tuple[Look, Look], shown: Example) -> Finding:
     first, other = looks
     text = (
-        f"what {first.path} has found stays known over {shown.part}, though only {other.path} is"
-        " open then, and never both are"
+        f"a reading of {first.path} stays known after {shown.part}, although only {other.path}"
+        " can run then, and never both"
     )
-    fix = f"if {name} may be another then, let {shown.part} say so, and change it too"
+    fix = f"if {name} may be different then, declare that {shown.part} changes it too"
     return subject.finding(Rule.SPLIT_GROUNDS, name, text, shown, fix=fix)
 
 
