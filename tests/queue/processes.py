@@ -1,15 +1,12 @@
 """A parent's and a node's side of the queue as processes of their own, on a Unix socket.
 
-    python -m tests.queue.processes parent DIRECTORY
-    python -m tests.queue.processes node DIRECTORY NAME
-
 A node's words are those it has in life; a driver asks for what `drive` has.
 """
 
 import asyncio
 import contextlib
 import json
-import sys
+import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -95,13 +92,9 @@ async def node(directory: Path, name: str) -> None:
     await AgentQueue(ask, lambda: True, place, name).run()
 
 
-def main() -> None:
-    match sys.argv[1:]:
-        case ["parent", directory]:
-            asyncio.run(parent(Path(directory)))
-        case ["node", directory, name]:
-            asyncio.run(node(Path(directory), name))
-
-
-if __name__ == "__main__":
-    main()
+def serve(directory: Path, name: str) -> None:
+    """Be the parent, or this node; what it says goes to a log of its own."""
+    with (directory / f"{name}.log").open("ab") as log:
+        for descriptor in (1, 2):
+            os.dup2(log.fileno(), descriptor)
+    asyncio.run(parent(directory) if name == "parent" else node(directory, name))
