@@ -54,6 +54,16 @@ duty() { ask GET /v1/queue | grep -o "\"name\":\"$1\",\"duty\":\"[a-z]*\"" | sed
 count() { grep -c "^$1 " "$effects" 2>/dev/null || true; }
 # Of those from the first on: a lab that is started again has earlier ones.
 complete() { [[ $(ask GET "/v1/jobs?first=$giant&limit=100" | grep -o '"state":"complete"' | wc -l) == "$1" ]]; }
+desire() { ask PATCH "/v1/entities/$1/desired" "$2" >/dev/null; }
+# A pool of which nothing is desired is kept no more.
+give_up() { desire "$1" '{"provider": null, "at": null, "nodes": null, "max": null, "idle_s": null, "sizes": null}'; }
+# However this ends: the lab may be started and checked again.
+leave() {
+  give_up pool:burst || true
+  give_up pool:spares || true
+  [[ -z ${giant:-} ]] || ask DELETE "/v1/jobs/$giant" >/dev/null || true
+}
+trap leave EXIT
 nodes=(small1 small2 small3 small4 medium1 medium2 medium3 large1)
 
 all_idle() { [[ $(ask GET /v1/queue | grep -o '"duty":"idle"' | wc -l) == 8 ]]; }
@@ -125,7 +135,6 @@ for node in "${nodes[@]}"; do ask DELETE "/v1/duties/$node" >/dev/null; done
 
 # 5. A pool, declared now, grows from nothing for 20 jobs that no node has room for, and goes back.
 net=$(sed 's/.*"url":"http:..\(127\.[0-9]*\)\.0\.1:.*/\1/' "$root/client.json")
-desire() { ask PATCH "/v1/entities/$1/desired" "$2" >/dev/null; }
 made() { curl -sf -m 5 "http://$net.0.2:4281/instances" | grep -o '"owner":' | wc -l; }
 none_made() { (($(made) == 0)); }
 # twenty NAME [BACKEND]: the same 20 jobs, for here or elsewhere; prints the first one's number
@@ -151,8 +160,7 @@ since=$(now_ms)
 wait_for "the pool is empty" none_made
 said "and is back at 0" "$since" "$(pgrep -c 'chassis burst' || true) processes left"
 [[ -z $(pgrep 'chassis burst') ]] || fail "processes of the pool are left"
-# Of which nothing is desired, that pool is kept no more.
-desire pool:burst '{"provider": null, "at": null, "max": null, "idle_s": null, "sizes": null}'
+give_up pool:burst
 
 # 6. A pool of the site's own machines: switched on while jobs need them, and off again.
 # How many the BMCs say are on, or are not off yet.
@@ -199,11 +207,7 @@ else
   echo "left out: a Slurm of one's own needs root, slurmctld, slurmd and slurm-client"
 fi
 
-# The lab may be started and checked again.
-desire pool:spares '{"provider": null, "nodes": null, "max": null, "idle_s": null, "sizes": null}'
-
 for log in "$root"/parent/serve.log "$root"/nodes/*/agent.log; do
   ! grep -q Traceback "$log" || fail "$log has a traceback"
 done
-ask DELETE "/v1/jobs/$giant" >/dev/null
 echo "all held"

@@ -3,7 +3,7 @@
 import os
 import signal
 import subprocess
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
@@ -16,6 +16,7 @@ from tests.api.job_desk import NOW
 from tests.api.serving import WITHIN_S, serving
 from tests.cli.rig import command
 from tests.cli.test_commands import point_at
+from tests.cli.test_watching import until
 
 pytestmark = pytest.mark.net
 
@@ -123,3 +124,21 @@ def test_a_job_that_is_meant_no_more_has_left(cluster):
         assert line().startswith("job:2 ")
         assert run(["cancel", "job:2"]) == OK
         assert line() == f"{'job:2':24}  left\n"
+
+
+@pytest.mark.slow
+def test_get_and_why_are_written_again_when_a_job_changes(cluster):
+    asked = command("get", "job:*", "--watch"), command("why", "job:2", "--watch")
+    with ExitStack() as opened:
+        got, why = (
+            opened.enter_context(subprocess.Popen(one, stdout=subprocess.PIPE, text=True))
+            for one in asked
+        )
+        until(got.stdout, "job:2  queued ")
+        until(why.stdout, f"job:2 giant is queued: {TOO_LARGE}")
+        assert run(["cancel", "job:2", "-m", "a typo"]) == OK
+        until(got.stdout, "job:2  cancelled ")
+        until(why.stdout, "job:2 giant is cancelled: by user:ada: a typo")
+        for one in (got, why):
+            one.send_signal(signal.SIGINT)
+            assert one.wait(WITHIN_S) == OK
