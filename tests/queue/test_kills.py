@@ -106,7 +106,7 @@ def check(cluster: Cluster, kills: int, seed: int) -> None:
         if cluster.batches * BATCH * 2 - done < 4 * BATCH:
             cluster.submit()
         victim = rng.choice(["parent", *NODES])
-        cluster.await_lines(done + rng.randrange(1, 12))
+        cluster.await_lines(done + rng.randrange(1, 5))
         pause(rng.random() * 0.03)
         cluster.kill(victim)
         cluster.start(victim)
