@@ -9,9 +9,10 @@ import pytest
 
 from haptera.model.entity import node_id
 from haptera.modules.netboot import dhcp, module
-from haptera.modules.netboot.answers import answer
+from haptera.modules.netboot.answers import answer, boot_server_answer, proxy_answer
 from haptera.modules.netboot.content import NetbootSettings, make_offer
 from haptera.modules.netboot.dhcp import DhcpMessage
+from haptera.modules.netboot.dhcp_server import Answer
 from haptera.modules.netboot.offers import BootOffer, Here
 from haptera.sdk import Boot, HapteraError, Target
 
@@ -73,7 +74,7 @@ def test_firmware_gets_its_address_and_a_loader(offer: BootOffer) -> None:
         (
             {dhcp.VENDOR_CLASS: b"HTTPClient:Arch:00016", dhcp.ARCHITECTURE: b"\0\x10"},
             False,
-            b"http://10.9.0.1:4281/once/loader",
+            b"http://10.9.0.1:4281/once/snponly.efi",
         ),
     ],
 )
@@ -112,6 +113,73 @@ def test_what_a_relay_says_goes_back_to_it(offer: BootOffer) -> None:
     reply = answer(ask(dhcp.DISCOVER, added, relay=relay), offer, HERE)
     assert reply is not None
     assert (reply.relay, reply.options[dhcp.RELAY_AGENT]) == (relay, b"\1\4port")
+
+
+HTTP = {dhcp.VENDOR_CLASS: b"HTTPClient:Arch:00016", dhcp.ARCHITECTURE: b"\0\x10"}
+TOLD = {
+    dhcp.SERVER: HERE.address.packed,
+    dhcp.TFTP_SERVER: b"10.9.0.1",
+    dhcp.BOOT_FILE: b"undionly.kpxe\0",
+    dhcp.VENDOR_CLASS: b"PXEClient",
+    dhcp.VENDOR_OPTIONS: bytes([6, 1, 8, 255]),
+}
+
+
+@pytest.mark.parametrize(
+    ("answered", "asked", "kind"),
+    [
+        (proxy_answer, dhcp.DISCOVER, dhcp.OFFER),
+        (boot_server_answer, dhcp.ASK, dhcp.ACK),
+        (boot_server_answer, dhcp.INFORM, dhcp.ACK),
+    ],
+)
+def test_beside_another_server_firmware_is_told_a_file_and_nothing_else(
+    answered: Answer, asked: int, kind: int, offer: BootOffer
+) -> None:
+    identity = {dhcp.MACHINE_ID: bytes(17)}
+    assert answered(ask(asked, RAW | identity), offer, HERE) == DhcpMessage(
+        dhcp.REPLY,
+        7,
+        MAC,
+        {dhcp.MESSAGE_TYPE: bytes([kind]), **identity, **TOLD},
+        server=HERE.address,
+        file=b"undionly.kpxe",
+    )
+
+
+@pytest.mark.parametrize(
+    ("answered", "request_"),
+    [
+        # The address is the other server's to give, and to renew.
+        (proxy_answer, ask(dhcp.ASK, RAW | {dhcp.REQUESTED_ADDRESS: ADDRESS.packed})),
+        (proxy_answer, ask(dhcp.ASK, RAW, client=ADDRESS)),
+        (proxy_answer, ask(dhcp.INFORM, RAW)),
+        (boot_server_answer, ask(dhcp.DISCOVER, RAW)),
+        # An operating system that asks for an address, and firmware that nothing is there for.
+        (proxy_answer, ask(dhcp.DISCOVER, {})),
+        (boot_server_answer, ask(dhcp.INFORM, {dhcp.VENDOR_CLASS: b"MSFT 5.0"})),
+        (proxy_answer, ask(dhcp.DISCOVER, RAW | {dhcp.ARCHITECTURE: b"\0\x0b"})),
+        (proxy_answer, replace(ask(dhcp.DISCOVER), op=dhcp.REPLY)),
+        (proxy_answer, DhcpMessage(dhcp.REQUEST, 7, MAC, RAW)),
+    ],
+)
+def test_beside_another_server_the_rest_is_not_answered(
+    answered: Answer, request_: DhcpMessage, offer: BootOffer
+) -> None:
+    assert answered(request_, offer, HERE) is None
+
+
+def test_beside_another_server_firmware_boots_by_http_and_a_loader_by_its_script(
+    offer: BootOffer,
+) -> None:
+    by_http = proxy_answer(ask(dhcp.DISCOVER, HTTP), offer, HERE)
+    assert by_http is not None
+    url = b"http://10.9.0.1:4281/once/snponly.efi"
+    assert (by_http.file, by_http.options[dhcp.VENDOR_CLASS]) == (url, b"HTTPClient")
+    offer.loader_given = True
+    by_script = proxy_answer(ask(dhcp.DISCOVER, IPXE), offer, HERE)
+    assert by_script is not None
+    assert by_script.options[dhcp.BOOT_FILE] == b"http://10.9.0.1:4281/once/script\0"
 
 
 SETTINGS = {"interface": "br0", "address": "10.9.0.1/24"}

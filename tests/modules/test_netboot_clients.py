@@ -96,7 +96,7 @@ def test_busyboxs_client_gets_what_is_offered_and_another_card_nothing(
 ) -> None:
     async def story() -> None:
         strangers = Strangers(None, wall_s)
-        server = await serve_dhcp(offers, HERE, CARD, strangers)
+        (server,) = await serve_dhcp(offers, HERE, CARD, strangers)
         try:
             assert await ask(machine, MAC, tmp_path) == (
                 "10.98.7.11 24 10.98.7.1 10.98.7.1 undionly.kpxe n01 10.98.7.254"
@@ -116,7 +116,7 @@ def test_iscs_client_gets_what_is_offered(machine: int, offers: Offers, tmp_path
     leases = tmp_path / "leases"
 
     async def story() -> None:
-        server = await serve_dhcp(offers, HERE, CARD, Strangers(None, wall_s))
+        (server,) = await serve_dhcp(offers, HERE, CARD, Strangers(None, wall_s))
         inside = ["nsenter", "-t", str(machine), "-n"]
         run(*inside, "ip", "link", "set", PEER, "address", MAC, "up")
         client = await asyncio.create_subprocess_exec(

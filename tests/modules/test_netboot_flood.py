@@ -1,6 +1,7 @@
 """The DHCP server under what nobody asked for: floods, strangers, and bytes that mean nothing."""
 
 import logging
+from dataclasses import replace
 from ipaddress import IPv4Address, IPv4Interface
 from pathlib import Path
 
@@ -9,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from haptera.modules.netboot import dhcp
+from haptera.modules.netboot.answers import answer, boot_server_answer, proxy_answer
 from haptera.modules.netboot.dhcp import DhcpMessage
-from haptera.modules.netboot.dhcp_server import DhcpServer
+from haptera.modules.netboot.dhcp_server import Answer, DhcpServer
 from haptera.modules.netboot.offers import BootOffer, Here, Offers
 from haptera.modules.netboot.strangers import STRANGERS_MAX, Strangers
 
@@ -30,13 +32,13 @@ class Wire:
         self.sent.append((data, address))
 
 
-def served(wire: Wire) -> DhcpServer:
+def served(wire: Wire, here: Here = HERE, answered: Answer = answer) -> DhcpServer:
     offers = Offers()
     loaders = {0: Path("/usr/lib/ipxe/undionly.kpxe")}
     offers.open(
         BootOffer("n01", MAC, IPv4Address("10.9.0.11"), loaders, {}, {}, {}, "once", float("inf"))
     )
-    server = DhcpServer(offers, HERE, Strangers(None, lambda: 0.0))
+    server = DhcpServer(offers, here, Strangers(None, lambda: 0.0), answered)
     server.connection_made(wire)  # type: ignore[arg-type]
     return server
 
@@ -62,6 +64,47 @@ def test_a_relay_is_answered_at_its_own_address() -> None:
     server = served(wire := Wire())
     server.datagram_received(discover(MAC, "10.9.7.1"), ("10.9.7.1", 67))
     assert [address for _, address in wire.sent] == [("10.9.7.1", 67)]
+
+
+PROXY = replace(HERE, proxies=True)
+VENDORS = st.sampled_from([b"PXEClient", b"PXEClient:Arch:00000", b"HTTPClient", b"udhcp", b""])
+ASKED = st.fixed_dictionaries(
+    {dhcp.MESSAGE_TYPE: st.integers(0, 9).map(lambda kind: bytes([kind]))},
+    optional={
+        dhcp.VENDOR_CLASS: VENDORS | st.binary(max_size=40),
+        dhcp.ARCHITECTURE: st.sampled_from([b"\0\0", b"\0\x10", b"\0\x0b"]) | st.binary(max_size=4),
+        dhcp.IPXE: st.binary(max_size=20),
+        dhcp.SERVER: st.binary(min_size=4, max_size=4),
+        dhcp.MACHINE_ID: st.binary(max_size=20),
+    },
+)
+
+
+@given(ASKED, st.sampled_from([proxy_answer, boot_server_answer]))
+def test_beside_another_server_nobody_is_given_an_address(
+    options: dict[int, bytes], answered: Answer
+) -> None:
+    server = served(wire := Wire(), PROXY, answered)
+    asked = dhcp.encode(DhcpMessage(dhcp.REQUEST, 1, MAC, options))
+    server.datagram_received(asked, ("10.9.0.11", 4_321))
+    boots = options.get(dhcp.VENDOR_CLASS, b"").startswith((b"PXEClient", b"HTTPClient"))
+    for data, to in wire.sent:
+        reply = dhcp.parse(data)
+        assert reply is not None
+        assert boots
+        assert reply.yours == dhcp.NOWHERE
+        assert not {dhcp.LEASE_TIME, dhcp.SUBNET_MASK, dhcp.ROUTER} & reply.options.keys()
+        asks_us_alone = answered is boot_server_answer
+        assert to == (("10.9.0.11", 4_321) if asks_us_alone else ("255.255.255.255", 68))
+
+
+def test_beside_another_server_who_does_not_boot_is_no_stranger(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server = served(Wire(), PROXY, proxy_answer)
+    with caplog.at_level(logging.WARNING):
+        server.datagram_received(discover(bytes(6)), ("0.0.0.0", 68))
+    assert caplog.records == []
 
 
 @given(st.binary(max_size=600))

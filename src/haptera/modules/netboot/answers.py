@@ -1,5 +1,10 @@
-"""What a DHCP client is answered: an address and a file, where it has an offer; else nothing."""
+"""What a DHCP client is answered: an address and a file, where it has an offer; else nothing.
 
+Beside a site's own server (proxyDHCP: Intel's PXE 2.1, 2.2.4 and 2.4; UEFI 2.10, 24.7.3) it is a
+file only: in an offer without an address, and once more to who asks for it at port 4011.
+"""
+
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -8,6 +13,8 @@ from haptera.modules.netboot.dhcp import DhcpMessage
 from haptera.modules.netboot.offers import BootOffer, Here
 
 LEASE_S: Final = 3_600
+# Of the field in a message's head, with its end; a longer name is in the option only.
+FILE_BYTES_MAX: Final = 128
 _HTTP_BOOT: Final = b"HTTPClient"
 _PXE: Final = b"PXEClient"
 # PXE discovery control 8: take the file that is named here, look for no boot server.
@@ -15,7 +22,6 @@ _NAMED_HERE: Final = bytes([6, 1, 8, 255])
 # iPXE, in its own options: do not wait for a proxyDHCP.
 _NO_PROXY: Final = bytes([176, 1, 1])
 SCRIPT: Final = "script"
-LOADER: Final = "loader"
 
 
 def answer(request: DhcpMessage, offer: BootOffer, here: Here) -> DhcpMessage | None:
@@ -34,6 +40,31 @@ def answer(request: DhcpMessage, offer: BootOffer, here: Here) -> DhcpMessage | 
             return replace(_given(request, offer, here, dhcp.ACK), yours=dhcp.NOWHERE)
         case _:
             return None
+
+
+def boots(request: DhcpMessage) -> bool:
+    """Whether it is firmware or a loader that asks, not an operating system."""
+    return request.options.get(dhcp.VENDOR_CLASS, b"").startswith((_PXE, _HTTP_BOOT))
+
+
+def proxy_answer(request: DhcpMessage, offer: BootOffer, here: Here) -> DhcpMessage | None:
+    """What a machine that has an offer is told to boot, when it looks for an address."""
+    return _file_only(request, offer, here, {dhcp.DISCOVER: dhcp.OFFER})
+
+
+def boot_server_answer(request: DhcpMessage, offer: BootOffer, here: Here) -> DhcpMessage | None:
+    """The same, to a machine that has its address and asks us alone."""
+    return _file_only(request, offer, here, {dhcp.ASK: dhcp.ACK, dhcp.INFORM: dhcp.ACK})
+
+
+def _file_only(
+    request: DhcpMessage, offer: BootOffer, here: Here, kinds: Mapping[int, int]
+) -> DhcpMessage | None:
+    kind = kinds.get(request.type or 0)
+    file = _file(request, offer, here)
+    if request.op != dhcp.REQUEST or kind is None or file is None or not boots(request):
+        return None
+    return _with_file(_message(request, here, kind), request, here, file)
 
 
 def _is_for(request: DhcpMessage, here: Here) -> bool:
@@ -68,27 +99,28 @@ def _given(request: DhcpMessage, offer: BootOffer, here: Here, kind: int) -> Dhc
     }
     if here.router is not None:
         options[dhcp.ROUTER] = here.router.packed
+    given = replace(bare, options=options, yours=offer.address, server=here.address)
     file = _file(request, offer, here)
-    if file is not None:
-        options |= _boot_options(request, here, file)
-    named = file if file is not None and len(file) < 128 else ""
-    return replace(
-        bare, options=options, yours=offer.address, server=here.address, file=named.encode("ascii")
+    if file is None:
+        return given
+    return _with_file(
+        replace(given, options={**options, dhcp.IPXE: _NO_PROXY}), request, here, file
     )
 
 
-def _boot_options(request: DhcpMessage, here: Here, file: str) -> dict[int, bytes]:
+def _with_file(reply: DhcpMessage, request: DhcpMessage, here: Here, file: str) -> DhcpMessage:
     options = {
+        **reply.options,
         dhcp.TFTP_SERVER: str(here.address).encode("ascii"),
         dhcp.BOOT_FILE: file.encode("ascii") + b"\0",
-        dhcp.IPXE: _NO_PROXY,
     }
     kind = request.options.get(dhcp.VENDOR_CLASS, b"")
     if kind.startswith(_HTTP_BOOT):
         options[dhcp.VENDOR_CLASS] = _HTTP_BOOT
     elif kind.startswith(_PXE):
         options |= {dhcp.VENDOR_CLASS: _PXE, dhcp.VENDOR_OPTIONS: _NAMED_HERE}
-    return options
+    named = file.encode("ascii") if len(file) < FILE_BYTES_MAX else b""
+    return replace(reply, options=options, server=here.address, file=named)
 
 
 def _file(request: DhcpMessage, offer: BootOffer, here: Here) -> str | None:
@@ -98,5 +130,6 @@ def _file(request: DhcpMessage, offer: BootOffer, here: Here) -> str | None:
         return here.url(offer.nonce, SCRIPT)
     path = (offer.native if is_ipxe else offer.loaders).get(request.architecture)
     if path is not None and request.options.get(dhcp.VENDOR_CLASS, b"").startswith(_HTTP_BOOT):
-        return here.url(offer.nonce, LOADER)
+        # By its name: UEFI tells by `.efi` that it may run it.
+        return here.url(offer.nonce, path.name)
     return None if path is None else path.name

@@ -4,7 +4,7 @@ import secrets
 from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address, IPv4Interface
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -38,12 +38,14 @@ NATIVE_LOADERS: Final = {0: "ipxe.pxe", 7: "ipxe.efi", 9: "ipxe.efi"}
 class NetbootSettings:
     """Where to serve, as ADDRESS/BITS on an interface, and what: `haptera minos build` makes it.
 
-    `folder` holds `kernel` and `initramfs`; without it they lie in the parent's own `minos`.
+    With `dhcp` as `proxy`, addresses come from the site's own server. `folder` holds `kernel` and
+    `initramfs`; without it they lie in the parent's own `minos`.
     `loaders` holds iPXE.
     """
 
     interface: str
     address: str
+    dhcp: Literal["full", "proxy"] = "full"
     http_port: int = 4281
     router: str | None = None
     folder: str | None = None
@@ -58,7 +60,8 @@ class NetbootSettings:
     def here(self) -> Here:
         try:
             router = None if self.router is None else IPv4Address(self.router)
-            return Here(IPv4Interface(self.address), self.http_port, router)
+            proxies = self.dhcp == "proxy"
+            return Here(IPv4Interface(self.address), self.http_port, router, proxies)
         except AddressValueError as error:
             raise ValueError(f"is no IPv4 address: {error}") from None
 

@@ -3,28 +3,37 @@
 import asyncio
 import logging
 import socket
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import partial
 from typing import Final, cast
 
-from haptera.modules.netboot import dhcp
-from haptera.modules.netboot.answers import answer
+from haptera.modules.netboot import answers, dhcp
 from haptera.modules.netboot.dhcp import DhcpMessage
-from haptera.modules.netboot.offers import Here, Offers
+from haptera.modules.netboot.offers import BootOffer, Here, Offers
 from haptera.modules.netboot.strangers import Strangers
 from haptera.sdk import HapteraError
 
 SERVER_PORT: Final = 67
 CLIENT_PORT: Final = 68
+# Where a machine that has its address asks what to boot (Intel's PXE 2.1, 2.2.4).
+BOOT_SERVER_PORT: Final = 4011
 
 _log = logging.getLogger(__name__)
+
+
+# What a machine that has an offer is answered.
+Answer = Callable[[DhcpMessage, BootOffer, Here], DhcpMessage | None]
 
 
 class DhcpServer(asyncio.DatagramProtocol):
     """One socket on one interface."""
 
-    def __init__(self, offers: Offers, here: Here, strangers: Strangers) -> None:
+    def __init__(self, offers: Offers, here: Here, strangers: Strangers, answer: Answer) -> None:
         self._offers = offers
         self._here = here
         self._strangers = strangers
+        self._answer = answer
         self._transport: asyncio.DatagramTransport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -34,45 +43,66 @@ class DhcpServer(asyncio.DatagramProtocol):
         request = dhcp.parse(data)
         if request is None or request.op != dhcp.REQUEST:
             return
+        # Where another server gives addresses, who does not boot is none of our business.
+        if self._here.proxies and not answers.boots(request):
+            return
         offer = self._offers.for_mac(request.mac)
         if offer is None:
             if self._strangers.hear(request):
                 _log.warning("%s asks for an address, and has no offer", request.mac.hex(":"))
             return
-        reply = answer(request, offer, self._here)
+        reply = self._answer(request, offer, self._here)
         if reply is None:
             return
         if reply.type == dhcp.ACK:
             offer.reached = "has an address"
-        self._transport.sendto(dhcp.encode(reply), _destination(request, reply))
+        elif self._here.proxies:
+            offer.reached = "was told what to boot"
+        asks_us_alone = self._answer is answers.boot_server_answer
+        to = addr if asks_us_alone else _destination(request, reply)
+        self._transport.sendto(dhcp.encode(reply), to)
 
 
 async def serve_dhcp(
     offers: Offers, here: Here, interface: str, strangers: Strangers
-) -> asyncio.DatagramTransport:
-    """Listen; needs root.
+) -> Sequence[asyncio.DatagramTransport]:
+    """Listen, as a proxy at both of its ports; needs root.
 
     Raises:
         HapteraError: another server listens there, or there is no such interface.
     """
+    ports: dict[int, Answer] = {SERVER_PORT: answers.answer}
+    if here.proxies:
+        ports = {SERVER_PORT: answers.proxy_answer, BOOT_SERVER_PORT: answers.boot_server_answer}
+    loop = asyncio.get_running_loop()
+    with ExitStack() as unused:
+        listeners = {port: unused.enter_context(_listener(interface, port)) for port in ports}
+        unused.pop_all()
+    return [
+        (
+            await loop.create_datagram_endpoint(
+                partial(DhcpServer, offers, here, strangers, answer), sock=listeners[port]
+            )
+        )[0]
+        for port, answer in ports.items()
+    ]
+
+
+def _listener(interface: str, port: int) -> socket.socket:
     listener = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, interface.encode())
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
         listener.setblocking(False)  # noqa: FBT003  it takes no name
-        listener.bind(("", SERVER_PORT))
+        listener.bind(("", port))
     except OSError as error:
         listener.close()
         raise HapteraError(
             f"DHCP cannot be served: {error.strerror}",
-            where=f"port {SERVER_PORT} on {interface}",
+            where=f"port {port} on {interface}",
             do="run the parent as root, name its interface, and stop other DHCP servers there",
         ) from None
-    loop = asyncio.get_running_loop()
-    transport, _ = await loop.create_datagram_endpoint(
-        lambda: DhcpServer(offers, here, strangers), sock=listener
-    )
-    return transport
+    return listener
 
 
 def _destination(request: DhcpMessage, reply: DhcpMessage) -> tuple[str, int]:

@@ -11,7 +11,6 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
-from haptera.modules.netboot.answers import LOADER
 from haptera.modules.netboot.content import CLOCK, INVITATION
 from haptera.modules.netboot.offers import BootOffer, Here, Offers
 from haptera.sdk import HapteraError
@@ -22,11 +21,9 @@ SEND_S_MAX: Final = 600.0
 CONNECTIONS_MAX: Final = 512
 STRANGERS_MAX: Final = 32
 REQUESTS_MAX: Final = 100
-_LINE: Final = re.compile(rb"(GET|HEAD) /([A-Za-z0-9_-]{1,64})/([a-z]{1,16}) HTTP/1\.[01]")
+_LINE: Final = re.compile(rb"(GET|HEAD) /([A-Za-z0-9_-]{1,64})/([a-z0-9.-]{1,32}) HTTP/1\.[01]")
 _RANGE: Final = re.compile(rb"\r\nrange: *bytes=([0-9]{1,15})-([0-9]{0,15}) *\r\n", re.IGNORECASE)
 _CLOSES: Final = re.compile(rb"\r\nconnection: *close *\r\n", re.IGNORECASE)
-# EFI that boots by HTTP comes for a loader of this architecture (RFC 4578 and its successors).
-_EFI_HTTP: Final = 16
 
 _log = logging.getLogger(__name__)
 
@@ -104,17 +101,16 @@ class HttpServer:
         match name:
             case "clock":
                 return f"{self._wall_s():.0f}\n".encode()
-            case "loader":
-                return offer.loaders.get(_EFI_HTTP)
             case _:
-                return offer.content.get(name) or offer.files.get(name)
+                return offer.content.get(name) or offer.files.get(name) or offer.loader(name)
 
     def _given(self, offer: BootOffer, request: _Request) -> None:
         if request.method != "GET" or request.name == CLOCK:
             return
-        offer.reached = f"has its {request.name}"
-        if request.name == LOADER:
-            offer.loader_given = True
+        if offer.loader(request.name) is not None:
+            offer.give_loader()
+        else:
+            offer.reached = f"has its {request.name}"
         if request.name == INVITATION:
             # All of it was for one boot, which goes on without us.
             self._offers.close(offer.node)

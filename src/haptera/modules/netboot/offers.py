@@ -13,11 +13,15 @@ OFFERS_MAX: Final = 4_096
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """Where the boot servers are: their own address in its network, and the port for HTTP."""
+    """Where the boot servers are: their own address in its network, and the port for HTTP.
+
+    Where another server gives addresses there, ours `proxies`: it says only what to boot.
+    """
 
     interface: IPv4Interface
     http_port: int
     router: IPv4Address | None = None
+    proxies: bool = False
 
     @property
     def address(self) -> IPv4Address:
@@ -47,6 +51,15 @@ class BootOffer:
     ends_at: float
     reached: str = "has not asked for an address yet"
     loader_given: bool = False
+
+    def loader(self, name: str) -> Path | None:
+        """The loader of this name, if it is one that firmware may have."""
+        loaders = (*self.loaders.values(), *self.native.values())
+        return next((one for one in loaders if one.name == name), None)
+
+    def give_loader(self) -> None:
+        self.loader_given = True
+        self.reached = "has its loader"
 
 
 class Offers:

@@ -69,7 +69,7 @@ class _Servers:
         here, offers = settings.here(), self.offers
         held: list[asyncio.BaseTransport | asyncio.Server | Advertiser] = []
         try:
-            held.append(await serve_dhcp(offers, here, settings.interface, self._strangers))
+            held += await serve_dhcp(offers, here, settings.interface, self._strangers)
             held.append(await serve_tftp(offers, here))
             held.append(await serve_http(offers, here, _wall_s))
             held.append(advertiser := open_advertiser(settings.interface))

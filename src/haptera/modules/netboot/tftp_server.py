@@ -53,8 +53,7 @@ class TftpServer(asyncio.DatagramProtocol):
                 pass
 
     def _begin(self, offer: BootOffer, name: str, options: dict[str, str], addr: Address) -> None:
-        loaders = (*offer.loaders.values(), *offer.native.values())
-        path = next((one for one in loaders if one.name == name), None)
+        path = offer.loader(name)
         if path is None:
             self._refuse(addr, Error(tftp.NOT_FOUND, "not offered"))
             return
@@ -72,8 +71,7 @@ class TftpServer(asyncio.DatagramProtocol):
             offer.reached = f"has not got its loader: {error}"
             _log.warning("%s: %s to %s: %s", offer.node, path.name, addr[0], error)
         else:
-            offer.loader_given = True
-            offer.reached = "has its loader"
+            offer.give_loader()
 
     def _refuse(self, addr: Address, error: Error) -> None:
         self._transport.sendto(tftp.error_packet(error), addr)
