@@ -46,7 +46,7 @@ def home(tmp_path_factory):
             told(
                 "while parsing a flow mapping (line 3): did not find expected ',' or '}'",
                 "site.yaml:4:1",
-                "mend the YAML",
+                "correct the YAML",
             ),
             id="broken YAML",
         ),
@@ -164,7 +164,7 @@ def test_a_wrong_token_is_refused(home, tmp_path):
     errors = told(
         "no valid token",
         PAGE,
-        "have a new one made (haptera token make), for tokens end and are revoked;"
+        "create a new token (haptera token make), because tokens expire and can be revoked;"
         " or use the client file that this parent wrote last, .haptera/client.json",
     )
     site = home / "site.yaml"

@@ -76,7 +76,7 @@ def test_a_class_is_the_only_one_that_parts_ask_for_unless_another_is_named(caps
     known = {"platform": "labnod", "boot_from": None, "slurm.member": None}
     assert (code, json.loads(out)["attributes"]) == (OK, known)
     assert errors == (
-        "warning: no part asks for platform=labnod: did you mean labnode? "
+        "warning: no part requires platform=labnod: did you mean labnode? "
         "there are ipmi, labnode, libvirt, qemu, redfish\n"
     )
     assert json.loads(out)["graphs"][0]["states"] == [{}]

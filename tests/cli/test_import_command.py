@@ -133,7 +133,7 @@ def test_a_source_without_nodes_is_no_site(typed):
 
     told = "left out: more\n  none.json:1:15\nerror: no node was found in it\n"
     assert typed("import", "layercake", "none.json") == (
-        REFUSED, "", f"{told}  see that it is the file you mean\n"
+        REFUSED, "", f"{told}  check that it is the right file\n"
     )  # fmt: skip
 
 

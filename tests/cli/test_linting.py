@@ -222,7 +222,7 @@ async def look(target: Target) -> Power: ...
         ("nonsense.py", "there is no file nonsense.py"),
         (
             ".",
-            "'.' names no module: name image, ipmi, jobs, labnode, local, netboot,",
+            "'.' names no module: name image, ipmi, jobs, labnode, libvirt, local,",
         ),
         ("mine.py:none", "mine.py has no Module called 'none'"),
         ("mine:Target", "mine has no Module called 'Target'"),

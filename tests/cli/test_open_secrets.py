@@ -56,7 +56,7 @@ modules:
 OPEN = f"{SITE}    settings:\n      password: {SECRET}\n"
 AUDIT = ["history", "--audit"]
 WHERE = "open.yaml:8:7"
-WHAT = "the setting 'password' of strip is a secret, and stands here"
+WHAT = "the setting 'password' of strip is a secret, given in clear text"
 
 
 @pytest.fixture

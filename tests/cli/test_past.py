@@ -87,7 +87,7 @@ def test_all_that_happened_is_told_in_its_order(cluster, capsys):
     assert out.splitlines() == [
         "TIME                     WHO       ENTITY        WHAT",
         "1970-01-01 00:16:39 UTC  -         parent        began, with nothing known",
-        "1970-01-01 00:16:39 UTC  -         history       3 happenings could not be recorded",
+        "1970-01-01 00:16:39 UTC  -         history       3 events could not be recorded",
         f'1970-01-01 00:16:40 UTC  user:ada  {node}  declared {{"rack":"1"}}',
         f"1970-01-01 00:16:40 UTC  user:ada  {node}  power: nothing -> on",
         f"1970-01-01 00:16:41 UTC  -         {node}  stuck: jammed",

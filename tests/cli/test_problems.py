@@ -136,7 +136,7 @@ a chain that costs 1, and none costs less
 
 malformed: column 1: is not JSON: Expecting value
 
-a chain that costs 1, and none costs less, if what is remembered is wrong
+a chain that costs 1, and none costs less, if a remembered value is wrong
 1. one, hoping for down
 
 no chain: waits for power=on
@@ -186,7 +186,7 @@ def test_what_cannot_be_asked_is_told(capsys, tmp_path):
     assert yaml.safe_load(capsys.readouterr().err)["errors"] == [
         {
             "code": "invalid-value",
-            "what": "problems are not answered as YAML",
+            "what": "problems cannot be answered as YAML",
             "where": "-o yaml",
             "do": "use -o json",
         }

@@ -47,7 +47,7 @@ def typed(capsys, *words):
 TABLE = f"""\
 JOB    STATE   NAME   PRIO  CPUS  MB   NODE  WHY
 job:2  queued  giant  0     64    512  -     {TOO_LARGE}
-job:1  locked  sum    0     2     512  n3    n3 has it and is about to begin
+job:1  locked  sum    0     2     512  n3    n3 has it and is about to start
 """
 
 
@@ -66,7 +66,7 @@ def test_what_one_command_prints_as_jobs_another_takes(cluster, capsys):
 def test_why_tells_of_each_job_that_has_not_ended(cluster, capsys):
     assert run(["cancel", "job:2"]) == OK
     capsys.readouterr()
-    told = "job:1 sum is locked: n3 has it and is about to begin\n"
+    told = "job:1 sum is locked: n3 has it and is about to start\n"
     assert typed(capsys, "why", "job:*") == (OK, told, "")
     assert typed(capsys, "why", "job:* and state=cancelled") == (
         OK,

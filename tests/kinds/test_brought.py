@@ -164,7 +164,7 @@ WRONG = {
     "not there": (
         {"name": "gale", "group": "kinds", "entry": 'gust = "gale:kind"'},
         "error: 'gust' of gale 2 (gale:kind): cannot be imported: ModuleNotFoundError: No module"
-        " named 'gale'\n  entry points haptera.kinds\n  mend the package, or uninstall it\n",
+        " named 'gale'\n  entry points haptera.kinds\n  fix the package, or uninstall it\n",
     ),
     "no kind": (
         {"name": "calm", "group": "kinds", "entry": 'calm = "fans.kind:spin"'},

@@ -58,7 +58,9 @@ def test_who_may_do_something_else_may_not_sign_images(rig: Rig) -> None:
     """A node's key, or the parent's own, makes no image."""
     for identity in (rig.identity, issue_parent(rig.authority, wall_s())):
         signed = sign(MANIFEST, identity.read_bytes())
-        with pytest.raises(HapteraError, match="who signed may not sign images"):
+        with pytest.raises(
+            HapteraError, match="the certificate that signed it may not sign images"
+        ):
             verified(signed, rig.authority.ca_pem, "a")
 
 

@@ -120,7 +120,7 @@ def test_nothing_is_sent_once_its_time_is_over(tmp_path: Path) -> None:
     with chassis(tmp_path) as node:
         on_time = bmc_of(node.address, intent="i1", boot=BOOT).target
         target = replace(on_time, deadline_ns=5, now=lambda: 2_000_005)
-        with pytest.raises(Refused, match="not begun: its deadline had passed 2 ms before"):
+        with pytest.raises(Refused, match="not started: its deadline had passed 2 ms before"):
             asyncio.run(switch_on(Bmc(target)))
         asyncio.run(switch_on(bmc_of(node.address, intent="i2", boot=BOOT)))
     assert [row["command"] for row in node.record if "verdict" in row] == ["i2"]

@@ -82,7 +82,7 @@ UNREADABLE = [
     (b"[" * 100_000, "problem", "is nested too deeply"),
     (b'{"a":' * 100_000, "problem", "is nested too deeply"),
     (NUMBER.encode(), "problem", "holds a number that is too long"),
-    (b'{"looks": [], "looks": []}', "problem", "the key 'looks' stands twice in one object"),
+    (b'{"looks": [], "looks": []}', "problem", "the key 'looks' is given twice in one object"),
     (b"{}{}", "column 3", "is not JSON: Extra data"),
     (b"[]", "problem", "Expected `object`, got `array`"),
     (b"null", "problem", "Expected `object`, got `null`"),

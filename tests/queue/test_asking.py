@@ -95,7 +95,7 @@ def test_a_node_that_is_large_enough_but_silent_or_closed_is_named() -> None:
 
     assert told() == (
         "no node that is large enough takes jobs now:"
-        " n2 does not ask for work, n3 is drained (a new disk)"
+        " n2 does not request work, n3 is drained (a new disk)"
     )
     desk.ask("n2", size=Size(64, 512), open=False)
     assert "n2 starts no jobs now" in told()

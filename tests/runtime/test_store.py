@@ -182,7 +182,7 @@ def test_a_write_made_for_an_older_revision_is_refused_and_says_so(path: Path) -
         stale = one.write(Undeclare(WEB), if_revision=1)
         assert stale == Unwritten(
             3,
-            "made for revision 1, but what is desired changed since, at 2; read it again",
+            "made for revision 1, but the desired state changed since, at 2; read it again",
             Cause.STALE,
         )
 

@@ -90,7 +90,7 @@ def test_what_is_no_json_is_told_with_its_place(text, where, what):
     with pytest.raises(HapteraError) as raised:
         read(text)
     assert (raised.value.where, raised.value.what) == (where, what)
-    assert raised.value.do == "mend the JSON, or write it by a tool"
+    assert raised.value.do == "correct the JSON, or write it by a tool"
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,11 @@ def test_modules_of_a_sites_own_are_judged_with_it_and_if_refused_alone() -> Non
         ("{key: {secret: k}, prot: 1}", "wrong-setting", "o has no setting 'prot'"),
         ("{port: 1}", "wrong-setting", "o needs the setting 'key'"),
         ("{key: {secret: k}, port: {secret: k}}", "wrong-setting", "the setting 'port' of o is no"),
-        ("{key: open}", "open-secret", "the setting 'key' of o is a secret, and stands here"),
+        (
+            "{key: open}",
+            "open-secret",
+            "the setting 'key' of o is a secret, given in clear text",
+        ),
         ("{key: {secret: k}, port: 1, any: [1, {a: b}]}", None, None),
     ],
 )

@@ -43,8 +43,16 @@ MANIFESTS = (
 )
 DECLARED = {one.name: one.settings or () for one in MANIFESTS}
 TOLD = [
-    ("the setting 'key' of lamp is a secret, and stands here", "site.yaml:13:30", SECRET_DO),
-    ("the setting 'key' of strip is a secret, and stands here", "site.yaml:21:7", SECRET_DO),
+    (
+        "the setting 'key' of lamp is a secret, given in clear text",
+        "site.yaml:13:30",
+        SECRET_DO,
+    ),
+    (
+        "the setting 'key' of strip is a secret, given in clear text",
+        "site.yaml:21:7",
+        SECRET_DO,
+    ),
 ]
 FILES = [SiteFile("site.yaml", SITE)]
 

@@ -62,7 +62,7 @@ def test_a_hole_is_filled_with_a_name_or_what_it_counts(text, filled):
         ("{n-8}", "{n-8} is -1 here"),
         ("{n//(rack-2)}", "{n//(rack-2)}: division by zero"),
         ("{n%0}", "{n%0}: division by zero"),
-        ("{9999999999*9999999999}", "a number in a hole does not fit 64 bits"),
+        ("{9999999999*9999999999}", "a number in a placeholder does not fit 64 bits"),
         ("{" + "(" * 199 + "}", "{((((((((((((((("),
         ("{" + "1+" * 200 + "1}", "{1+1+1+1"),
     ],

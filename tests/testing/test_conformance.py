@@ -287,12 +287,15 @@ def test_a_command_that_cannot_run_fails_the_first_check_and_nothing_more_is_ask
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--setting", "port", "sh"], "'port' gives nothing a value: write NAME=VALUE"),
+        (["--setting", "port", "sh"], "'port' has no value: write NAME=VALUE"),
         (["no/such.py"], "there is no file no/such.py"),
         (["no-such-program"], "there is no program no-such-program: name one in PATH, or write"),
         (["no/such/program", "--quiet"], "there is no program no/such/program: "),
         (["."], "there is no program .: "),
-        (["README.md"], "README.md may not be run: chmod +x it, or name what runs it first"),
+        (
+            ["README.md"],
+            "README.md is not executable: chmod +x it, or write the program that runs it first",
+        ),
         (["--only", "begin", "sh"], "there is no check 'begin': did you mean begins?"),
     ],
 )

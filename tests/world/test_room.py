@@ -166,7 +166,7 @@ def test_a_parent_that_was_just_started_lends_nothing_while_others_may_use_what_
 
     assert len(outages(world)) == 2
     assert why(world, "n03") in [
-        f"system.flip waits: this parent was just started, and {one} has not said what it does"
+        f"system.flip waits: this parent was just started, and {one} has not reported what it does"
         for one in ("n01", "n02")
     ]
     world.run(30)

@@ -82,7 +82,7 @@ def test_a_root_that_was_just_started_lends_nothing_before_parents_below_said_wh
     world.run(30)
     assert len(outages(world)) == 2
     assert why(world, "n04") == (
-        "system.flip waits: this parent was just started, and t1 has not said what it does"
+        "system.flip waits: this parent was just started, and t1 has not reported what it does"
     )
     world.run(60)
     assert len(outages(world)) == 3

@@ -44,7 +44,7 @@ def refused(answer: bytes, url: str, status: int) -> HapteraError:
         )
     if status == HTTPStatus.UNAUTHORIZED:
         advice = (
-            "have a new one made (haptera token make), for tokens end and are revoked;"
+            "create a new token (haptera token make), because tokens expire and can be revoked;"
             " or use the client file that this parent wrote last, .haptera/client.json"
         )
         return RefusedError(status, [HapteraError(view.what, where=url, do=advice, code=view.code)])

@@ -91,7 +91,7 @@ def imported(one: Brought) -> Any:
         return getattr(import_module(place), attribute)
     except (*_FAILS, AttributeError) as error:
         what = f"cannot be imported: {type(error).__name__}: {error}"
-        raise wrong(one, what, "mend the package, or uninstall it") from error
+        raise wrong(one, what, "fix the package, or uninstall it") from error
 
 
 def wrong(one: Brought, what: str, do: str) -> HapteraError:

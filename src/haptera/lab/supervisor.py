@@ -157,7 +157,7 @@ class _Lab:
             except OSError:
                 self._zygote.close()
                 self._zygote = None
-        raise HapteraError(f"{one.what} cannot be started", do="see what the zygote said above")
+        raise HapteraError(f"{one.what} cannot be started", do="see the output of the zygote above")
 
     def _fork_from(self, zygote: ZygoteClient, one: KeptProcess) -> Child:
         # What it forks outlives it: a killed zygote must cost no node its power.

@@ -318,7 +318,7 @@ class JobQueue:
         lanes = self.lanes.counts()
         if len(lanes) >= LANES_MAX and lane not in {(one.backend, one.size) for one in lanes}:
             what = f"jobs of {LANES_MAX} different sizes wait already"
-            do = "ask for a size that others ask for, too"
+            do = "request a size that other jobs request too"
             raise HapteraError(what, do=do, code=Code.TOO_MANY)
 
     def _array_of(self, first: Job) -> list[Job]:

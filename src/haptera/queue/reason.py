@@ -16,7 +16,7 @@ def why(queue: JobQueue, job: Job, now_s: float, declared: Iterable[tuple[str, S
         case JobState.QUEUED:
             return _why_queued(queue, job, now_s, declared)
         case JobState.LOCKED:
-            return f"{job.holder} has it and is about to begin" + _stopping(job)
+            return f"{job.holder} has it and is about to start" + _stopping(job)
         case JobState.RUNNING:
             return f"on {job.holder}" + _stopping(job)
         case JobState.COMPLETE:
@@ -86,7 +86,7 @@ def _closed(queue: JobQueue, name: str) -> str:
     duty = queue.duties.get(name)
     if duty is not None:
         return f"is {queue.duty(name)} ({duty.reason})"
-    return "starts no jobs now" if name in queue.holders else "does not ask for work"
+    return "starts no jobs now" if name in queue.holders else "does not request work"
 
 
 def _stopping(job: Job) -> str:

@@ -21,7 +21,7 @@ class ErrorCode(msgspec.Struct, frozen=True):
 
 CODES: Final[Mapping[Code, ErrorCode]] = MappingProxyType(
     {
-        Code.INVALID: ErrorCode(_BAD, "A value is not one of those that are allowed there."),
+        Code.INVALID: ErrorCode(_BAD, "A value is not one of the allowed values."),
         Code.SYNTAX: ErrorCode(_BAD, "A text cannot be parsed: YAML, JSON, a selector, a time."),
         Code.UNKNOWN_NAME: ErrorCode(
             _BAD, "There is no kind, variable, module, group, node or parameter of this name."
@@ -57,7 +57,7 @@ CODES: Final[Mapping[Code, ErrorCode]] = MappingProxyType(
             HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The body of the request is too large."
         ),
         Code.BODY_TOO_SLOW: ErrorCode(
-            HTTPStatus.REQUEST_TIMEOUT, "The body of the request came too slowly."
+            HTTPStatus.REQUEST_TIMEOUT, "The body of the request arrived too slowly."
         ),
         Code.TOO_MANY: ErrorCode(
             HTTPStatus.TOO_MANY_REQUESTS, "Too much is open or queued; try again later."
@@ -77,7 +77,7 @@ CODES: Final[Mapping[Code, ErrorCode]] = MappingProxyType(
         ),
         Code.CHANGED: ErrorCode(
             HTTPStatus.PRECONDITION_FAILED,
-            "The entity, or what is desired, changed since it was read; read it again.",
+            "The entity, or its desired state, changed since it was read; read it again.",
         ),
         Code.PLAN_CHANGED: ErrorCode(
             HTTPStatus.PRECONDITION_FAILED,
@@ -93,13 +93,13 @@ CODES: Final[Mapping[Code, ErrorCode]] = MappingProxyType(
         ),
         Code.KEY_UNSETTLED: ErrorCode(
             HTTPStatus.CONFLICT,
-            "A request with this idempotency key was begun; its answer is not known.",
+            "A request with this idempotency key was started; its answer is not known.",
         ),
         Code.EVENTS_GONE: ErrorCode(
             HTTPStatus.GONE, "What changed since that event is no longer known; start again."
         ),
         Code.HISTORY_GONE: ErrorCode(
-            HTTPStatus.GONE, "What was desired at that time, or changed then, is no longer kept."
+            HTTPStatus.GONE, "The desired state, or the changes, of that time are no longer stored."
         ),
         Code.BUSY: ErrorCode(
             HTTPStatus.SERVICE_UNAVAILABLE, "Other writes came first each time; try again later."
@@ -117,7 +117,7 @@ CODES: Final[Mapping[Code, ErrorCode]] = MappingProxyType(
         Code.UNREACHABLE: ErrorCode(None, "The parent does not answer (exit code 3)."),
         Code.NO_CLIENT_FILE: ErrorCode(None, "There is no client file (exit code 3)."),
         Code.VERSION_MISMATCH: ErrorCode(
-            None, "The other side sends what this version cannot read."
+            None, "The other side sends data that this version cannot read."
         ),
         Code.FILE_UNREADABLE: ErrorCode(None, "A file or folder cannot be read."),
         Code.FILE_UNWRITABLE: ErrorCode(None, "A file or folder cannot be written."),

@@ -108,7 +108,7 @@ class Target:
         """
         if self.deadline_ns is not None and self.now() >= self.deadline_ns:
             late_ms = (self.now() - self.deadline_ns) // 1_000_000
-            raise Refused(f"not begun: its deadline had passed {late_ms} ms before")
+            raise Refused(f"not started: its deadline had passed {late_ms} ms before")
 
     def note(self, text: str) -> None:
         """Say in words for people what a look saw besides its value: how a service ended, say."""

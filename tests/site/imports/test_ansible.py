@@ -118,7 +118,7 @@ def test_what_is_no_inventory_is_refused(text):
 def test_who_names_an_inventory_of_another_form_is_told_how_to_have_it_as_json(text):
     with pytest.raises(HapteraError) as refused:
         read_ansible(SiteFile("hosts", text), {})
-    assert refused.value.do == "mend the JSON, or write it by `ansible-inventory --list`"
+    assert refused.value.do == "correct the JSON, or write it by `ansible-inventory --list`"
 
 
 HOSTS = ["login", *(f"r{rack}n{n}" for rack in (1, 2) for n in (1, 2, 3))]

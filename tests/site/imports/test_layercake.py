@@ -139,4 +139,4 @@ def test_what_is_no_state_file_is_refused(text):
 def test_who_names_a_file_of_another_form_is_told_which_it_is():
     with pytest.raises(HapteraError) as refused:
         read_layercake(SiteFile("state.yaml", "nodes: []"), manage=False)
-    assert refused.value.do == 'mend the JSON, or name a state file: {"nodes": [...]}'
+    assert refused.value.do == 'correct the JSON, or name a state file: {"nodes": [...]}'

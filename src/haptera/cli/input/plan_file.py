@@ -78,7 +78,7 @@ def read_plan(path: Path) -> PlanFile:
     try:
         return parse_plan(text)
     except HapteraError as error:
-        do = "save it anew: haptera plan … --save FILE"
+        do = "save it again: haptera plan … --save FILE"
         raise HapteraError(error.what, where=str(path), do=do, code=error.code) from None
 
 

@@ -131,7 +131,7 @@ def _object(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise DuplicateError(f"the key {key!r} stands twice in one object", where=MODULE)
+            raise DuplicateError(f"the key {key!r} is given twice in one object", where=MODULE)
         found[key] = value
     return found
 

@@ -104,7 +104,7 @@ def _led_by(view: EntityView, lease: EntityView) -> str | None:
     epoch, whose = lease.name.rpartition(".")[2], f"rank {rank.value} on {lease.node}"
     if view.kind == "replica":
         leads = (view.name.rpartition(".")[2], view.node) == (str(rank.value), lease.node)
-        whose = "it leads" if leads else f"it stands by: {whose} leads"
+        whose = "it leads" if leads else f"it is on standby: {whose} leads"
     else:
         whose = f"{whose} leads"
     return f"{whose} under epoch {epoch}, for {duration(lease.since_ms)}"

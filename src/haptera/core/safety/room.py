@@ -158,7 +158,7 @@ class Untold:
         while self._open:
             name = self._open[-1].name
             if self._open[-1].may_use(now):
-                return f"this parent was just started, and {name} has not said what it does"
+                return f"this parent was just started, and {name} has not reported what it does"
             self._open.pop()
         return None
 

@@ -169,10 +169,10 @@ class JobHome:
         note = self.note()
         if (self.path / job_keeper.OUT_OF_MEMORY).exists():
             most = "" if note is None else f" ({note.work.spec.size.memory_mb} MB)"
-            return f"it needed more memory than it had asked for{most}"
+            return f"it needed more memory than it requested{most}"
         if note is not None and self._expired():
             return f"its time limit of {note.work.spec.time_limit_s} s is over"
-        return Home(self.path).how_it_ended() or "it ended, and its keeper did not see how"
+        return Home(self.path).how_it_ended() or "it ended, and how is not known"
 
     def _expired(self) -> bool:
         return (self.path / job_keeper.EXPIRED).exists()

@@ -38,8 +38,8 @@ class EdgeView(msgspec.Struct, frozen=True, kw_only=True):
     part: str
     does: Literal["look", "step"]
     expect: Annotated[str | None, noted("The outcome of a look; null for a step.")]
-    cost: Annotated[int, noted("What it costs to do this.", minimum=1)]
-    disruptive: Annotated[bool, noted("Whether it may disturb what runs.")]
+    cost: Annotated[int, noted("The cost of this part.", minimum=1)]
+    disruptive: Annotated[bool, noted("Whether it may interrupt running work.")]
     requires: Annotated[
         Conditions, noted("What must be known of variables that are not in this graph.")
     ]
@@ -50,8 +50,8 @@ class EdgeView(msgspec.Struct, frozen=True, kw_only=True):
     memory: Annotated[
         Conditions,
         noted(
-            "Of variables in this graph that are not known here: how they may stand for it to be"
-            " taken, the unknown or `x?`, where that is not any way."
+            "Of variables in this graph that are not known here: the values with which it is"
+            " possible, the unknown or `x?`, unless all are."
         ),
     ]
     leaves: Annotated[Known, noted("What it leaves expected: no longer known, remembered as this.")]
@@ -59,7 +59,7 @@ class EdgeView(msgspec.Struct, frozen=True, kw_only=True):
         dict[str, tuple[list[str], str]],
         noted("What it changes of variables that are not in this graph: from these, to this."),
     ]
-    links: Annotated[list[int], noted("The links of the marked chain that it is, from 1.")] = []
+    links: Annotated[list[int], noted("The links of the marked chain that use it, from 1.")] = []
 
 
 class GraphView(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,17 +69,17 @@ class GraphView(msgspec.Struct, frozen=True, kw_only=True):
     exact: Annotated[
         bool,
         noted(
-            "False where too much can be known of other variables to look into all of it: they are"
-            " taken to be as they must, whether or not they can."
+            "False if other variables have too many states to search them all: the conditions"
+            " on them are assumed to hold."
         ),
     ]
     rests: Annotated[
         list[RestView],
-        noted("The looks at those variables for which any look asks something of others."),
+        noted("The looks at its variables of which a look has conditions on other variables."),
     ]
     states: Annotated[
         list[Known],
-        noted("What is known in each; all else is not. Nothing may lead there."),
+        noted("The values that are known in each; a state may have no incoming edge."),
     ]
     edges: list[EdgeView]
     goal: Annotated[list[Place], noted("The states in which the marked goal is met.")] = []
@@ -105,10 +105,8 @@ class CourseView(msgspec.Struct, frozen=True, kw_only=True):
     """What is, what should be, and the chain from the one to the other."""
 
     goal: Known
-    states: Annotated[
-        list[StateView], noted("The stripped start, and how it stands after each link.")
-    ]
-    chain: Annotated[list[TakenView] | None, noted("Null where there is none.")] = None
+    states: Annotated[list[StateView], noted("The stripped start, and the state after each link.")]
+    chain: Annotated[list[TakenView] | None, noted("Null if there is none.")] = None
     cost: int | None = None
     doubts: Annotated[bool, noted("Whether it assumes that a remembered value is wrong.")] = False
     reason: Annotated[str | None, noted("Why there is no chain.")] = None
@@ -119,7 +117,7 @@ class DrawingView(msgspec.Struct, frozen=True, kw_only=True):
 
     title: Annotated[str, noted("The kind, the entity, or `problem`.")]
     attributes: Annotated[
-        dict[str, str | None], noted("The class: the attributes that its parts ask for.")
+        dict[str, str | None], noted("The class: the attributes that its parts require.")
     ]
     form: Literal["whole", "factored"]
     graphs: list[GraphView]

@@ -50,7 +50,7 @@ class Sort(StrEnum):
     TRIED = "tried"  # a step ended: it worked, or it failed
     GONE = "gone"  # it is no longer there
     BEGUN = "begun"  # of no entity: the parent's process began, which knew nothing yet
-    LOST = "lost"  # of no entity: so many happenings could not be recorded
+    LOST = "lost"  # of no entity: so many events could not be recorded
 
 
 class Happened(msgspec.Struct, frozen=True, gc=False):

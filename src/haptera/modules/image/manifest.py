@@ -20,7 +20,9 @@ MANIFEST_BYTES_MAX: Final = 64 << 10
 DIGEST: Final = "sha256:"
 CHUNK_BYTES: Final = 1 << 20
 
-_DO: Final = "build the image anew; if that does not help, see what answers in the parent's place"
+_DO: Final = (
+    "build the image anew; if that does not help, check which server answers instead of the parent"
+)
 
 
 class ImageManifest(msgspec.Struct, frozen=True):
@@ -102,7 +104,7 @@ def _check(signed: Signed, authority: x509.Certificate) -> None:
     signer = x509.load_pem_x509_certificate(signed.certificate.encode("ascii"))
     signer.verify_directly_issued_by(authority)
     if f"{_uri(authority).removesuffix('/ca')}/images" != _uri(signer):
-        raise ValueError("who signed may not sign images")
+        raise ValueError("the certificate that signed it may not sign images")
     key = signer.public_key()
     if not isinstance(key, ec.EllipticCurvePublicKey):
         raise TypeError("the key is of another sort")

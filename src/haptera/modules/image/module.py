@@ -126,7 +126,7 @@ async def _build(one: Image) -> None:
     except OSError as error:
         raise Refused(f"{work}: {error.strerror or error}") from error
     except msgspec.DecodeError as error:
-        raise Refused(f"buildah tells of the image what it never told: {error}") from error
+        raise Refused(f"buildah returned unexpected data about the image: {error}") from error
     finally:
         # Tens of thousands of files: the disk may take seconds, in which looks are to be answered.
         await asyncio.to_thread(shutil.rmtree, work, ignore_errors=True)

@@ -49,7 +49,7 @@ class DhcpServer(asyncio.DatagramProtocol):
         offer = self._offers.for_mac(request.mac)
         if offer is None:
             if self._strangers.hear(request):
-                _log.warning("%s asks for an address, and has no offer", request.mac.hex(":"))
+                _log.warning("%s requests an address, but has no offer", request.mac.hex(":"))
             return
         reply = self._answer(request, offer, self._here)
         if reply is None:

@@ -78,7 +78,7 @@ class HttpServer:
                 return False
             offer = self._offers.for_address(peer)
             if offer is None or offer.nonce != request.nonce:
-                _log.warning("%s asks for %s, and is not offered it", peer, request.name)
+                _log.warning("%s requests %s, which it is not offered", peer, request.name)
                 await _refuse(writer, HTTPStatus.NOT_FOUND)
             else:
                 await self._give(offer, request, writer)

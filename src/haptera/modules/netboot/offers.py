@@ -49,7 +49,7 @@ class BootOffer:
     content: Mapping[str, bytes] = field(repr=False)
     nonce: str = field(repr=False)
     ends_at: float
-    reached: str = "has not asked for an address yet"
+    reached: str = "has not requested an address yet"
     loader_given: bool = False
 
     def loader(self, name: str) -> Path | None:

@@ -35,7 +35,7 @@ class Parent:
         if not _is_parent(link.sock):
             link.close()
             raise HapteraError(
-                "who answers is of this cluster, and not the parent",
+                "the server that answers is of this cluster, but is not the parent",
                 where=str(self.uplink),
                 do="see what listens there",
             )

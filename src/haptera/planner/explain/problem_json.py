@@ -38,8 +38,8 @@ Conditions = Annotated[
     dict[str, str | Values],
     noted("For each variable or attribute named, the value or values that count."),
 ]
-Cost = Annotated[int, noted("What it costs to do this.", minimum=1, maximum=COST_MAX)]
-Name = Annotated[str, noted("What the part is called; no two parts share a name.")]
+Cost = Annotated[int, noted("The cost of this part.", minimum=1, maximum=COST_MAX)]
+Name = Annotated[str, noted("The name of the part; it is unique.")]
 Known = dict[str, str]
 
 
@@ -80,13 +80,13 @@ class ProblemForm(msgspec.Struct, forbid_unknown_fields=True):
         noted("The values of each variable, the first its unknown. None ends in `?` or is `*`."),
     ] = {}
     attributes: Annotated[
-        dict[str, str | None], noted("The entity's constants; null where it has none.")
+        dict[str, str | None], noted("The entity's constants; null if it has none.")
     ] = {}
     looks: list[LookForm] = []
     steps: list[StepForm] = []
-    observed: Annotated[Known, noted("What is known; the unknown says nothing.")] = {}
-    remembered: Annotated[Known, noted("What was known last, or is expected.")] = {}
-    desired: Annotated[Known, noted("What is to be known, all at once.")] = {}
+    observed: Annotated[Known, noted("Known values; the unknown value is ignored.")] = {}
+    remembered: Annotated[Known, noted("Values that were known last, or are expected.")] = {}
+    desired: Annotated[Known, noted("The values that must be known, all together.")] = {}
 
 
 class LookLink(msgspec.Struct, forbid_unknown_fields=True):
@@ -120,7 +120,7 @@ class ChainAnswer(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
     chain: list[Annotated[dict[str, Any], _links("LookLink", "DoLink")]]
     verdict: Literal["chain"] = "chain"
-    cost: Annotated[int, noted("Of all its links, in the best case.", minimum=0)]
+    cost: Annotated[int, noted("The cost of all links, in the best case.", minimum=0)]
     optimal: Annotated[bool, noted("Whether it is proven that no chain costs less.")]
     doubts: Annotated[bool, noted("Whether it assumes that a remembered value is wrong.")]
     states: Annotated[
@@ -128,8 +128,8 @@ class ChainAnswer(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         noted("What is known at the start, stripped, and after each link.", minItems=1),
     ]
     reason: None = None
-    expanded: Annotated[int, noted("The states that were looked at.", minimum=0)]
-    explained: Annotated[Explained | UnsetType, noted("Where it was asked for.")] = UNSET
+    expanded: Annotated[int, noted("The number of states that were searched.", minimum=0)]
+    explained: Annotated[Explained | UnsetType, noted("Present if it was requested.")] = UNSET
 
 
 class NoChainAnswer(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -142,8 +142,8 @@ class NoChainAnswer(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     doubts: Literal[False] = False
     states: None = None
     reason: ReasonForm
-    expanded: Annotated[int, noted("The states that were looked at.", minimum=0)]
-    explained: Annotated[Explained | UnsetType, noted("Where it was asked for.")] = UNSET
+    expanded: Annotated[int, noted("The number of states that were searched.", minimum=0)]
+    explained: Annotated[Explained | UnsetType, noted("Present if it was requested.")] = UNSET
 
 
 class Fault(msgspec.Struct, forbid_unknown_fields=True):

@@ -137,7 +137,7 @@ class EnrolServer:
                 return EnrolmentRefused(EnrolmentRefusal.TOKEN)
             case Failure(text):
                 self.counts["not stored"] += 1
-                _log.error("enrolment from %s put off: %s", host, text)
+                _log.error("enrolment from %s postponed: %s", host, text)
                 return EnrolmentRefused(EnrolmentRefusal.LATER)
 
     def _granted(self, session: SavedSession, request: x509.CertificateSigningRequest) -> Granted:

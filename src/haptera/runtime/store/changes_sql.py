@@ -62,7 +62,7 @@ def apply(connection: sqlite3.Connection, write: Write, wall_s: float) -> Applie
     expected = write.if_revision
     if expected is not None and not desired_revision <= expected <= revision:
         raise StaleError(
-            f"made for revision {expected}, but what is desired changed since, at"
+            f"made for revision {expected}, but the desired state changed since, at"
             f" {desired_revision}; read it again"
         )
     written = revision + len(write.changes)

@@ -72,7 +72,7 @@ def read_changes_since(
                 found.append(one)
     if oldest > 1:
         raise HapteraError(
-            "what was desired then is no longer known",
+            "the desired state of that time is no longer known",
             do=f"ask for a time after {utc_text(int(found[-1].at_s))}" if found else None,
             code=Code.HISTORY_GONE,
         )
@@ -89,10 +89,10 @@ def read_write(path: Path, revision: int) -> list[Changed]:
         rows = connection.execute(OF_WRITE, (revision,)).fetchall()
         (oldest,) = connection.execute("SELECT min(id) FROM history").fetchone()
     if rows and rows[-1][0] == oldest > 1:
-        what = f"part of what the write of revision {revision} changed may be forgotten"
+        what = f"part of the write of revision {revision} may already be deleted from the history"
         raise HapteraError(
             what,
-            do="set what it changed anew: haptera history shows the rest",
+            do="set its values again: haptera history shows the rest",
             code=Code.HISTORY_GONE,
         )
     return [Changed(*row) for _, *row in rows]

@@ -79,7 +79,7 @@ class Replica:
                 raise HapteraError(
                     "has no copy of a parent's state yet",
                     where=str(self._path),
-                    do="let it follow its primary first",
+                    do="let it copy its primary first",
                 )
             self._connection = open_database(self._path)
         epoch = secrets.randbits(EPOCH_BITS)

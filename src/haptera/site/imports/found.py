@@ -138,7 +138,7 @@ class FoundSite:
     def _check_group(self, name: str, inside: tuple[str, ...], size_bytes: int) -> None:
         check_name(name)
         if name in self.groups:
-            raise HapteraError("another is called so, and was taken")
+            raise HapteraError("another one has this name, and was used")
         if not inside:
             raise HapteraError("it has no nodes")
         if any(self._group_bytes.get(one, 0) + size_bytes > GROUPS_BYTES_MAX for one in inside):

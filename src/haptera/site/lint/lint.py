@@ -151,7 +151,9 @@ def _findings(aim: Aim, node: Aim | None) -> list[Finding]:
         found.extend(lint_goal(aim))
         found.extend(() if node is None else lint_together(aim, node))
     except TooLargeError:
-        text = f"not all was looked for: too large, of more than {CHOICES_MAX:,} choices"
+        text = (
+            f"not everything was checked: it is too large, with more than {CHOICES_MAX:,} choices"
+        )
         found.append(Finding(Rule.NOT_CHECKED, aim.place, text, aim.kind))
     return found
 
@@ -163,7 +165,7 @@ def _of_module(finding: Finding, alike: _Alike, more: Mapping[str, _Modules]) ->
         still = _findings(*_aims(entities, modules))
         # As long as the goal cannot be known, nothing else is told of it.
         if not any(one.variable == finding.variable or one.rule in _FIRST for one in still):
-            text = f"{finding.text}; the module {name} would mend that, but is not among the site's"
+            text = f"{finding.text}; the module {name} would fix that, but is not among the site's"
             fix = f"add {name} under `modules`"
             return replace(finding, rule=Rule.NO_MODULE, text=text, fix=fix)
     return finding

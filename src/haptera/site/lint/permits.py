@@ -30,7 +30,7 @@ def _of_node(catalog: Catalog, node: EntityState) -> Iterator[tuple[Rule, str, s
     wanted = node.desired.values.get(agent.name)
     if wanted is not None and wanted.value == Agent.UP and has_no_agent(node):
         text = "agent=up can never be known of a node that is declared `has_agent: never`"
-        yield Rule.UNKNOWABLE_GOAL, agent.name, text, "desire less of it, or drop `has_agent`"
+        yield Rule.UNKNOWABLE_GOAL, agent.name, text, "remove these desired values, or `has_agent`"
     steps = [one for one in catalog.domain(node, node).steps if one.disruptive]
     changed = {change.variable for step in steps for change in step.changes}
     concerned = sorted(changed & node.desired.values.keys())

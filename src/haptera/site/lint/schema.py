@@ -41,16 +41,18 @@ def schema() -> Schema:
                 "cluster": {"type": "string", "pattern": _NAME, "description": "Its name."},
                 "include": _one_or_list("Other files or folders of the same site."),
                 "groups": _named(_nodeset(), "Names of node-sets: @NAME."),
-                "defaults": _ref("layer", "What holds of each node that says nothing else."),
-                "profiles": _named(_ref("layer"), "What holds of the nodes that name them."),
+                "defaults": _ref("layer", "Values of all nodes that have no value of their own."),
+                "profiles": _named(_ref("layer"), "Values of the nodes that name the profile."),
                 "nodes": _named(_ref("node"), "Node-sets, each with attributes."),
                 "fault_groups": _named(_nodeset(), "Nodes that may fail together."),
                 "services": _named(_ref("service_data"), "Services, each with its data."),
                 "desired": _desired(),
-                "policies": _rules("policy", "How parts are tried, on what a selector names."),
-                "budgets": _rules("budget", "How many may be disturbed at once."),
+                "policies": _rules(
+                    "policy", "How parts are tried, for entities that a selector matches."
+                ),
+                "budgets": _rules("budget", "How many entities may be disrupted at once."),
                 "modules": _modules(),
-                "controllers": _named(_ref("controller"), "Controllers of one's own."),
+                "controllers": _named(_ref("controller"), "Your own controllers."),
                 "lab": {"description": "How virtual nodes behave.", "anyOf": [*settings, _NULL]},
             }
         ),
@@ -120,7 +122,7 @@ def _terms() -> Mapping[str, Schema]:
     return {
         "enabled": {"type": "boolean"},
         "version": _TEXT,
-        "settings": _object("Handed to the module when it connects."),
+        "settings": _object("Passed to the module when it connects."),
     }
 
 
@@ -133,7 +135,9 @@ def _desired() -> Schema:
             **{f"^{kind.name}:": _ref(f"{kind.name}_desired") for kind in _OF_CLUSTER},
             "^(service:)?[A-Za-z0-9._-]+@": _ref("service_desired"),
             f"^(?!(module|service|node|{'|'.join(kind.name for kind in _OF_CLUSTER)}):)"
-            "[A-Za-z0-9._-]+:[A-Za-z0-9._-]+@": _object("Of another kind, or of one of a package."),
+            "[A-Za-z0-9._-]+:[A-Za-z0-9._-]+@": _object(
+                "An entity of another kind, or of a kind of a package."
+            ),
         },
         "additionalProperties": _ref("node_desired"),
     }
@@ -170,7 +174,7 @@ def _rule_value(plain: Plain, read: object) -> Schema:
 def _modules() -> Schema:
     bundled = sorted(BUNDLED)
     return {
-        "description": "The modules that there are, and what is desired of each.",
+        "description": "The modules, and the desired state of each.",
         "anyOf": [
             {"type": "array", "items": {"enum": bundled}, "uniqueItems": True},
             {

@@ -49,8 +49,8 @@ def _findings(manifest: Manifest, given: Mapping[str, Any], place: str) -> Itera
             if one.required:
                 text = f"{manifest.name} needs the setting {one.name!r}"
                 yield found(Rule.WRONG_SETTING, text, f"give it: {one}")
-        elif stands_open := open_secrets([one], given):
-            text = f"the setting {stands_open[0]!r} of {manifest.name} is a secret, and stands here"
+        elif open_secrets([one], given):
+            text = f"the setting {one.name!r} of {manifest.name} is a secret, given in clear text"
             yield found(Rule.OPEN_SECRET, text, SECRET_DO)
         elif not _fits(one, given[one.name]):
             text = f"the setting {one.name!r} of {manifest.name} is no {one.type}"

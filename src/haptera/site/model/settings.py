@@ -34,7 +34,7 @@ def check_secrets(site: Site, declared: Mapping[str, Iterable[Setting]]) -> None
     errors = Errors()
     for entity, given in settings_of(site):
         for name in open_secrets(declared.get(entity.entity.name, ()), given):
-            what = f"the setting {name!r} of {entity.entity.name} is a secret, and stands here"
+            what = f"the setting {name!r} of {entity.entity.name} is a secret, given in clear text"
             error = HapteraError(what, do=SECRET_DO, code=Code.OPEN_SECRET)
             errors.add(error, site.place_of(entity, name.partition(".")[0]))
     errors.check()

@@ -29,7 +29,7 @@ def read_json(text: str, file: str, errors: Errors, do: str) -> Tree:
         HapteraError: the text is no JSON, or too deep, or no tool writes it so: a line ends before
             a colon, or a key has more than 1,024 characters.
     """
-    do = f"mend the JSON, or {do}"
+    do = f"correct the JSON, or {do}"
     try:
         json.loads(text)
     except json.JSONDecodeError as error:

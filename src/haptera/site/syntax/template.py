@@ -53,7 +53,7 @@ def _filled(hole: re.Match[str], known: Known) -> str:
         raise ParseError(f"{hole[0][:80]} cannot be read", do=_DO)
     number = _number(inside, known) if _NAME.fullmatch(inside) else _Sum(inside, known).value()
     if number < 0:
-        raise ParseError(f"{hole[0]} is {number} here", do="let it be 0 or more")
+        raise ParseError(f"{hole[0]} is {number} here", do="make it 0 or more")
     return format(number, form or "d")
 
 
@@ -66,7 +66,9 @@ def _number(name: str, known: Known) -> int:
 
 def _bounded(number: int) -> int:
     if abs(number) > NUMBER_MAX:
-        raise LimitError("a number in a hole does not fit 64 bits", do="let it be smaller")
+        raise LimitError(
+            "a number in a placeholder does not fit 64 bits", do="use a smaller number"
+        )
     return number
 
 

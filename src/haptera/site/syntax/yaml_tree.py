@@ -26,7 +26,7 @@ def read_yaml(text: str, file: str, errors: Errors, depth_max: int = DEPTH_MAX) 
         since = "" if begin is None else f" (line {begin.line + 1})"
         context = "" if error.context is None else f"{error.context}{since}: "
         what = f"{context}{error.problem}"
-        raise ParseError(what, where=str(place), do="mend the YAML") from None
+        raise ParseError(what, where=str(place), do="correct the YAML") from None
     except (ValueError, OverflowError):  # PyYAML's own parser lets these through.
         raise ParseError(
             "invalid character escape", where=file, do="use \\u with four digits"

@@ -78,7 +78,7 @@ async function read(lastId, signal, live, taken) {
   }
 }
 
-// Takes one event in; returns its id, or null where it has none.
+// Takes one event in; returns its id, or null if it has none.
 function take(block, taken) {
   const fields = {};
   for (const line of block.split("\n")) {

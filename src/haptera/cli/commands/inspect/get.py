@@ -83,7 +83,7 @@ def get(
         _get_jobs(client, what, at, watch, output)
     elif at is not None:
         if watch:
-            raise click.UsageError("what was does not change: leave out --watch or --at")
+            raise click.UsageError("a past state does not change: leave out --watch or --at")
         _print_past(past(client, _selector(what), at), what, output)
     elif watch:
         events = calls.events(_selector(what))

@@ -171,7 +171,7 @@ def _completed(kind: str, parts: Iterable[Part], given: Mapping[str, str]) -> di
     for name in problem_of(KINDS[kind], (), {}).attributes:
         values = sorted(asked.get(name, ()))
         if values and name in given and given[name] not in values:
-            text = f"no part asks for {name}={given[name]}: {nearest(given[name], values)}"
+            text = f"no part requires {name}={given[name]}: {nearest(given[name], values)}"
             click.secho(f"warning: {text}", err=True, fg="yellow")
         if name not in given and len(values) > 1:
             raise HapteraError(

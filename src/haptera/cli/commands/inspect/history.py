@@ -76,7 +76,7 @@ def history(
         if audit or everything:
             # What happened is written down a little after it is told.
             text = "leave out --audit and --all; haptera watch shows all events"
-            raise click.UsageError(f"--watch is of what is desired: {text}")
+            raise click.UsageError(f"--watch shows changes of desired state only: {text}")
         events = calls.events(selector, types=_CHANGES)
         keep_showing(client, events, lambda: _show(client, selector, limit, output), output)
     elif audit:
@@ -179,7 +179,7 @@ def _happening(one: Happened) -> tuple[str, str, str]:
         case Sort.BEGUN:
             return "-", "parent", "began, with nothing known"
         case Sort.LOST:
-            return "-", "history", f"{one.value} happenings could not be recorded"
+            return "-", "history", f"{one.value} events could not be recorded"
         case _:
             assert_never(one.sort)
 

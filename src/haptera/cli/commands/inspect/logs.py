@@ -50,7 +50,7 @@ def logs(ctx: click.Context, entity: str, lines: int, watch: bool, output: str) 
     if not entity.startswith("node:"):
         show_log(client, entity, lines, output, watch=watch)
     elif watch:
-        raise click.UsageError("--follow is of one log: name a module or a service")
+        raise click.UsageError("--follow works with one log: name a module or a service")
     else:
         _print_logs(client, entity, lines, output)
 
@@ -58,7 +58,7 @@ def logs(ctx: click.Context, entity: str, lines: int, watch: bool, output: str) 
 def show_log(client: Client, entity: str, lines: int, output: str, *, watch: bool) -> None:
     """Print the last lines of one log; with `watch`, those that come after them, until Ctrl-C."""
     if watch and not Format(output).for_people:
-        raise click.UsageError("--follow writes lines as they come: leave out -o")
+        raise click.UsageError("--follow prints lines when they arrive: leave out -o")
     answer = client.ask(calls.log(entity))
     last = msgspec.structs.replace(answer, lines=answer.lines[-lines:])
     if not Format(output).for_people:
@@ -93,7 +93,7 @@ def _follow(client: Client, entity: str, after: str) -> None:
             failed += 1
             continue
         if told.anew:
-            click.echo("the log began anew: some lines may be missing", err=True)
+            click.echo("the log was restarted: some lines may be missing", err=True)
         for line in told.lines:
             click.echo(unescaped(line))
         after, failed = told.after, 0

@@ -154,7 +154,9 @@ def _check_program(word: str) -> None:
     if shutil.which(word) is not None:
         return
     if Path(word).is_file():
-        raise click.BadParameter(f"{word} may not be run: chmod +x it, or name what runs it first")
+        raise click.BadParameter(
+            f"{word} is not executable: chmod +x it, or write the program that runs it first"
+        )
     raise click.BadParameter(f"there is no program {word}: name one in PATH, or write its path")
 
 
@@ -178,7 +180,7 @@ def _pairs(given: Iterable[str], meant: Callable[[str], Any]) -> dict[str, Any]:
     for one in given:
         name, equals, value = one.partition("=")
         if not equals or not name:
-            raise click.BadParameter(f"{one!r} gives nothing a value: write NAME=VALUE")
+            raise click.BadParameter(f"{one!r} has no value: write NAME=VALUE")
         found[name] = meant(value)
     return found
 

@@ -64,7 +64,7 @@ def diff(
         raise click.UsageError("name the files of a site, or a time or two with --at")
     if times:
         if watch:
-            raise click.UsageError("what was does not change: leave out --watch or --at")
+            raise click.UsageError("a past state does not change: leave out --watch or --at")
         return _diff_times(the_client(ctx), times, select, output)
     try:
         access = the_access(ctx)

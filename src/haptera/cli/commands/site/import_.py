@@ -95,7 +95,7 @@ def _attribute_option(of: str) -> _Decorator:
     )
 
 
-_AGENTS: Final = "Desire of each node that its agent is up."
+_AGENTS: Final = "Make agent=up the desired state of each node."
 
 
 @import_from.command("ansible")
@@ -142,7 +142,7 @@ def clustershell(
 
 @import_from.command("layercake")
 @click.argument("file")
-@_options("Desire what the file does: power by physState, the agent by runState.")
+@_options("Take the desired state from the file: power from physState, agent from runState.")
 def layercake(file: str, *, manage: bool, **options: Any) -> int:
     r"""Import the nodes of a state file of Kraken's Layercake.
 
@@ -210,7 +210,7 @@ def _tell(found: FoundSite, *, cluster: str, manage: bool, strict: bool, output:
     if not found.nodes:
         for one in found.remarks:
             _print_remark(one)
-        raise ParseError("no node was found in it", do="see that it is the file you mean")
+        raise ParseError("no node was found in it", do="check that it is the right file")
     if manage:
         found.desire_agents()
     text = site_text(found, cluster)

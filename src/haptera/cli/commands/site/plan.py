@@ -75,7 +75,7 @@ def plan(
             raise click.UsageError("problems have no names: leave out -o name")
         return answer_problems(problem, output, explained_line if explain else answer_line)
     if explain:
-        raise click.UsageError("--explain goes with --problem; of entities, ask haptera chain")
+        raise click.UsageError("--explain needs --problem; for entities, use haptera chain")
     access = the_access(ctx)
     body = site_body(files, access.constants)
     answer = client_of(ctx, access).ask(calls.apply(body, dry_run=True, take=take))
@@ -88,7 +88,7 @@ def plan(
 def answer_problems(file: str, output: str, answer: Answering = answer_line) -> int:
     """Answer all problems of a file or of standard input (`-`), so; the exit code."""
     if Format(output) is Format.YAML:
-        raise HapteraError("problems are not answered as YAML", where="-o yaml", do="use -o json")
+        raise HapteraError("problems cannot be answered as YAML", where="-o yaml", do="use -o json")
     worst = Outcome.CHAIN
     order = list(Outcome)
     count = 0
@@ -133,7 +133,7 @@ def _verdict(answer: dict[str, Any], purposes: list[str | None]) -> Iterator[str
         yield "nothing to do: the goal is met"
         return
     proven = ", and none costs less" if answer["optimal"] else ""
-    doubts = ", if what is remembered is wrong" if answer["doubts"] else ""
+    doubts = ", if a remembered value is wrong" if answer["doubts"] else ""
     yield f"a chain that costs {answer['cost']}{proven}{doubts}"
     for place, (link, purpose) in enumerate(zip_longest(answer["chain"], purposes), start=1):
         yield f"{place}. {_link(link)}{'' if purpose is None else f', {purpose}'}"

@@ -118,7 +118,7 @@ def chain(course: CourseView) -> Iterator[str]:
         yield cut(f"wanted: {wanted}" if wanted else "nothing is wanted")
         yield from () if course.reason is None else (cut(f"no chain: {course.reason}"),)
         return
-    doubts = ", if what is remembered is wrong" if course.doubts else ""
+    doubts = ", if a remembered value is wrong" if course.doubts else ""
     yield cut(f"wanted: {wanted}; the chain costs {course.cost}{doubts}")
     for number, one in enumerate(course.chain, start=1):
         does = "" if one.expect is None else f", {'hoping for' if one.hoped else 'expecting'} "

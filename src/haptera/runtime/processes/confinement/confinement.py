@@ -155,8 +155,8 @@ def _enclosed(confinement: Confinement) -> bool:
         return False
     except OSError as error:
         raise HapteraError(
-            f"modules that mount run in a user namespace, and there is none: {error.strerror}",
-            do="allow them (sysctl user.max_user_namespaces); it takes Linux 5.12",
+            f"modules that mount need a user namespace, and there is none: {error.strerror}",
+            do="allow them (sysctl user.max_user_namespaces); Linux 5.12 or later is needed",
         ) from error
     return True
 
