@@ -26,13 +26,13 @@ class MemoryDesk:
         return self.turn
 
     async def submit(self, one):
-        return self._noted(self.queue.submit(one, NOW))
+        return self.noted(self.queue.submit(one, NOW))
 
     async def cancel(self, key, reason):
-        return self._noted([self.queue.cancel(key, reason, NOW)])[0]
+        return self.noted([self.queue.cancel(key, reason, NOW)])[0]
 
     async def prioritize(self, key, priority):
-        return self._noted([self.queue.prioritize(key, priority)])[0]
+        return self.noted([self.queue.prioritize(key, priority)])[0]
 
     async def set_duty(self, name, duty):
         self.queue.set_duty(name, duty)
@@ -40,7 +40,7 @@ class MemoryDesk:
     def why(self, job):
         return why(self.queue, job, NOW.wall_s)
 
-    def _noted(self, jobs):
+    def noted(self, jobs):
         for job in jobs:
             self.news.changed(job.id)
         self.turn += 1

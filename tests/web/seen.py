@@ -3,6 +3,9 @@
 from haptera.model.answers.views import Condition, LinkView, ObservedView
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
+from haptera.queue.entry import Holder, Submission
+from haptera.queue.job import JobSpec, JobState, Size
+from tests.api.job_desk import NOW
 
 NODES = [f"rack{rack}n{number}" for rack in range(1, 5) for number in range(1, 5)]
 REFUSES = "switch_on: the BMC of {} does not answer"
@@ -48,3 +51,27 @@ def tell(backend):
     )
     backend.write(SetDesired(node_id(NODES[9]), "power", "off", "user:eve"))
     backend.say(node_id(NODES[9]), observed=power("on"))
+
+
+def starts(parent, name, *nodes, count=None):
+    """A job on each of these nodes; an array of them, with a count."""
+
+    def on_nodes():
+        desk, spec = parent.backend.jobs, JobSpec(("sleep", "60"), Size(1, 0))
+        jobs = desk.queue.submit(
+            Submission(owner="user:bob", name=name, spec=spec, count=count), NOW
+        )
+        for job, node in zip(jobs, nodes, strict=True):
+            desk.queue.lock(job, desk.queue.holders.setdefault(node, Holder(node)))
+        return desk.noted(jobs)
+
+    return parent.do(on_nodes)
+
+
+def ends(parent, job):
+    def at_once():
+        desk = parent.backend.jobs
+        desk.queue.end(desk.queue.job(job.id), JobState.COMPLETE, NOW, status=0)
+        desk.noted([job])
+
+    parent.do(at_once)

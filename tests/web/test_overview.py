@@ -8,13 +8,14 @@ import sys
 
 import pytest
 
-from haptera.model.answers.views import Condition
-from haptera.model.changes import Declare
+from haptera.model.answers.views import Condition, ObservedView
+from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
+from haptera.runtime.identity.tokens import ApiToken, Bearer, Scope
 from haptera.selectors.nodeset import fold
 from tests.api.serving import serving
 from tests.web.chromium import FOUND, browsing
-from tests.web.seen import NODES, changes, tell, web
+from tests.web.seen import NODES, changes, ends, starts, tell, web
 
 pytestmark = [
     pytest.mark.slow,
@@ -26,6 +27,7 @@ GROUPS = "[...document.querySelectorAll('#list [role=group]')].map(e => e.ariaLa
 COUNTS = "[...document.querySelectorAll('#counts button')].map(e => e.textContent)"
 CAUSES = "[...document.querySelectorAll('#causes button')].map(e => e.textContent)"
 LISTED = "[...document.querySelectorAll('#list [data-node]')].map(e => e.dataset.node)"
+SEARCHED = "document.getElementById('searched').textContent"
 LIT = "document.getElementById('lit').textContent"
 
 
@@ -110,7 +112,7 @@ def test_a_selector_lights_what_it_means_and_a_wrong_one_says_what_is_wrong(page
     search(page, "rack[1-2]n* and condition=stuck")
     assert page.await_(equals(LISTED, NODES[3:6]))
     search(page, "pwer=on")
-    told = page.await_("document.getElementById('searched').textContent")
+    told = page.await_(SEARCHED)
     assert "nothing has a 'pwer'" in told
     page.wrong.clear()  # Chromium notes each answer that is a refusal
 
@@ -276,6 +278,72 @@ def test_ten_thousand_nodes_are_drawn_scrolled_and_changed(browser):
             middle, late = some[len(some) // 2], some[int(len(some) * 0.95)]
             say(f"{what} while scrolling, ms: median {middle:.1f}, 95 % {late:.1f}, {some[-1]:.1f}")
         assert browser.wrong == []
+
+
+def test_the_cells_show_which_job_runs_where_and_the_counts_filter(browser):
+    with serving(*changes()) as parent:
+        (lone,) = starts(parent, "relax", NODES[0])
+        starts(parent, "sweep", *NODES[4:7], count=3)
+        see(browser, parent, colour="job")
+        assert browser.await_(equals(COUNTS, ["1 1 relax", "3 2 sweep", "12 no job"]))
+        browser.evaluate("document.querySelectorAll('#counts button')[1].click()")
+        assert browser.await_(equals(LISTED, NODES[4:7]))
+
+        starts(parent, "visit", NODES[4])
+        ends(parent, lone)
+        assert browser.await_(equals(COUNTS, ["2 2 sweep", "13 no job", "1 several jobs"]))
+        assert browser.await_(equals(LISTED, NODES[5:7]))
+
+
+def test_a_job_that_is_filtered_by_and_ends_can_be_taken_back(browser):
+    with serving(*changes(NODES[:2])) as parent:
+        (job,) = starts(parent, "relax", NODES[0])
+        see(browser, parent, colour="job", only="1%20relax")
+        assert browser.await_(equals(LISTED, NODES[:1]))
+        ends(parent, job)
+        assert browser.await_(equals(COUNTS, ["0 1 relax", "2 no job"]))
+        browser.evaluate("document.querySelector('#counts button').click()")
+        assert browser.await_(equals(LISTED, NODES[:2]))
+
+
+def test_a_label_without_nodes_makes_room_for_the_next(browser):
+    nodes = [f"n{number}" for number in range(50)]
+    with serving(*changes(nodes)) as parent:
+        jobs = [starts(parent, "early", node)[0] for node in nodes]
+        see(browser, parent, colour="job")
+        assert browser.await_(f"{COUNTS}.at(-1) === '3 other values'")
+        for job in jobs[:10]:
+            ends(parent, job)
+        starts(parent, "late", nodes[0])
+        assert browser.await_(f"{COUNTS}.includes('1 51 late')")
+
+
+def test_a_token_that_may_not_see_the_jobs_says_so(browser):
+    with serving(*changes()) as parent:
+        parent.backend.minted["hp1.t1.x"] = ApiToken(
+            "t1", Bearer("eve", Scope.READ, "rack1*"), b"", 1000.0, 1e12
+        )
+        see(browser, parent, token="hp1.t1.x", colour="job")
+        told = browser.await_(SEARCHED)
+        assert "the jobs are not known: the token is limited to rack1*" in told
+        assert browser.evaluate(COUNTS) == ["4 unknown"]
+
+
+def test_the_cells_show_the_image_that_is_to_run_and_whether_it_does(browser):
+    with serving(*changes()) as parent:
+        for number, node in enumerate(NODES[:3]):
+            system = EntityId("system", f"role{number}", node)
+            parent.do(parent.backend.write, Declare(system, {}, "site"))
+            parent.do(parent.backend.write, SetDesired(system, "image", "debian-b", "site"))
+            if number:
+                applied = ObservedView("current", known=True, method="read", by="image", age_ms=1)
+                parent.do(parent.backend.say, system, observed={"applied": applied})
+        see(browser, parent)
+        pick(browser, "colour", "image")
+        assert browser.await_(equals(COUNTS, ["2 debian-b", "1 debian-b, not yet", "13 no image"]))
+        browser.evaluate("document.querySelectorAll('#counts button')[1].click()")
+        assert browser.await_(equals(LISTED, NODES[:1]))
+        assert browser.evaluate("location.hash.includes('colour=image')")
 
 
 # Times between the frames of a scroll through all, and what the callbacks of a frame take of each.

@@ -232,6 +232,7 @@ SEEN = [
     {},
     {"node": NODES[3]},
     {"view": "list"},
+    {"colour": "job"},
     {"show": "group", "node": LEDGER},
     {"show": "jobs"},
     {"show": "haptera"},

@@ -4,6 +4,7 @@ const WORST_FIRST = ["stuck", "acting", "waiting"];
 const CONDITIONS = ["converged", "acting", "waiting", "stuck", "dark"];
 const LABELS_MAX = 48; // of more values than this the rest is told together
 const OTHERS = "other values";
+const NOTHING = ["", "unknown", "as desired", "no job", "no image"];
 export const SIGNS = { stuck: "\u2715", waiting: "\u2026" }; // not by colour alone
 export const FROZEN_SIGN = "\u2744";
 export const VALUE_COLOURS = 10;
@@ -21,9 +22,9 @@ export class Colouring {
 
   // Labels those that changed, or all where the shape or the question is another.
   update(fleet, by, changed) {
-    const known = `${by}\n${fleet.shape}`;
+    const known = `${by}\n${fleet.shape}\n${fleet.jobs === null}`;
     if (known !== this.#known) this.#begin(fleet, by);
-    else for (const name of changed) this.#label(fleet, by, name);
+    else this.#again(fleet, by, changed);
     this.#known = known;
   }
 
@@ -34,8 +35,9 @@ export class Colouring {
   // The class of a label in the style sheet: conditions have theirs, values take turns.
   style(label, by) {
     if (by === "condition") return label;
-    if (label === "" || label === "unknown" || label === "as desired") return "dark";
-    return `value${this.labels.filter((one) => one !== "").indexOf(label) % VALUE_COLOURS}`;
+    if (NOTHING.includes(label)) return "dark";
+    const number = this.labels.filter((one) => one !== "").indexOf(label);
+    return number < 0 ? "dark" : `value${number % VALUE_COLOURS}`;
   }
 
   #begin(fleet, by) {
@@ -52,14 +54,30 @@ export class Colouring {
     });
   }
 
-  #label(fleet, by, name) {
-    const at = fleet.index.get(name);
-    if (at === undefined) return;
-    const number = this.#numberOf(labelOf(fleet, by, name));
-    this.counts[this.#of[at]] -= 1;
+  // None of them has a label before the first gets one: what they leave is free for the others.
+  #again(fleet, by, changed) {
+    const all = [...changed].map((name) => fleet.index.get(name)).filter((at) => at !== undefined);
+    for (const at of all) this.counts[this.#of[at]] -= 1;
+    for (const at of all) this.#label(fleet, by, at);
+  }
+
+  #label(fleet, by, at) {
+    const name = fleet.nodes[at];
+    const label = labelOf(fleet, by, name);
+    if (this.labels.length >= LABELS_MAX - 1 && !this.#number.has(label)) this.#reuse(label);
+    const number = this.#numberOf(label);
     this.counts[number] += 1;
     this.#of[at] = number;
     this.frozen[at] = anyFrozen(fleet, name);
+  }
+
+  // Jobs come and go for as long as the page is open: the number of a label without nodes is free.
+  #reuse(label) {
+    const free = this.labels.findIndex((one, number) => one !== OTHERS && this.counts[number] === 0);
+    if (free < 0) return;
+    this.#number.delete(this.labels[free]);
+    this.#number.set(label, free);
+    this.labels[free] = label;
   }
 
   #numberOf(label) {
@@ -81,6 +99,8 @@ function labelOf(fleet, by, name) {
   const all = fleet.all(name);
   if (by === "condition") return conditionOf(all);
   if (by === "owner") return ownersOf(all);
+  if (by === "image") return imageOf(all);
+  if (by === "job") return fleet.jobs === null ? "unknown" : jobOf(fleet.jobsOn(name));
   const [what, key] = split(by);
   if (what === "attribute") return all[0].attributes[key] ?? "";
   const [entity, variable] = key.includes(".") && key.includes(":") ? apart(key) : ["", key];
@@ -106,8 +126,28 @@ function ownersOf(all) {
     const told = other.length || !unsettled ? other : Object.entries(view.desired);
     for (const [, { owner }] of told) owners.add(owner);
   }
-  if (!owners.size) return "as desired";
-  return owners.size > 1 ? "several owners" : [...owners][0];
+  return one(owners, "as desired", "several owners");
+}
+
+// An array is one job, however many of its members there are; it has the number of the first.
+function jobOf(jobs) {
+  const told = new Set(jobs.map((job) => `${job.array ?? job.id} ${job.name}`));
+  return one(told, "no job", "several jobs");
+}
+
+// Which image is to run there, and whether it is the one that does.
+function imageOf(all) {
+  const systems = all.filter(({ kind, desired }) => kind === "system" && desired.image);
+  const told = systems.map(({ desired, observed }) => {
+    const runs = observed.applied?.known && observed.applied.value === "current";
+    return `${desired.image.value}${runs ? "" : ", not yet"}`;
+  });
+  return one(new Set(told), "no image", "several images");
+}
+
+function one(labels, none, several) {
+  if (labels.size > 1) return several;
+  return [...labels][0] ?? none;
 }
 
 function differs(seen, wanted) {

@@ -13,8 +13,10 @@ export class Fleet {
   variables = new Set(); // what can be known or desired of a node, or of `service:web.`
   attributes = new Set();
   changed = new Set(); // nodes, since `settle`
+  jobs = null; // by their number, those that run; null where nobody looks
   kinds = new Map(); // what is on no node and none itself, by its kind: names of entities
   #on = new Map(); // what is on a node, by its name
+  #jobsOn = new Map(); // numbers of jobs, by the name of their node
   #reshaped = false;
 
   take(kind, event) {
@@ -35,6 +37,25 @@ export class Fleet {
     this.index = new Map(this.nodes.map((name, number) => [name, number]));
     this.shape = shapes += 1;
     return changed;
+  }
+
+  // Takes jobs that run, and the numbers of others that do no more; null: all but these.
+  run(jobs, others) {
+    if (this.jobs === null || others === null) {
+      [this.jobs, this.#jobsOn] = [new Map(), new Map()];
+      this.touch();
+    }
+    for (const key of [...(others ?? []), ...jobs.map((job) => job.id)]) this.#leave(key);
+    for (const job of jobs) {
+      if (!this.#jobsOn.has(job.holder)) this.#jobsOn.set(job.holder, new Set());
+      this.#jobsOn.get(job.holder).add(job.id);
+      this.jobs.set(job.id, job);
+      this.changed.add(job.holder);
+    }
+  }
+
+  jobsOn(name) {
+    return [...(this.#jobsOn.get(name) ?? [])].map((key) => this.jobs.get(key));
   }
 
   // All is to be looked at again: another fleet was shown meanwhile.
@@ -59,6 +80,14 @@ export class Fleet {
     if (!node) return [];
     const others = [...(this.#on.get(name) ?? [])].map((entity) => this.views.get(entity));
     return [node, ...others];
+  }
+
+  #leave(key) {
+    const job = this.jobs.get(key);
+    if (!job) return;
+    this.jobs.delete(key);
+    this.#jobsOn.get(job.holder).delete(key);
+    this.changed.add(job.holder);
   }
 
   #clear() {

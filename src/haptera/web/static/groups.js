@@ -30,6 +30,8 @@ export function offer(group, colour, fleet, place) {
     colour.replaceChildren(
       new Option("condition", "condition"),
       new Option("owner of difference", "owner"),
+      new Option("job", "job"),
+      new Option("image", "image"),
       ...variables.map((one) => new Option(one, `variable=${one}`)),
       ...attributes.map((one) => new Option(`attribute ${one}`, `attribute=${one}`)),
     );

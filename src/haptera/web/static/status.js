@@ -7,7 +7,7 @@ import { CauseList, causesOf } from "./causes.js";
 import { Colouring, SHORT, SPOKEN } from "./colours.js";
 import { Differences } from "./differences.js";
 import { at, duration, make, refill, write } from "./dom.js";
-import { Fleet } from "./fleet.js";
+import { Fleet, natural } from "./fleet.js";
 import { Health } from "./health.js";
 import { Jobs } from "./jobs.js";
 import { SIZES, layOut, places, sizeFor } from "./layout.js";
@@ -20,6 +20,7 @@ import { onlyLabels, place, readPlace, toggleLabel, writePlace } from "./place.j
 import { Graph } from "./graph.js";
 import { groupsOf, offer } from "./groups.js";
 import { fleetAt } from "./past.js";
+import { Running } from "./running.js";
 import { EntityTable } from "./table.js";
 import { HEALTH, JOBS, OTHERS, Tabs } from "./tabs.js";
 import { Timeline, spokenTime } from "./timeline.js";
@@ -56,6 +57,7 @@ function paintSoon() {
 }
 
 function paint() {
+  running.follow(place.colour === "job" && following !== null ? live : null);
   const changed = fleet.settle();
   colouring.update(fleet, place.colour, changed);
   paintHead();
@@ -182,7 +184,10 @@ let countsShown = "";
 
 function paintCounts() {
   const { labels, counts } = colouring;
-  const rows = labels.map((label, number) => ({ label, count: counts[number] }));
+  // What is chosen stays, though it is gone: who chose it takes it back.
+  const shown = [...new Set([...labels, ...onlyLabels()])];
+  const rows = shown.map((label, number) => ({ label, count: counts[number] ?? 0 }));
+  if (place.colour !== "condition") rows.sort((one, other) => natural(one.label, other.label));
   const told = JSON.stringify([rows, place.only, place.colour]);
   const lit = scene.matches ? scene.matches.reduce((sum, one) => sum + one, 0) : null;
   write(at("lit"), lit === null ? "" : `${lit} of ${fleet.nodes.length} nodes`);
@@ -332,6 +337,13 @@ const graph = new Graph(at("graph"));
 const brake = new Brake(at("brake"), actions);
 const table = new EntityTable(at("table"), chooseEntity);
 const jobs = new Jobs({ element: at("jobs"), actions, choose: chooseEntity, changed: paintSoon });
+let jobsWrong = "";
+const running = new Running((error) => {
+  const text = error === null ? "" : `the jobs are not known: ${error.message}`;
+  if (text !== jobsWrong) write(at("searched"), text);
+  jobsWrong = text;
+  paintSoon();
+});
 const health = new Health(at("health"));
 const tabs = new Tabs(at("tabs"), (kind) => {
   place.show = kind;
