@@ -116,6 +116,8 @@ def test_what_a_relay_says_goes_back_to_it(offer: BootOffer) -> None:
 
 
 HTTP = {dhcp.VENDOR_CLASS: b"HTTPClient:Arch:00016", dhcp.ARCHITECTURE: b"\0\x10"}
+UEFI_ARM64 = {dhcp.VENDOR_CLASS: b"PXEClient:Arch:00011", dhcp.ARCHITECTURE: b"\0\x0b"}
+HTTP_ARM64 = {dhcp.VENDOR_CLASS: b"HTTPClient:Arch:00019", dhcp.ARCHITECTURE: b"\0\x13"}
 TOLD = {
     dhcp.SERVER: HERE.address.packed,
     dhcp.TFTP_SERVER: b"10.9.0.1",
@@ -231,10 +233,63 @@ def test_a_missing_file_is_named_before_the_machine_is_switched_on(name: str, fo
         made(folder)
 
 
+ARM64 = ("minos/arm64/kernel", "minos/arm64/initramfs", "minos/arm64-efi/snponly.efi")
+
+
+@pytest.fixture
+def folder_of_both(folder: Path) -> Path:
+    for name in ARM64:
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_bytes(name.encode())
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("options", "file"),
+    [
+        (UEFI_ARM64, b"snponly.efi"),
+        (HTTP_ARM64, b"snponly.efi"),
+        (UEFI_ARM64 | {dhcp.IPXE: b"", dhcp.USER_CLASS: b"iPXE"}, b"snponly.efi"),
+        # What it is declared not to be is given an address and nothing to load.
+        (RAW, b""),
+        (HTTP, b""),
+    ],
+)
+def test_a_machine_of_arm64_boots_what_is_built_for_it(
+    folder_of_both: Path, options: dict[int, bytes], file: bytes
+) -> None:
+    offer = made(folder_of_both, architecture="arm64")
+    assert {path.read_bytes() for path in offer.loaders.values()} == {ARM64[2].encode()}
+    assert {name: path.read_bytes() for name, path in offer.files.items()} == {
+        "kernel": ARM64[0].encode(), "initramfs": ARM64[1].encode()
+    }  # fmt: skip
+    reply = answer(ask(dhcp.DISCOVER, options), offer, HERE)
+    assert reply is not None
+    assert reply.file.rpartition(b"/")[2] == file
+
+
+@pytest.mark.parametrize(
+    ("missing", "do"),
+    [
+        (ARM64[0], "haptera minos build, on a machine of arm64; copy its folder there"),
+        (ARM64[2], "build iPXE's bin-arm64-efi/snponly.efi, and copy it there"),
+    ],
+)
+def test_what_is_missing_for_arm64_is_named_and_stops_nobody_else(
+    folder_of_both: Path, missing: str, do: str
+) -> None:
+    (folder_of_both / missing).unlink()
+    with pytest.raises(HapteraError, match="there is no such file") as told:
+        made(folder_of_both, architecture="arm64")
+    assert (told.value.where, told.value.do) == (str(folder_of_both / missing), do)
+    assert made(folder_of_both).files["kernel"] == folder_of_both / "minos/kernel"
+
+
 @pytest.mark.parametrize(
     ("attributes", "text"),
     [
         ({"mac": ""}, "has no attribute mac"),
+        ({"architecture": "vax"}, "'vax' is no architecture that boots from the network"),
         ({"mac": "52:54"}, "is not a MAC address"),
         ({"address": ""}, "has no attribute address"),
         ({"address": "10.8.0.11"}, "is not an address for a machine in 10.9.0.0/24"),

@@ -9,13 +9,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from ipaddress import IPv4Address, IPv4Interface
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
 from haptera.lab.bridge import UEFI_CODE, UEFI_VARIABLES
 from haptera.modules.netboot.advertiser import open_advertiser
-from haptera.modules.netboot.content import LOADERS, NATIVE_LOADERS
+from haptera.modules.netboot.content import ARCHITECTURES
 from haptera.modules.netboot.dhcp_server import serve_dhcp
 from haptera.modules.netboot.http_server import serve_http
 from haptera.modules.netboot.offers import BootOffer, Here, Offers
@@ -31,14 +31,15 @@ BRIDGE, PORT, CABLE, SITE = "haptera-br", "haptera-vm", "haptera-site0", "hapter
 HERE: Final = Here(IPv4Interface("10.98.8.1/24"), 4281)
 SITE_ADDRESS, ADDRESS, MAC = "10.98.8.2", IPv4Address("10.98.8.11"), "52:54:00:00:08:01"
 IPXE: Final = Path("/usr/lib/ipxe")
-BOOT_S_MAX: Final = 240.0
-BIOS: Final = (
-    "-machine",
-    "pc",
-    "-boot",
-    "order=n",
-    "-device",
-    f"virtio-net-pci,netdev=card,mac={MAC}",
+BOOT_S_MAX: Final = 150.0
+CARD: Final = f"virtio-net-pci,netdev=card,mac={MAC}"
+X86_64: Final = ("qemu-system-x86_64", "-cpu", "max")
+BIOS: Final = (*X86_64, "-machine", "pc", "-boot", "order=n", "-device", CARD)
+ARM64_CODE: Final = Path("/usr/share/AAVMF/AAVMF_CODE.fd")
+ARM64: Final = (
+    *("qemu-system-aarch64", "-machine", "virt", "-cpu", "cortex-a57"),
+    *("-drive", f"if=pflash,format=raw,readonly=on,file={ARM64_CODE}"),
+    *("-device", f"{CARD},romfile=,bootindex=1"),
 )
 
 
@@ -106,9 +107,10 @@ def uefi(folder: Path, *, pxe: bool) -> tuple[str, ...]:
     variables = folder / "variables.fd"
     shutil.copyfile(UEFI_VARIABLES, variables)
     return (
-        *("-machine", "q35", "-drive", f"if=pflash,format=raw,readonly=on,file={UEFI_CODE}"),
+        *(*X86_64, "-machine", "q35"),
+        *("-drive", f"if=pflash,format=raw,readonly=on,file={UEFI_CODE}"),
         *("-drive", f"if=pflash,format=raw,file={variables}"),
-        *("-device", f"virtio-net-pci,netdev=card,mac={MAC},romfile=,bootindex=1"),
+        *("-device", f"{CARD},romfile=,bootindex=1"),
         *("-fw_cfg", f"name=opt/org.tianocore/IPv4PXESupport,string={'yes' if pxe else 'no'}"),
         *("-fw_cfg", "name=opt/org.tianocore/IPv6PXESupport,string=no"),
     )
@@ -117,9 +119,9 @@ def uefi(folder: Path, *, pxe: bool) -> tuple[str, ...]:
 @contextmanager
 def machine(firmware: tuple[str, ...], folder: Path) -> Iterator[None]:
     words = [
-        *("qemu-system-x86_64", "-accel", "tcg", "-cpu", "max", "-m", "512", "-nodefaults"),
-        *("-display", "none", "-serial", f"file:{folder / 'serial'}"),
-        *("-netdev", f"tap,id=card,ifname={PORT},script=no,downscript=no", *firmware),
+        *(*firmware, "-accel", "tcg", "-m", "512", "-nodefaults", "-display", "none"),
+        *("-serial", f"file:{folder / 'serial'}"),
+        *("-netdev", f"tap,id=card,ifname={PORT},script=no,downscript=no"),
     ]
     qemu = subprocess.Popen(words, stdin=subprocess.DEVNULL)
     try:
@@ -129,14 +131,14 @@ def machine(firmware: tuple[str, ...], folder: Path) -> Iterator[None]:
         qemu.wait()
 
 
-def offered() -> tuple[Offers, BootOffer]:
-    offers = Offers()
+def offered(architecture: str, loaders: Path) -> tuple[Offers, BootOffer]:
+    offers, kind = Offers(), ARCHITECTURES[architecture]
     one = BootOffer(
         "n01",
         bytes.fromhex(MAC.replace(":", "")),
         ADDRESS,
-        {kind: IPXE / name for kind, name in LOADERS.items()},
-        {kind: IPXE / name for kind, name in NATIVE_LOADERS.items()},
+        {one: loaders / name for one, name in kind.loaders.items()},
+        {one: loaders / name for one, name in kind.native.items()},
         {},
         {"script": b"#!ipxe\nsleep 1000\n"},
         "once",
@@ -146,9 +148,17 @@ def offered() -> tuple[Offers, BootOffer]:
     return offers, one
 
 
-async def boots(here: Here, firmware: tuple[str, ...], folder: Path) -> None:
-    """Serve this machine until it has fetched its script."""
-    offers, offer = offered()
+async def boots(
+    here: Here,
+    firmware: tuple[str, ...],
+    folder: Path,
+    *,
+    architecture: str = "x86-64",
+    loaders: Path = IPXE,
+    until: str = "has its script",
+) -> None:
+    """Serve this machine until it has fetched that."""
+    offers, offer = offered(architecture, loaders)
     with ExitStack() as open_:
         for one in await serve_dhcp(offers, here, BRIDGE, Strangers(None, wall_s)):
             open_.callback(one.close)
@@ -158,7 +168,7 @@ async def boots(here: Here, firmware: tuple[str, ...], folder: Path) -> None:
         open_.enter_context(machine(firmware, folder))
         try:
             async with asyncio.timeout(BOOT_S_MAX):
-                while offer.reached != "has its script":  # noqa: ASYNC110  servers tell nobody
+                while offer.reached != until:  # noqa: ASYNC110  servers tell nobody
                     await asyncio.sleep(0.1)
         except TimeoutError:
             pytest.fail(f"it {offer.reached}")
@@ -177,3 +187,18 @@ def test_beside_a_sites_own_server_firmware_boots_by_what_we_tell_it(
 
 def test_firmware_boots_by_http(bridge: int, tmp_path: Path) -> None:
     asyncio.run(boots(HERE, uefi(tmp_path, pxe=False), tmp_path))
+
+
+def test_firmware_of_arm64_fetches_what_is_built_for_it(bridge: int, tmp_path: Path) -> None:
+    if shutil.which(ARM64[0]) is None or not ARM64_CODE.exists():
+        pytest.skip("no QEMU of arm64: apt install qemu-system-arm qemu-efi-aarch64")
+    # No package has an iPXE for it: the firmware loads this, and finds that it is no program.
+    loader = tmp_path / "arm64-efi" / "snponly.efi"
+    loader.parent.mkdir()
+    loader.write_bytes(b"not an iPXE" * 1_000)
+    asked: dict[str, Any] = {
+        "architecture": "arm64",
+        "loaders": tmp_path,
+        "until": "has its loader",
+    }
+    asyncio.run(boots(HERE, ARM64, tmp_path, **asked))

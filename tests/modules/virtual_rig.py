@@ -165,6 +165,8 @@ def _served(place: Path) -> Iterator[Libvirt]:
     one = Libvirt(place, process)
     try:
         wait_for((place / "run" / "libvirt" / "libvirt-sock").exists)
+        # It tries first what each QEMU here can do, which takes a while.
+        one.virsh("domcapabilities", "--virttype", "qemu", "--arch", "x86_64")
         one.virsh("define", str(place / "domain.xml"))
         yield one
     finally:

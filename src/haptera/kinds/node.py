@@ -55,6 +55,8 @@ mac = Attribute("node", "mac", size_bytes_max=17)
 # `network`: it is started only once its parent offers it what to boot.
 boot_from = Attribute("node", "boot_from", size_bytes_max=16)
 NETWORK: Final = "network"
+# `arm64`, or else `x86-64`: which loader and which kernel it boots from the network.
+architecture = Attribute("node", "architecture", size_bytes_max=16)
 # The parents that it may have, the first one first: `m1, m2`. Without a list, the root.
 parents = Attribute("node", "parents", size_bytes_max=48)
 # The groups that it is in, `gpu, login`: @gpu in a selector.
@@ -87,6 +89,7 @@ kind = Kind(
         bmc,
         mac,
         boot_from,
+        architecture,
         jobs,
         has_agent,
         fault_group,

@@ -9,7 +9,8 @@ from haptera.modules.power import PowerName, check_graceful
 from haptera.sdk import HapteraError, Refused, Target
 
 TOOL: Final = "virsh"
-COMMAND_S_MAX: Final = 8.0
+# It starts a QEMU meanwhile.
+COMMAND_S_MAX: Final = 15.0
 WORDS_MAX: Final = 300
 
 # As virsh names states (virDomainState); a domain that has crashed still holds what it had.

@@ -1,6 +1,7 @@
 """What a machine is given to boot, made before it is switched on: a missing file stops there."""
 
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address, IPv4Interface
 from pathlib import Path
@@ -19,19 +20,44 @@ INVITATION: Final = "invitation"
 CLOCK: Final = "clock"
 FOLDER: Final = "minos"
 _NONCE_BYTES: Final = 16
-# What to do where a file is missing.
-IPXE: Final = "apt install ipxe"
-MINOS: Final = "haptera minos build"
-# What firmware can start, by architecture (RFC 4578), as Debian's package `ipxe` names it.
-LOADERS: Final = {
-    0: "undionly.kpxe",
-    7: "snponly.efi",
-    9: "snponly.efi",
-    16: "snponly.efi",
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """What machines of one kind start: loaders by what firmware says (RFC 4578), and a folder.
+
+    `native` is for an iPXE in firmware, with drivers of its own: by that of the firmware, whose
+    services are made for small programs, an initramfs takes half a minute. In the folder of the
+    minOS `minos` is that of this kind. `ipxe` and `built` say where each comes from.
+    """
+
+    loaders: Mapping[int, str]
+    native: Mapping[int, str]
+    minos: str
+    ipxe: str
+    built: str
+
+
+_UEFI: Final = "snponly.efi"
+# Of UEFI those from 15 on boot by HTTP. No package of Debian's has an iPXE for arm64; where it is
+# built, it lies in a folder of this name.
+_UEFI_ARM64: Final = "arm64-efi/snponly.efi"
+ARCHITECTURES: Final = {
+    "x86-64": Architecture(
+        {0: "undionly.kpxe", 7: _UEFI, 9: _UEFI, 16: _UEFI},
+        {0: "ipxe.pxe", 7: "ipxe.efi", 9: "ipxe.efi"},
+        minos="",
+        ipxe="apt install ipxe",
+        built="haptera minos build",
+    ),
+    "arm64": Architecture(
+        {11: _UEFI_ARM64, 19: _UEFI_ARM64},
+        {11: _UEFI_ARM64},
+        minos="arm64",
+        ipxe="build iPXE's bin-arm64-efi/snponly.efi, and copy it there",
+        built="haptera minos build, on a machine of arm64; copy its folder there",
+    ),
 }
-# For an iPXE in firmware, one with drivers of its own: by that of the firmware, whose services are
-# made for small programs, an initramfs takes half a minute.
-NATIVE_LOADERS: Final = {0: "ipxe.pxe", 7: "ipxe.efi", 9: "ipxe.efi"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +102,15 @@ def make_offer(target: Target, settings: NetbootSettings, ends_at: float) -> Boo
     here, nonce = settings.here(), secrets.token_urlsafe(_NONCE_BYTES)
     folder = target.run_dir / FOLDER if settings.folder is None else Path(settings.folder)
     loaders, address, mac = Path(settings.loaders), _address(target, here), _mac(target)
+    kind = _architecture(target)
+    folder /= kind.minos
     return BootOffer(
         target.entity.name,
         mac,
         address,
-        loaders={kind: _file(loaders / name, IPXE) for kind, name in LOADERS.items()},
-        native={kind: _file(loaders / name, IPXE) for kind, name in NATIVE_LOADERS.items()},
-        files={name: _file(folder / name, MINOS) for name in (KERNEL, INITRAMFS)},
+        loaders={one: _file(loaders / name, kind.ipxe) for one, name in kind.loaders.items()},
+        native={one: _file(loaders / name, kind.ipxe) for one, name in kind.native.items()},
+        files={name: _file(folder / name, kind.built) for name in (KERNEL, INITRAMFS)},
         content={
             SCRIPT: _script(target, settings, address, nonce).encode("ascii"),
             INVITATION: _invitation(target.boot),
@@ -124,6 +152,15 @@ def _file(path: Path, do: str) -> Path:
     if not path.is_file():
         raise HapteraError("there is no such file", where=str(path), do=do)
     return path
+
+
+def _architecture(target: Target) -> Architecture:
+    name = target.attributes.get("architecture", next(iter(ARCHITECTURES)))
+    if name not in ARCHITECTURES:
+        do = f"write one of {', '.join(ARCHITECTURES)}"
+        what = f"{name!r} is no architecture that boots from the network"
+        raise HapteraError(what, where=str(target.entity), do=do)
+    return ARCHITECTURES[name]
 
 
 def _address(target: Target, here: Here) -> IPv4Address:
