@@ -48,6 +48,24 @@ def test_build_desires_an_image_that_nobody_declared(cluster, capsys, tmp_path):
     assert values == {"state": "built", "recipe": str(tmp_path / "recipe")}
 
 
+@pytest.mark.parametrize(
+    ("typed_as", "desired"),
+    [
+        ("docker://docker.io/library/debian:12", "docker://docker.io/library/debian:12"),
+        ("oci:layout:latest", "oci:{}/layout:latest"),
+        ("docker-archive:a.tar", "docker-archive:{}/a.tar"),
+        ("a.tar", "{}/a.tar"),
+        ("/srv/a", "/srv/a"),
+    ],
+)
+def test_import_desires_an_image_by_the_whole_place_of_its_source(
+    cluster, capsys, tmp_path, typed_as, desired
+):
+    typed(capsys, "image", "build", "mine", "recipe")
+    assert typed(capsys, "image", "import", "mine", typed_as)[0] == OK
+    assert wanted(cluster, MINE)[1] == {"state": "built", "source": desired.format(tmp_path)}
+
+
 def test_the_sites_image_is_left_to_the_site_unless_taken(cluster, capsys):
     typed(capsys, "set", "system:compute@n1", "image=other", "--take")
     code, _, errors = typed(capsys, "image", "rm", "debian-a")
@@ -77,7 +95,7 @@ def test_gc_removes_what_nobody_uses_and_says_so_before(cluster, capsys, tmp_pat
     typed(capsys, "set", *words)
     typed(capsys, "set", "roll:r", "image=rolled")
 
-    would = "image:mine would be removed: sha256:mine, 1.0 MB\n"
+    would = "image:mine would be removed: sha256:mine, 1.0 MB\n1.0 MB would be freed\n"
     assert typed(capsys, "image", "gc", "--dry-run") == (OK, would, "")
     assert wanted(cluster, MINE)[1]["state"] == "built"
     assert typed(capsys, "image", "gc")[0] == OK

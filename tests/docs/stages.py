@@ -298,6 +298,7 @@ STAGES: dict[str, Stage] = {
     "docs/reference/history.md": told(two_writes),
     "docs/reference/history.md more": parent(desk(**{"site.yaml": A_RACK})),
     "docs/reference/images.md": told(two_images),
+    "docs/reference/images.md import": told(two_images),
     "docs/reference/import.md": desk("docs/reference/import.md"),
     "docs/reference/jobs.md": at_open_gate,
     "docs/reference/jobs.md closed": at_closed_gate,

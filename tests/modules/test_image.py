@@ -14,7 +14,15 @@ from haptera.kinds.inventory import Inventory
 from haptera.model.entity import EntityId
 from haptera.modules.image.difference import Aspect, difference
 from haptera.modules.image.manifest import ImageManifest, Signed, read, sign, verified
-from haptera.modules.image.module import Image, build, connect, look_applied, look_state, remove
+from haptera.modules.image.module import (
+    Image,
+    ImageSettings,
+    build,
+    connect,
+    look_applied,
+    look_state,
+    remove,
+)
 from haptera.modules.image.store import ImageStore, store_of
 from haptera.runtime.clock import wall_s
 from haptera.runtime.identity.pki import issue_images, issue_parent, open_authority
@@ -117,7 +125,9 @@ def an_image(rig: Rig, name: str, recipe: str) -> Image:
     values: dict[str, str | int] = {"recipe": recipe} if recipe else {}
     entity = EntityId("image", name, None)
     run_dir = rig.authority.directory
-    return connect(Target(entity, values=values, digest="wanted", run_dir=run_dir))
+    return connect(
+        Target(entity, values=values, digest="wanted", run_dir=run_dir, settings=ImageSettings())
+    )
 
 
 def test_without_a_recipe_nothing_is_built(rig: Rig, tmp_path: Path) -> None:

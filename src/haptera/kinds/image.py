@@ -1,8 +1,13 @@
 """A root file system that nodes run: built by the parent from a recipe, and kept by its digest."""
 
 from enum import StrEnum
+from typing import Final
 
 from haptera.model.declared.schema import Applied, Kind, Plain, Variable
+
+# Where there are images of the OCI or of Docker, in the words of containers-transports(5).
+REMOTE: Final = "docker"
+LOCAL: Final = ("oci", "oci-archive", "docker-archive")
 
 
 class State(StrEnum):
@@ -21,10 +26,12 @@ applied = Variable(
 
 # A folder with a Dockerfile, on the parent's machine.
 recipe = Plain("image", "recipe", str, size_bytes_max=256)
+# Or what it is imported from: docker://, oci:, docker-archive:, or a path on the parent's machine.
+source = Plain("image", "source", str, size_bytes_max=256)
 
 kind = Kind(
     "image",
     (state, applied),
-    plain=(recipe,),
+    plain=(recipe, source),
     of_cluster=True,
 )

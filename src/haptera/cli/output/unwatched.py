@@ -35,6 +35,7 @@ UNWATCHED: Final = {
     "image build": _ONCE,
     "image diff": "an image that was built does not change",
     "image gc": _ONCE,
+    "image import": _ONCE,
     "image rm": _ONCE,
     "image list": _IMAGES,
     "image show": _IMAGES,

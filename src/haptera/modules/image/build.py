@@ -1,4 +1,4 @@
-"""From a recipe to an artefact: buildah carries out the Dockerfile, mksquashfs packs the root."""
+"""From a recipe or a source to an artefact: buildah makes the root, mksquashfs packs it."""
 
 import asyncio
 import os
@@ -6,18 +6,21 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import IO, Final, assert_never
 
 import msgspec
 
 from haptera.kinds.inventory import Inventory
-from haptera.modules.image.inventory import contents_of
+from haptera.modules.image.inventory import Contents, contents_of
 from haptera.modules.image.manifest import ImageManifest
+from haptera.modules.image.sources import SourceSort, bare, check_init, plain_tar, source_of
 from haptera.modules.image.store import manifest_of
 from haptera.modules.image.unbound import unbound
-from haptera.sdk import Refused
+from haptera.sdk import HapteraError, Refused
 
 RECIPE: Final = "Dockerfile"
+# How OCI calls this machine, for a root without any program.
+MACHINE: Final = {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine, os.uname().machine)
 TOOLS: Final = {"buildah": "buildah", "mksquashfs": "squashfs-tools"}
 # Of what a command wrote that failed: so much fits the words that `why` tells.
 LAST_BYTES: Final = 360
@@ -53,10 +56,11 @@ class _Inspected(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """One build: of which image, in which folder, and where it writes what it does."""
+    """One build: of which image, from a recipe or a source, and where it writes what it does."""
 
     name: str
-    recipe: Path
+    made_of: str
+    is_recipe: bool
     work: Path
     log: Path
 
@@ -72,12 +76,48 @@ class Build:
         self.work.mkdir(parents=True)
         self.log.write_bytes(b"")
         begun_s = int(self.log.stat().st_mtime)  # what is copied may lose its fractions
-        artefact, tag = self.work / "root.squashfs", f"localhost/{self.name.lower()}"
+        artefact = self.work / "root.squashfs"
+        make = self._built if self.is_recipe else self._imported
+        told = await make(artefact, begun_s)
+        contents = await asyncio.to_thread(_contents, artefact)
+        told = told or bare(self.name, self.made_of, contents, MACHINE)
+        if not self.is_recipe:
+            check_init(told, contents)
+        manifest = await asyncio.to_thread(manifest_of, artefact, told)
+        return artefact, manifest, contents.inventory(manifest.digest)
+
+    async def _built(self, artefact: Path, begun_s: int) -> ImageManifest:
+        tag = f"localhost/{self.name.lower()}"
         options = ("--isolation", "chroot", "--format", "docker", "--build-arg", EPOCH)
-        await self._do(*self._buildah("build", *options, "--tag", tag), str(self.recipe))
-        inspected = await self._answer("inspect", "--type", "image", tag)
+        await self._do(*self._buildah("build", *options, "--tag", tag), self.made_of)
+        return await self._packed(tag, artefact, begun_s)
+
+    async def _imported(self, artefact: Path, begun_s: int) -> ImageManifest | None:
+        """What the source says of itself, if it does."""
+        source = await asyncio.to_thread(source_of, self.made_of)
+        match source.sort:
+            case SourceSort.CONTAINER:
+                pulled = await self._answer("pull", "--quiet", source.place)
+                return await self._packed(pulled.decode().strip(), artefact, begun_s)
+            case SourceSort.FOLDER:
+                # Without files that cannot be read it would be another root.
+                words = ("mksquashfs", source.place, str(artefact), *PACKING, "-exit-on-error")
+                await self._do(*words)
+            case SourceSort.SQUASHFS:
+                await asyncio.to_thread(shutil.copyfile, source.place, artefact)
+            case SourceSort.TAR:
+                place = await asyncio.to_thread(plain_tar, Path(source.place), self.work)
+                with place.open("rb") as tar:
+                    await self._do("mksquashfs", "-", str(artefact), *PACKING, "-tar", reads=tar)
+            case _:
+                assert_never(source.sort)
+        return None
+
+    async def _packed(self, image: str, artefact: Path, begun_s: int) -> ImageManifest:
+        """An image of buildah's as an artefact, and what it says of itself."""
+        inspected = await self._answer("inspect", "--type", "image", image)
         told = msgspec.json.decode(inspected, type=_Inspected)
-        container = (await self._answer("from", tag)).decode().strip()
+        container = (await self._answer("from", image)).decode().strip()
         # Mounted, and not written out: in a user namespace buildah writes all files as root's.
         root = Path((await self._answer("mount", container)).decode().rstrip("\n"))
         try:
@@ -85,13 +125,11 @@ class Build:
             await self._do("mksquashfs", str(root), str(artefact), *PACKING)
         finally:
             await self._answer("umount", container)
-        manifest = await asyncio.to_thread(manifest_of, artefact, self._told(told.OCIv1))
-        contents = await asyncio.to_thread(contents_of, artefact)
-        return artefact, manifest, contents.inventory(manifest.digest)
+        return self._told(told.OCIv1)
 
     def _check(self) -> None:
-        if not (self.recipe / RECIPE).is_file():
-            raise Refused(f"there is no {RECIPE} in {self.recipe}: name the folder that has one")
+        if self.is_recipe and not (Path(self.made_of) / RECIPE).is_file():
+            raise Refused(f"there is no {RECIPE} in {self.made_of}: name the folder that has one")
         missing = [package for tool, package in TOOLS.items() if shutil.which(tool) is None]
         if missing:
             raise Refused(f"missing here: sudo apt install {' '.join(missing)}")
@@ -111,19 +149,21 @@ class Build:
             config.Env or (),
             config.folder or "/",
             config.StopSignal or "SIGTERM",
-            str(self.recipe),
+            self.made_of,
         )
 
     async def _answer(self, *words: str) -> bytes:
         """What buildah prints."""
         return await self._do(*self._buildah(*words), prints=asyncio.subprocess.PIPE)
 
-    async def _do(self, *words: str, prints: int | None = None) -> bytes:
+    async def _do(
+        self, *words: str, prints: int | None = None, reads: IO[bytes] | None = None
+    ) -> bytes:
         """Carry out a command; what it prints goes to the log, unless it is to be had."""
         with self.log.open("ab") as log:
             process = await asyncio.create_subprocess_exec(
                 *words,
-                stdin=asyncio.subprocess.DEVNULL,
+                stdin=asyncio.subprocess.DEVNULL if reads is None else reads,
                 stdout=log if prints is None else prints,
                 stderr=log,
                 preexec_fn=unbound,
@@ -143,6 +183,13 @@ class Build:
             log.seek(begin)
             lines = log.read().decode(errors="replace").splitlines()[1 if begin else 0 :]
         return f"{words[0]} ended with status {status}: {' / '.join(filter(None, lines))}"
+
+
+def _contents(artefact: Path) -> Contents:
+    try:
+        return contents_of(artefact)
+    except HapteraError as error:
+        raise Refused(str(error)) from error
 
 
 def settle(root: Path, begun_s: int) -> None:

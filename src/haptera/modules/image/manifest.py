@@ -18,6 +18,8 @@ from haptera.sdk import HapteraError
 
 MANIFEST_BYTES_MAX: Final = 64 << 10
 DIGEST: Final = "sha256:"
+# Where a command is looked for by its name, unless the environment has a PATH.
+PATH_DEFAULT: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 CHUNK_BYTES: Final = 1 << 20
 
 _DO: Final = (

@@ -3,7 +3,6 @@
 import asyncio
 import shutil
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -11,7 +10,7 @@ import msgspec
 from haptera.kinds import image
 from haptera.kinds.image import State
 from haptera.modules.image.build import Build
-from haptera.modules.image.store import ImageStore, store_of
+from haptera.modules.image.store import MB, ImageStore, store_of
 from haptera.sdk import (
     ANY,
     PARENT,
@@ -32,6 +31,13 @@ BUILDING: Final = Policy(3, backoff_ms=10_000, backoff_ms_max=60_000, cool_down_
 
 
 @dataclass(frozen=True, slots=True)
+class ImageSettings:
+    """How much all artefacts may take together, in MB; None: as much as the disk has."""
+
+    quota_mb: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Image:
     """One image: what it should be, and the store that it is in."""
 
@@ -43,8 +49,15 @@ class Image:
         return self.target.name
 
     @property
-    def recipe(self) -> Path:
-        return Path(str(self.target.values.get("recipe") or ""))
+    def quota_bytes(self) -> int | None:
+        settings: ImageSettings = self.target.settings
+        return None if settings.quota_mb is None else settings.quota_mb * MB
+
+    @property
+    def made_of(self) -> str:
+        """Its recipe or its source, as it is desired."""
+        values = self.target.values
+        return str(values.get(image.recipe.name) or values.get(image.source.name) or "")
 
 
 def connect(target: Target) -> Image:
@@ -56,6 +69,7 @@ module = Module(
     "image",
     connect=connect,
     context=PARENT,
+    settings=ImageSettings,
     needs=(Privilege.NAMESPACES,),
     writes=("/etc/containers/networks",),
 )
@@ -68,7 +82,7 @@ async def look_state(one: Image) -> State:
     manifest = one.store.manifest(one.name)
     if manifest is None or not one.store.has(manifest):
         return State.ABSENT
-    megabytes = manifest.size_bytes / 1_000_000
+    megabytes = manifest.size_bytes / MB
     one.target.note(f"{manifest.digest}, {megabytes:.1f} MB")
     return State.BUILT
 
@@ -82,8 +96,8 @@ async def look_applied(one: Image) -> str:
     manifest = one.store.manifest(one.name)
     if manifest is None:
         raise HapteraError("it is not there")
-    # Of all that is desired of an image, its recipe alone is data.
-    return one.target.digest if manifest.recipe == str(one.recipe) else manifest.digest[:16]
+    # Of all that is desired of an image, what it is made of alone is data.
+    return one.target.digest if manifest.recipe == one.made_of else manifest.digest[:16]
 
 
 @module.step(
@@ -113,13 +127,20 @@ async def remove(one: Image) -> None:
 
 
 async def _build(one: Image) -> None:
-    if not one.target.values.get("recipe"):
-        raise Refused("no recipe is desired: give a folder with a Dockerfile")
+    values = one.target.values
+    is_recipe = bool(values.get(image.recipe.name))
+    if not one.made_of:
+        raise Refused("no recipe is desired: give a folder with a Dockerfile, or a source")
+    if is_recipe and values.get(image.source.name):
+        raise Refused("a recipe and a source are desired: unset one of them")
     one.store.make()
+    one.store.check_room(0, one.quota_bytes)
     work = one.store.work / one.name
-    making = Build(one.name, one.recipe, work, one.store.log(one.name))
+    making = Build(one.name, one.made_of, is_recipe, work, one.store.log(one.name))
     try:
         artefact, manifest, inventory = await making.run()
+        if not one.store.has(manifest):
+            one.store.check_room(manifest.size_bytes, one.quota_bytes)
         signer = (one.store.path / SIGNER).read_bytes()
         files = msgspec.json.encode(inventory)
         await asyncio.to_thread(one.store.keep, artefact, manifest, signer, files)

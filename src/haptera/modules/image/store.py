@@ -4,9 +4,12 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from haptera.modules.image.manifest import DIGEST, ImageManifest, digest_of, read, sign
-from haptera.sdk import HapteraError
+from haptera.sdk import HapteraError, Refused
+
+MB: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,23 @@ class ImageStore:
             return self.artefact(manifest.digest).stat().st_size == manifest.size_bytes
         except FileNotFoundError:
             return False
+
+    def check_room(self, size_bytes: int, quota_bytes: int | None) -> None:
+        """See that one more artefact, of this size, may be kept.
+
+        Raises:
+            Refused: all artefacts together would take more than the quota.
+        """
+        if quota_bytes is None:
+            return
+        used = sum(one.stat().st_size for one in (self.path / "sha256").iterdir())
+        if used + size_bytes > quota_bytes or used == quota_bytes:
+            new = f", and this one is of {size_bytes / MB:.1f} MB" if size_bytes else ""
+            raise Refused(
+                f"the store is full: its artefacts take {used / MB:.1f} MB of"
+                f" {quota_bytes / MB:.1f} MB{new}: `haptera image gc --dry-run` shows what can be"
+                " freed; or raise quota_mb in the settings of the module image"
+            )
 
     def make(self) -> None:
         for folder in ("work", "logs", "sha256", "inventories", "names"):

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from haptera.modules.image.manifest import ImageManifest
+from haptera.modules.image.manifest import PATH_DEFAULT, ImageManifest
 from haptera.sdk import Refused
 
-PATH_DEFAULT: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # Where the gate of the node's jobs stands in the system: the one thing of haptera that is there.
 JOBS_INSIDE: Final = "/run/haptera/jobs"
 RESOLV: Final = Path("/etc/resolv.conf")

@@ -1,5 +1,6 @@
-"""`haptera image`: images built by the parent from recipes, shown, and removed."""
+"""`haptera image`: images that the parent builds or imports, shown, and removed."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -22,7 +23,7 @@ from haptera.cli.output.words import details, sentence
 from haptera.client import Client, calls
 from haptera.kinds import image as kind
 from haptera.kinds import roll, system
-from haptera.kinds.image import State
+from haptera.kinds.image import LOCAL, REMOTE, State
 from haptera.model.answers.views import Condition, EntityView
 from haptera.model.entity import EntityId, check_name
 from haptera.model.errors import Code, HapteraError
@@ -33,6 +34,7 @@ _UNDER_WAY: Final = f"{{}} and condition in ({Condition.ACTING},{Condition.WAITI
 _take_option = click.option("--take", is_flag=True, help="Take over values of other owners.")
 _why_option = click.option("-m", "--why", metavar="TEXT", help="Why, for the history.")
 _name_argument = click.argument("name")
+_SIZE: Final = re.compile(r"([0-9.]+) MB\Z")
 # How the owner of what a user desires begins.
 _BY_USER: Final = "user:"
 # So many who use an image are named in an error.
@@ -43,7 +45,7 @@ _REFERENCES: Final = ((system.kind, (system.image, system.spare)), (roll.kind, (
 
 @click.group("image")
 def image() -> None:
-    """Build images from recipes; list, show, compare and remove them."""
+    """Build images from recipes, or import them; list, show, compare and remove them."""
 
 
 image.add_command(diff)
@@ -69,17 +71,40 @@ def build(
       haptera image build debian-a images/a
       haptera image build debian-a images/a --timeout 30m -m "with the new kernel's headers"
     """
-    values = {kind.state.name: State.BUILT.value, kind.recipe.name: str(recipe.resolve())}
-    client, entity = the_client(ctx), _entity(name)
-    client.ask(calls.desire(entity, values, take=take, why=why))
-    return _awaited(client, entity, State.BUILT, within)
+    made_of = {kind.recipe.name: str(recipe.resolve()), kind.source.name: None}
+    return _made(the_client(ctx), _entity(name), made_of, take, why, within)
+
+
+@image.command("import")
+@_name_argument
+@click.argument("source")
+@_take_option
+@_why_option
+@within_option
+@click.pass_context
+def import_image(
+    ctx: click.Context, name: str, source: str, take: bool, why: str | None, within: str
+) -> int:
+    r"""Import the image NAME from SOURCE: a registry, or a place on the parent's machine.
+
+    SOURCE is docker://IMAGE, oci:DIR[:TAG], oci-archive:FILE, docker-archive:FILE, or the path of a
+    tarball, a directory or a squashfs with a root whose init is /sbin/init.
+
+    \b
+    Examples:
+      haptera image import rocky docker://docker.io/library/rockylinux:9
+      haptera image import debian-c oci:build/layout:latest
+      haptera image import debian-d /srv/roots/debian.tar.gz
+    """
+    made_of = {kind.recipe.name: None, kind.source.name: _resolved(source)}
+    return _made(the_client(ctx), _entity(name), made_of, take, why, within)
 
 
 @image.command("list")
 @names_option
 @click.pass_context
 def list_images(ctx: click.Context, output: str) -> None:
-    r"""List images: the condition of each, and its recipe.
+    r"""List images: the condition of each, and what it is made of.
 
     \b
     Examples:
@@ -93,7 +118,7 @@ def list_images(ctx: click.Context, output: str) -> None:
         return
     rows = [(one.name, _state(one), _noted(one), _recipe(one)) for one in views]
     none = "there is no image: haptera image build NAME DIR makes one"
-    print_table(("IMAGE", "STATE", "DIGEST, SIZE", "RECIPE"), rows, output, none=none)
+    print_table(("IMAGE", "STATE", "DIGEST, SIZE", "MADE OF"), rows, output, none=none)
 
 
 @image.command()
@@ -178,15 +203,48 @@ def gc(ctx: click.Context, dry_run: bool, take: bool, why: str | None, within: s
             click.echo(f"{one.entity} would be removed: {_noted(one) or one.condition.value}")
         else:
             code = max(code, _remove(client, one.entity, take, why, within))
+    if dry_run and unused:
+        click.echo(f"{sum(map(_megabytes, unused)):.1f} MB would be freed")
     if not unused:
         click.echo("every image is used, or declared by a site file")
     return code
 
 
+def _made(
+    client: Client,
+    entity: str,
+    made_of: Mapping[str, str | None],
+    take: bool,
+    why: str | None,
+    within: str,
+) -> int:
+    values = {kind.state.name: State.BUILT.value, **made_of}
+    client.ask(calls.desire(entity, values, take=take, why=why))
+    return _awaited(client, entity, State.BUILT, within)
+
+
+def _resolved(source: str) -> str:
+    """The source with a whole path, for the parent has a folder of its own."""
+    transport, colon, rest = source.partition(":")
+    if colon and transport == REMOTE:
+        return source
+    if colon and transport in LOCAL:
+        path, *tag = rest.split(":", 1)
+        return ":".join((transport, str(Path(path).resolve()), *tag))
+    return str(Path(source).resolve())
+
+
 def _remove(client: Client, entity: str, take: bool, why: str | None, within: str) -> int:
-    values = {kind.state.name: State.ABSENT.value, kind.recipe.name: None}
+    made_of = (kind.recipe.name, kind.source.name)
+    values = {kind.state.name: State.ABSENT.value, **dict.fromkeys(made_of)}
     client.ask(calls.desire(entity, values, take=take, why=why))
     return _awaited(client, entity, State.ABSENT, within)
+
+
+def _megabytes(view: EntityView) -> float:
+    """Its size, as it was seen last."""
+    size = _SIZE.search(_noted(view))
+    return 0.0 if size is None else float(size[1])
 
 
 def _references(client: Client) -> Mapping[str, Sequence[str]]:
@@ -256,5 +314,5 @@ def _noted(view: EntityView) -> str:
 
 
 def _recipe(view: EntityView) -> str:
-    desired = view.desired.get(kind.recipe.name)
-    return "" if desired is None else str(desired.value)
+    held = (view.desired.get(one.name) for one in (kind.recipe, kind.source))
+    return next((str(one.value) for one in held if one is not None), "")
