@@ -123,6 +123,7 @@ ROUTES = [
     ("GET", "/page/setting.js", None),
     ("GET", "/page/log.js", None),
     ("GET", "/page/jobs.js", None),
+    ("GET", "/page/running.js", None),
     ("GET", "/page/rolls.js", None),
     ("GET", "/page/health.js", None),
     ("GET", "/page/brake.js", None),
