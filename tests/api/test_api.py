@@ -110,6 +110,7 @@ ROUTES = [
     ("POST", "/v1/certificates", Scope.ADMIN),
     ("DELETE", "/v1/nodes/n9/session", Scope.ADMIN),
     ("GET", "/v1/unclaimed", Scope.READ),
+    ("GET", "/v1/images/b/inventory", Scope.READ),
     ("POST", "/v1/nodes/n9/claim", Scope.ADMIN),
     ("GET", "/v1/history", Scope.READ),
     ("GET", "/v1/audit", Scope.READ),
@@ -158,7 +159,10 @@ ADMITTED = {
     ("DELETE", "/v1/tokens/t1"): 404,
     ("DELETE", "/v1/nodes/n9/session"): 404,
     ("POST", "/v1/nodes/n9/claim"): 400,  # it names no machine
+    ("GET", "/v1/images/b/inventory"): 404,
 }
+# What stands in a path for what it names.
+NAMED = {"entity": "node:n1", "revision": 1, "token": "t1", "node": "n9", "job": 1, "image": "b"}
 REQUEST = make_request(new_key()).decode()
 BEARERS = [None, "wrong-token", *TOKENS]
 
@@ -263,7 +267,7 @@ def test_all_methods_of_a_path_are_told(method):
 def test_the_table_above_leaves_no_route_out():
     backend = FakeBackend()
     declared = {
-        (one.method, one.path.format(entity="node:n1", revision=1, token="t1", node="n9", job=1))
+        (one.method, one.path.format_map(NAMED))
         for one in endpoints(backend, StreamRoute(backend, "quick"), Sites("quick"), "quick")
     }
     assert declared == {(method, path.partition("?")[0]) for method, path, _ in ROUTES}
