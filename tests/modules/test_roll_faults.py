@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -16,6 +17,7 @@ from tests.kills.rig import Lab, stopped
 from tests.modules.image_rig import a_root, needs
 
 WITHIN_S = 120
+DEAD_S = 30
 
 pytestmark = [
     pytest.mark.net,
@@ -172,14 +174,17 @@ def test_an_agent_that_is_killed_while_it_stages_stages_again_at_once(rolls: Rol
     rolls.rolled("n3", "new")
 
 
-def test_a_server_of_artefacts_that_does_not_answer_is_asked_again(rolls: Rolls) -> None:
+def test_a_server_of_artefacts_that_is_dead_for_half_a_minute_is_asked_again(rolls: Rolls) -> None:
+    """And the node fetches the image once it is answered again."""
     agent = rolls.lab.agent("n1")
     with ExitStack() as held:
         with stopped(rolls.lab.module(agent, "system")):
             rolls.begin("n1", "new")
             rolls.until("it stages", lambda: rolls.lab.agent_means_something("n1"))
             held.enter_context(stopped(rolls.lab.parent()))
+            dead_since = time.monotonic()
         rolls.until("a fetch failed", lambda: not rolls.lab.agent_means_something("n1"))
+        rolls.until("half a minute is over", lambda: time.monotonic() - dead_since >= DEAD_S)
     rolls.rolled("n1", "new")
 
 
