@@ -162,7 +162,7 @@ def test_the_keys_and_limits_are_those_of_the_code() -> None:
         "Keys"
     )
     assert f"at most {NODES_MAX:,} nodes, all sets of a site together {EXPANDED_MAX:,}" in PAGE
-    assert f"told ({CONFLICTS_MAX} at most)" in section("Who owns what")
+    assert f"conflicts ({CONFLICTS_MAX} at most)" in section("Who owns what")
     assert f"{ERRORS_MAX} errors at most" in section("Errors")
     assert f"however often it is named; {FILES_MAX} at most" in section("Several files")
     assert [*SUFFIXES] == re.findall(r"`(\.\w+)`", section("Several files"))
