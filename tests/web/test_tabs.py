@@ -174,6 +174,33 @@ def test_a_log_is_followed_while_it_is_open(page, parent):
     page.await_(f"{lines} === 'ready at port 80\\na request\\n'")
 
 
+def test_a_console_is_followed_while_it_is_open_and_its_reader_is_in_the_audit(page, parent):
+    node, lines = node_id(NODES[0]), "document.querySelector('#log pre').textContent"
+    parent.backend.logs |= {node: b"GRUB loads\n", web(NODES[0]): b"ready at port 80\n"}
+    page.evaluate(f"location.hash = 'node={NODES[0]}'")
+    page.await_("!document.getElementById('log').hidden")
+    page.evaluate("document.getElementById('log').open = true")
+    page.await_(f"{lines} === 'ready at port 80\\n'")
+    assert parent.backend.noted == []
+    pick = "it.value = it.options[1].value; it.dispatchEvent(new Event('change'))"
+    page.evaluate(f"(() => {{ const it = document.querySelector('#log select'); {pick}; }})()")
+    page.await_(f"{lines} === 'GRUB loads\\n'")
+    parent.backend.logs[node] += b"login:\n"
+    page.await_(f"{lines} === 'GRUB loads\\nlogin:\\n'")
+    page.evaluate(f"location.hash = 'node={NODES[1]}'")
+    page.await_("!document.getElementById('log').open")
+    assert [(one.who, one.what) for one in parent.backend.noted] == [
+        ("user:bob", f"console {node}")
+    ]
+
+
+def test_a_node_without_a_recorded_console_says_so(page):
+    page.evaluate(f"location.hash = 'node={NODES[1]}'")
+    page.await_("!document.getElementById('log').hidden")
+    page.evaluate("document.getElementById('log').open = true")
+    page.await_(f"document.querySelector('#log pre').textContent.includes('{NODES[1]} has no log')")
+
+
 def test_the_brake_is_told_and_released(page, parent):
     parent.backend.braked = BrakeView("12 of 16 nodes are lost", 90_000)
     told = "document.getElementById('brake').innerText"

@@ -1,10 +1,10 @@
-// What a module or a service writes, followed for as long as it is open.
+// What modules, services, jobs and the consoles of nodes write, followed for as long as it is open.
 
 import { ask } from "./api.js";
 
 const EVERY_MS = 2000;
 const LINES_MAX = 500;
-const LOGGED = ["module", "service", "job"];
+const LOGGED = ["module", "service", "job", "node"]; // of a node, its console
 
 export class Log {
   #entity = null;
@@ -22,15 +22,21 @@ export class Log {
 
   // What is chosen has these views.
   offer(views) {
-    const names = views.filter((view) => LOGGED.includes(view.kind)).map((view) => view.entity);
+    const logged = views.filter((view) => LOGGED.includes(view.kind));
+    // A console comes last: who only wants the log of a service is not in the audit as its reader.
+    logged.sort((one, other) => LOGGED.indexOf(one.kind) - LOGGED.indexOf(other.kind));
+    const names = logged.map((view) => view.entity);
     this.details.hidden = !names.length;
     const told = names.join();
     if (told === this.select.dataset.told) return;
     this.select.dataset.told = told;
-    const kept = names.includes(this.select.value) ? this.select.value : names[0];
-    this.select.replaceChildren(...names.map((one) => new Option(one, one)));
+    const known = names.includes(this.select.value);
+    const kept = known ? this.select.value : names[0];
+    const title = ({ kind, name, entity }) => (kind === "node" ? `console of ${name}` : entity);
+    this.select.replaceChildren(...logged.map((one) => new Option(title(one), one.entity)));
     if (kept !== undefined) this.select.value = kept;
-    if (!names.length) this.details.open = false;
+    // Of the next node that is chosen the console is read when somebody asks for it.
+    if (!names.length || (!known && kept.startsWith("node:"))) this.details.open = false;
     this.#begin();
   }
 
