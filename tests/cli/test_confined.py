@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from haptera.lab.tree import descendants
 from haptera.runtime.processes.confinement.confinement import landlock_version
 from tests.cli.rig import OTHER, SITE, client_of, command, served, typed
 from tests.lab.rig import ROOT, wait_for
-from tests.modules.image_rig import needs
+from tests.modules.image_rig import a_root, needs
 
 pytestmark = [pytest.mark.net, pytest.mark.slow]
 
@@ -120,6 +121,44 @@ def test_the_real_module_of_images_builds_and_reaches_none_of_the_parents_secret
     assert done.stdout.split() == ["parent:", "images", "parent/images/names:", "a.json"]
     assert "built" in answered[1]
     assert "needs namespaces, to write /etc/containers/networks" in shown[1]
+
+
+QUOTA = """\
+cluster: small
+modules:
+  image: {settings: {quota_mb: 8}}
+"""
+
+
+@pytest.mark.campaign
+@pytest.mark.skipif(os.geteuid() != 0, reason="buildah needs root here")
+@needs("mksquashfs", "unsquashfs", "ldd")
+def test_the_real_module_of_images_imports_a_root_within_its_quota_and_tells_two_apart(tmp_path):
+    root = a_root(tmp_path / "root", "exit 0")
+    (root / "sbin").mkdir(exist_ok=True)
+    (root / "sbin/init").symlink_to("/init")
+    (root / "etc/owned").write_text("by another")
+    os.chown(root / "etc/owned", 7, 8)
+    with tarfile.open(tmp_path / "root.tar.gz", "w:gz") as tar:
+        tar.add(root, arcname=".")
+    os.chown(root / "etc/owned", 9, 8)
+    (tmp_path / "site.yaml").write_text(QUOTA)
+    with served(tmp_path, "--site", tmp_path / "site.yaml", address=OTHER):
+
+        def said(*words):
+            return typed("image", *words, folder=tmp_path, client=client_of(tmp_path))
+
+        assert said("import", "a", tmp_path / "root.tar.gz")[0] == 0
+        assert said("import", "b", root)[0] == 0
+        differs = said("diff", "a", "b")
+        (root / "large").write_bytes(os.urandom(9_000_000))
+        refused = said("import", "c", root)
+        removable = said("gc", "--dry-run")
+    assert (differs[0], differs[1].splitlines()[0]) == (*(1, "~ /etc/owned (owner 7:8 -> 9:8)"),), (
+        differs
+    )
+    assert (refused[0], "the store is full: its artefacts take" in refused[2]) == (1, True), refused
+    assert removable[1].splitlines()[-1].endswith(" MB would be freed")
 
 
 def comm_of(pid):

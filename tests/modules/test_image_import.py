@@ -66,7 +66,7 @@ def an_import(rig: Rig, source: str, **settings: int) -> Image:
 
 def files_of(rig: Rig) -> list[object]:
     read = msgspec.json.decode(rig.store.inventory("a") or b"", type=Inventory)
-    return [one for one in read.files if one.path not in ("/", "/dev", "/proc", "/sys", "/run")]
+    return [one for one in read.files if one.path not in ("/dev", "/proc", "/sys", "/run")]
 
 
 def a_tar(root: Path) -> bytes:

@@ -34,6 +34,12 @@ PACKING: Final = (
     *("-comp", "zstd", "-Xcompression-level", "3"),
 )
 
+# Of a root that is imported, which may be in anybody's folder, and of which a tar says nothing.
+ROOT: Final = (
+    *("-root-mode", "755", "-root-uid", "0"),
+    *("-root-gid", "0", "-root-time", "0"),
+)
+
 
 class _Config(msgspec.Struct, frozen=True, rename={"folder": "WorkingDir"}):
     """What the recipe says of how the image runs, as OCI names it."""
@@ -101,14 +107,23 @@ class Build:
                 return await self._packed(pulled.decode().strip(), artefact, begun_s)
             case SourceSort.FOLDER:
                 # Without files that cannot be read it would be another root.
-                words = ("mksquashfs", source.place, str(artefact), *PACKING, "-exit-on-error")
+                words = (
+                    "mksquashfs",
+                    source.place,
+                    str(artefact),
+                    *ROOT,
+                    *PACKING,
+                    "-exit-on-error",
+                )
                 await self._do(*words)
             case SourceSort.SQUASHFS:
                 await asyncio.to_thread(shutil.copyfile, source.place, artefact)
             case SourceSort.TAR:
                 place = await asyncio.to_thread(plain_tar, Path(source.place), self.work)
                 with place.open("rb") as tar:
-                    await self._do("mksquashfs", "-", str(artefact), *PACKING, "-tar", reads=tar)
+                    await self._do(
+                        "mksquashfs", "-", str(artefact), *ROOT, *PACKING, "-tar", reads=tar
+                    )
             case _:
                 assert_never(source.sort)
         return None
