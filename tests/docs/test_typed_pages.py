@@ -94,6 +94,12 @@ NOT_TYPED: dict[str, str] = {
     ),
     "haptera serve --dir /srv/m1 --listen 10.0.0.11 --name m1 --above root.json"
     " --above standby.json": "examples/tree/parents.sh starts three",
+    "haptera serve --dir /srv/cluster --listen 10.0.0.1 --etcd etcd.json": (
+        "tests/daemon/test_etcd_lease.py runs one"
+    ),
+    "haptera --client primary.json standby --dir /srv/standby --listen 10.0.0.2 --etcd etcd.json": (
+        "tests/daemon/test_etcd_lease.py runs one"
+    ),
     "make demo DEMO=tree": "tests/test_demos.py runs it",
     "haptera promote --dir /srv/standby": "tests/daemon/test_standby.py runs one",
     "haptera promote": "tests/daemon/test_standby.py runs one",

@@ -44,7 +44,7 @@ class ParentSettings(msgspec.Struct, frozen=True):
     over the API without the digest of its plan. Modules are users of their own where the parent is
     root, but those that `keep_user` names; None: all keep its user. A
     parent below others is called `parent_name` in nodes' lists; `above` are the client files of
-    those that it may follow.
+    those that it may follow. `etcd` are files of endpoints, where its lease is kept.
     """
 
     directory: str
@@ -64,6 +64,7 @@ class ParentSettings(msgspec.Struct, frozen=True):
     keep_user: tuple[str, ...] | None = None
     parent_name: str | None = None
     above: tuple[str, ...] = ()
+    etcd: tuple[str, ...] = ()
 
 
 def home_of(directory: Path) -> Path:

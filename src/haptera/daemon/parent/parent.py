@@ -37,6 +37,7 @@ from haptera.daemon.queue.job_logs import JobLogs
 from haptera.daemon.queue.parent_side import ParentQueue
 from haptera.daemon.queue.pools import Pools
 from haptera.daemon.settings import PROMOTED, ParentSettings
+from haptera.daemon.tree.leased import lease_in_etcd
 from haptera.daemon.tree.place import Tree
 from haptera.daemon.tree.replicas import Replicas
 from haptera.kinds import instance
@@ -270,6 +271,9 @@ class _Parent:
     async def _serve(self, stopped: asyncio.Event) -> None:
         settings = self._settings
         self._make_starter()
+        lease = lease_in_etcd(settings.etcd, self._home, settings.address, later=0)
+        if lease is not None:
+            await lease.begin(stopped)
         self._udp.start(self._codec, self._deliver, self._sessions.moved, self._driver.waiting)
         self._sessions.open()
         enrolment = self._enrolment(requests := Counter[str]())
@@ -282,6 +286,7 @@ class _Parent:
                 tasks.create_task(self._jobs.run()),
                 *(tasks.create_task(one.run()) for one in self._keepers),
                 tasks.create_task(enrolment.serve(self._tls, self._doors.nodes_max())),
+                *(() if lease is None else (tasks.create_task(lease.keep(stopped)),)),
                 *(tasks.create_task(one) for one in self._tree.runs(self._channel.exchange)),
                 *(tasks.create_task(one.run()) for one in (*self._doors.servers(app), *images)),
             ]
@@ -294,6 +299,8 @@ class _Parent:
                 await stopped.wait()
             for task in running:
                 task.cancel()
+        if lease is not None and lease.lost is not None:
+            raise lease.lost
         if wrong is not None:
             raise wrong
 

@@ -31,6 +31,7 @@ def serve(  # noqa: PLR0913 (an argument for each option)
     hello_ms: int = HELLO_MS,
     keep_user: tuple[str, ...] = (),
     below: BelowArguments | None = None,
+    etcd: tuple[str, ...] = (),
 ) -> None:
     """Run a parent with its state below `directory`, until interrupted or terminated.
 
@@ -58,6 +59,7 @@ def serve(  # noqa: PLR0913 (an argument for each option)
             keep_user=keep_user,
             parent_name=None if below is None else below.name,
             above=() if below is None else below.above,
+            etcd=etcd,
         )
     )
 

@@ -1,7 +1,7 @@
 """Keeping a copy of another parent's state file up to date, and the files that lie beside it."""
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from haptera.client import Access, Client, calls
@@ -16,12 +16,19 @@ from haptera.runtime.store.replica import Replica
 class Following:
     """Copies the state of the parent that `access` leads to into `replica`, beside it its files.
 
-    `at` is how far the parent was when it last answered.
+    `at` is how far the parent was when it last answered; `waiting` is called where that takes long.
     """
 
-    def __init__(self, follower: Follower, access: Access, replica: Replica, home: Path) -> None:
+    def __init__(
+        self,
+        follower: Follower,
+        access: Access,
+        replica: Replica,
+        home: Path,
+        waiting: Callable[[], None] | None = None,
+    ) -> None:
         self._follower = follower
-        self._client = Client(access)
+        self._client = Client(access, waiting)
         self._replica = replica
         self._home = home
         self.at: int | None = None

@@ -14,11 +14,14 @@ import msgspec
 from haptera.client import Access, calls
 from haptera.client import Client as Asker
 from haptera.client.errors import UnreachableError
+from haptera.core.state.limits import S
 from haptera.daemon.settings import PROMOTED, home_of
 from haptera.daemon.tree.following import Following
+from haptera.daemon.tree.leased import LeaseInEtcd, lease_in_etcd
 from haptera.daemon.tree.replicas import TERM, read_beside, term_of
 from haptera.model.errors import ConflictError, HapteraError
 from haptera.rest.unix_path import short
+from haptera.runtime.clock import now_ns
 from haptera.runtime.identity.private import private_directory, write_durable
 from haptera.runtime.log import log_to_stderr
 from haptera.runtime.store.feed import Follower
@@ -26,6 +29,8 @@ from haptera.runtime.store.replica import Replica
 from haptera.runtime.store.store import STATE_FILE
 
 SOCKET: Final = "standby.sock"
+# One that had all its primary's commits promotes itself so long after that, and no later.
+PROMOTES_WITHIN_S: Final = 60
 ASK_AGAIN_S: Final = 0.2
 ANSWER_WITHIN_S: Final = 30.0
 _SAID_BYTES_MAX: Final = 4096
@@ -49,10 +54,16 @@ class Promoted(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Standby:
-    """A directory that follows the parent that `access` leads to."""
+    """A directory that follows the parent that `access` leads to.
+
+    Where `etcd` has endpoints, it promotes itself once the parent's lease there has run out; it is
+    known there by its `name`.
+    """
 
     directory: Path
     access: Access
+    name: str
+    etcd: tuple[str, ...] = ()
 
     @property
     def home(self) -> Path:
@@ -68,7 +79,9 @@ class Standby:
         private_directory(self.home.parent)
         private_directory(self.home)
         replica = Replica.open(self.home / STATE_FILE)
-        following = Following(Follower.STANDBY, self.access, replica, self.home)
+        following = Following(
+            Follower.STANDBY, self.access, replica, self.home, self._outwait if self.etcd else None
+        )
         try:
             with _listening(self.home / SOCKET) as door:
                 self._follow(following, replica, door)
@@ -79,16 +92,21 @@ class Standby:
     def _follow(self, following: Following, replica: Replica, door: socket.socket) -> None:
         said: str | None = None
         wait_s = 0.0
+        whole_at: int | None = None
         while not self._asked(door, wait_s, following, replica):
             try:
                 following.ask()
             except HapteraError as error:
                 wait_s = ASK_AGAIN_S
-                if str(error) != said:
-                    _log.warning("does not follow: %s", error)
-                said = str(error)
+                unpromoted = self._unpromoted(replica, whole_at)
+                if unpromoted is None:
+                    return
+                if (text := f"{error}{unpromoted}") != said:
+                    _log.warning("does not follow: %s", text)
+                said = text
             else:
                 wait_s = 0.0
+                whole_at = now_ns() if following.lag == 0 else whole_at
                 if said is not None or following.lag is None:
                     _log.info("follows %s", self.access.url)
                 said = None
@@ -118,12 +136,47 @@ class Standby:
                 lag=following.lag, refusal=f"the primary at {self.access.url} still answers"
             )
         try:
-            revision = replica.promote()
+            lease = self._lease()
+            held = None if lease is None else lease.take()
+            if held is not None:
+                return Promoted(lag=following.lag, refusal=held)
+            return Promoted(self._promote(replica), following.lag)
         except HapteraError as error:
             return Promoted(refusal=str(error))
+
+    def _promote(self, replica: Replica) -> int:
+        """Be the store of a parent, in a new term; returns its revision."""
+        revision = replica.promote()
         write_durable(self.home / PROMOTED, b"")
         write_durable(self.home / TERM, str(term_of(read_beside(self.home)) + 1).encode())
-        return Promoted(revision, following.lag)
+        return revision
+
+    def _unpromoted(self, replica: Replica, whole_at: int | None) -> str | None:
+        """Take over if the primary's lease has run out; why it did not, None if it did."""
+        if not self.etcd:
+            return ""
+        if whole_at is None or now_ns() - whole_at > PROMOTES_WITHIN_S * S:
+            return "; it does not promote itself, for it did not have all commits lately"
+        try:
+            lease = self._lease()
+            held = None if lease is None else lease.take()
+            if held is not None:
+                return f"; {held}"
+            _log.warning("took the lease: promoted at revision %d", self._promote(replica))
+        except HapteraError as error:
+            return f"; it does not promote itself: {error}"
+        return None
+
+    def _outwait(self) -> None:
+        """The primary takes long to answer: hang up once it has no lease any more."""
+        lease = self._lease()
+        for _ in range(lease.length_s + 1 if lease is not None else 0):
+            if lease is not None and not lease.is_held():
+                raise UnreachableError("the primary does not answer, and its lease has run out")
+            select.select((), (), (), 1)
+
+    def _lease(self) -> LeaseInEtcd | None:
+        return lease_in_etcd(self.etcd, self.home, self.name, later=1)
 
     def _primary_answers(self) -> bool:
         with Asker(self.access) as client:

@@ -33,6 +33,15 @@ _hello_option = click.option(
 )
 
 
+etcd_option = click.option(
+    "--etcd",
+    multiple=True,
+    metavar="ETCD_FILE",
+    type=click.Path(path_type=Path),
+    help="Endpoints of etcd: act only while holding the parent's lease there.",
+)
+
+
 def radius_option(default: int) -> Callable[[Command], Command]:
     """The setting of how much may be disrupted unasked."""
     return click.option(
@@ -93,6 +102,7 @@ def radius_option(default: int) -> Callable[[Command], Command]:
     type=click.Path(path_type=Path),
     help="Client files of the parent above and its standby, scope admin.",
 )
+@etcd_option
 @radius_option(RADIUS_PERCENT)
 def serve(  # noqa: PLR0913 (an argument for each option)
     directory: Path,
@@ -107,6 +117,7 @@ def serve(  # noqa: PLR0913 (an argument for each option)
     hello_s: float,
     name: str | None,
     above: tuple[Path, ...],
+    etcd: tuple[Path, ...],
     radius_percent: int,
 ) -> int:
     r"""Run a parent: the engine, its store and its API.
@@ -128,5 +139,6 @@ def serve(  # noqa: PLR0913 (an argument for each option)
     )
     ways = Ways(api, hosts, socket, let_in)
     hello_ms = round(hello_s * 1000)
-    run(directory, site, listen, ways, radius_percent, hello_ms, keep_user, below)
+    endpoints = tuple(str(one.resolve()) for one in etcd)
+    run(directory, site, listen, ways, radius_percent, hello_ms, keep_user, below, endpoints)
     return 0

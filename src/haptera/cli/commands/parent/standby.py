@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from haptera.cli.commands.parent.serve import etcd_option
 from haptera.cli.main import the_access
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
@@ -29,9 +30,14 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
     metavar="SECONDS",
     help="As in `haptera serve`, once promoted.",
 )
+@etcd_option
 @click.pass_context
-def standby(ctx: click.Context, directory: Path, listen: str, hello_s: float) -> int:
+def standby(
+    ctx: click.Context, directory: Path, listen: str, hello_s: float, etcd: tuple[Path, ...]
+) -> int:
     r"""Follow a parent's store, and take over as parent when promoted.
+
+    With --etcd it promotes itself once the parent's lease in etcd has run out.
 
     The client file names the parent, with a token of scope admin.
 
@@ -39,12 +45,14 @@ def standby(ctx: click.Context, directory: Path, listen: str, hello_s: float) ->
     Examples:
       haptera --client primary.json standby --dir /srv/standby --listen 127.0.0.2
       haptera standby --dir standby --listen 127.0.0.2 --hello 1
+      haptera standby --dir standby --listen 127.0.0.2 --etcd etcd.json
     """
     from haptera.daemon.parent.serve import serve
     from haptera.daemon.settings import check_address
     from haptera.daemon.tree.standby import Standby
 
     check_address(listen)
-    Standby(directory, the_access(ctx)).follow()
-    serve(directory, None, listen, hello_ms=round(hello_s * 1000))
+    endpoints = tuple(str(one.resolve()) for one in etcd)
+    Standby(directory, the_access(ctx), listen, endpoints).follow()
+    serve(directory, None, listen, hello_ms=round(hello_s * 1000), etcd=endpoints)
     return 0
