@@ -43,6 +43,8 @@ lives() { [[ -n $1 && -e /proc/$1 && $(sed 's/.*) //; s/ .*//' "/proc/$1/stat") 
 
 # As a person at the parent.
 ask() { "$haptera" --client "$root/api.sock" "$@"; }
+# As a person who tries what happens then.
+breaks() { "$haptera" lab break "$@" --dir "${root%/.haptera}" >/dev/null; }
 # As a person with another tool, at the node's BMC.
 bmc() {
   local address
@@ -139,7 +141,7 @@ ask set "$unknown" power=on agent=up
 cut=${nodes[0]} other=${nodes[1]}
 old=$(machine "$cut") others=$(machine "$other")
 since=$(now_ms)
-kill -9 "$old"
+breaks machine "$cut"
 wait_for "$cut is up again" is_up "$cut" 2
 printf '%s lost its power, and was back in %d s\n' "$cut" $((($(now_ms) - since) / 1000))
 [[ $(machine "$cut") != "$old" ]] || fail "$cut is the same process"

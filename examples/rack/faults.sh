@@ -4,6 +4,7 @@
 
 all=(rack1n1 rack1n2 rack1n3)
 link_loss_s=${RACK_LINK_LOSS_S:-60}
+agent_back_s=3
 
 # By a break and a letter at its serial console (Linux, "magic SysRq").
 sysrq() {
@@ -28,6 +29,8 @@ untouched() {
 why_says() { ask why "$1" 2>/dev/null | grep -q -- "$2"; }
 took() { printf '%s: %d.%d s; %s\n' "$1" $(((($(now_ms) - since)) / 1000)) $(((($(now_ms) - since)) % 1000 / 100)) "$2"; }
 ended() { grep -ac 'the agent ended' "$(console "$1")" || true; }
+# For how long the emulator of a machine has computed: how busy this machine is does not count.
+ticks() { awk '{ print $14 + $15 }' "/proc/$(machine "$1")/stat"; }
 # What the agent of a node has sent since then (seconds since 1970), by its packets' times.
 heard() { tcpdump -ttnr "$capture" "src host $(address "$1") and udp src port 4271" 2>/dev/null | awk -v t="$2" '$1 > t { print $1 }'; }
 longest_silence() { heard "$1" "$2" | awk -v t="$2" '{ if ($1 - t > m) m = $1 - t; t = $1 } END { printf "%.1f", m }'; }
@@ -37,11 +40,14 @@ wait_for "all are in sync" all_in_sync
 # An agent is killed: its machine's init starts it again; no reboot.
 remember
 one=rack1n2 before=$(ended rack1n2) at=${EPOCHREALTIME/,/.} since=$(now_ms)
+used=$(ticks "$one")
 sysrq "$one" i
 restarted() { (($(ended "$one") > before)) && [[ $(heard "$one" "$at" | wc -l) -gt 8 ]] && in_sync "$one"; }
 wait_for "$one's agent is back" restarted
 untouched "an agent was killed"
-took "agent killed (-9)" "its node was silent for $(longest_silence "$one" "$at") s, and was not restarted"
+used=$(($(ticks "$one") - used))
+((used <= agent_back_s * $(getconf CLK_TCK))) || fail "$one's agent took $used ticks of its processor to be back"
+took "agent killed (-9)" "its node was silent for $(longest_silence "$one" "$at") s, used its processor for $used ticks, and was not restarted"
 
 # The parent is killed: another takes over where it was; no power action.
 old=$(cat "$root/parent/parent.pid") since=$(now_ms)
@@ -52,22 +58,22 @@ untouched "the parent was killed"
 took "parent killed (-9)" "all are in sync, and no BMC was told anything"
 
 # A BMC hangs: its power is not known, nobody acts, and it is told.
-bmc_pid=$(cat "$root/nodes/rack1n1/bmc/bmc.pid") since=$(now_ms)
-kill -STOP "$bmc_pid"
+since=$(now_ms)
+breaks bmc rack1n1
 wait_for "the BMC is told not to answer" why_says rack1n1 'does not answer\|refuses the login'
 took "BMC hangs" "it is told so"
 in_sync rack1n2 || fail "another node is held up by a BMC that hangs"
-kill -CONT "$bmc_pid"
+breaks bmc rack1n1 --mend
 wait_for "all are in sync" all_in_sync
 untouched "a BMC hung"
 
 # A cable is pulled: the node is not heard, and is left alone until it is again.
 since=$(now_ms)
-ip link set machine1 down
+breaks cable rack1n2
 sleep "$link_loss_s"
 untouched "a link was lost"
 ! in_sync rack1n2 || fail "a node without a link is in sync"
-ip link set machine1 up
+breaks cable rack1n2 --mend
 wait_for "all are in sync" all_in_sync
 untouched "a link came back"
 took "link lost for $link_loss_s s" "no node was restarted"
@@ -86,17 +92,32 @@ told=$(orders "$panicked" | tail -4 | tr '\n' ',')
 (($(all_orders | wc -l) == told_before + 4)) || fail "BMCs were told more than that"
 took "kernel panic" "$panicked was switched off and on, and is up again; no other was touched"
 
+# What the DHCP server says is corrupt: a machine without power is switched on, asks in vain, and is
+# served nothing, until it is told what it can read.
+one=rack1n3 before=$(starts rack1n3) since=$(now_ms)
+sent() { tcpdump -ttnr "$capture" "ether src $(mac "$one") and $1" 2>/dev/null | awk -v t="$at" '$1 > t' | wc -l; }
+asks_again() { (($(sent 'udp dst port 67') > 1)); }
+breaks dhcp
+breaks machine "$one"
+at=${EPOCHREALTIME/,/.}
+wait_for "$one asks for an address again" asks_again
+(($(sent 'udp dst port 69 or tcp') == 0)) || fail "$one was served by corrupt DHCP"
+breaks dhcp --mend
+wait_for "$one is up again" is_up "$one" $((before + 1))
+took "DHCP corrupt" "$one asked until it was mended, and is up again"
+
 # A kernel is missing: the machine is not switched on, and the file is named.
 kernel=$root/parent/minos/kernel since=$(now_ms)
 mv "$kernel" "$kernel.away"
 told_before=$(orders rack1n3)
-kill -9 "$(machine rack1n3)"
+before=$(starts rack1n3)
+breaks machine rack1n3
 wait_for "the missing kernel is named" why_says rack1n3 "$kernel"
 [[ $(orders rack1n3) == "$told_before" && ! -e $root/nodes/rack1n3/qemu.pid ]] || fail "rack1n3 was switched on without a kernel"
 took "kernel missing" "the machine is off, and $kernel is named"
 mv "$kernel.away" "$kernel"
 ask retry rack1n3
 
-wait_for "rack1n3 is up again" is_up rack1n3 2
+wait_for "rack1n3 is up again" is_up rack1n3 $((before + 1))
 wait_for "all are in sync" all_in_sync
 check_secrets

@@ -18,7 +18,7 @@ def commands(group=cli, path=()):
         command = group.get_command(click.Context(group), name)
         if isinstance(command, click.Group):
             yield from commands(command, (*path, name))
-        else:
+        if not isinstance(command, click.Group) or command.invoke_without_command:
             yield (*path, name), command
 
 
@@ -66,10 +66,10 @@ def parsed(arguments):
     while True:
         name = found[-1] if found else "haptera"
         context = command.make_context(name, [*arguments], parent=context)
-        if not isinstance(command, click.Group):
-            return tuple(found)
         # Click is about to keep all of them in `args`.
         arguments = [*getattr(context, "_protected_args", ()), *context.args]
+        if not isinstance(command, click.Group) or not arguments:
+            return tuple(found)
         name, command, arguments = command.resolve_command(context, arguments)
         found.append(name)
 

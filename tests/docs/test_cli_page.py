@@ -27,7 +27,7 @@ def verbs(group=cli, path=""):
         command = group.get_command(context, name)
         if isinstance(command, click.Group):
             yield from verbs(command, f"{path}{name} ")
-        else:
+        if not isinstance(command, click.Group) or command.invoke_without_command:
             first = " ".join(command.help.partition("\n\n")[0].split())
             yield f"| `{path}{name}` | {first.rstrip('.').replace('|', chr(92) + '|')} |\n"
 

@@ -41,12 +41,17 @@ NEEDED = {name for name in ("curl", "dot", "perl", "zsh", "fish") if shutil.whic
 
 WATCHED = "until Ctrl-C: tests/cli/test_watching.py"
 RACK = "virtual machines, as root: tests/test_demos.py runs the rack's demo, whose check does it"
+BROKEN = "tests/lab/test_breaking.py does it, and RACK_FAULTS=1 the rack's demo"
 # Commands that no page's test types, and why.
 NOT_TYPED: dict[str, str] = {
     "haptera minos build": "takes half a minute, and a kernel: tests/minos/test_build.py does it",
     "haptera minos show": "of what was built there",
     "make demo DEMO=rack": RACK,
-    "kill -9 $(cat .haptera/demos/rack/.haptera/nodes/rack1n1/qemu.pid)": RACK,
+    ".venv/bin/haptera lab break machine rack1n1 --dir .haptera/demos/rack": RACK,
+    "haptera lab break": BROKEN,
+    ".venv/bin/haptera lab break cable rack1n2 --for 60s --dir .haptera/demos/rack": BROKEN,
+    ".venv/bin/haptera lab break bmc rack1n1 --dir .haptera/demos/rack": BROKEN,
+    ".venv/bin/haptera lab break bmc rack1n1 --mend --dir .haptera/demos/rack": BROKEN,
     ".venv/bin/haptera lab --dir /tmp/rack --vms 4": RACK,
     ".venv/bin/haptera lab --dir /tmp/rack --vms 2 --uefi --bmc redfish": RACK,
     "make demo DEMO=rack ARGS=--once": RACK,

@@ -34,13 +34,23 @@ def note_started(places: Places, what: str, pid: int) -> None:
         record.append(_file(places), msgspec.to_builtins(started))
 
 
+def running(places: Places) -> dict[str, LabProcess]:
+    """The processes on record that run, by what they are; of two the later."""
+    found = {}
+    for one in _started(places):
+        process = tree.read_process(one.pid)
+        if process is not None and process.started == one.started and not process.dead:
+            found[one.what] = process
+    return found
+
+
 def end_leftovers(places: Places, cluster: UUID) -> None:
     """End all that an earlier lab of this cluster left, and begin the record anew.
 
     Raises:
         HapteraError: something would not end.
     """
-    noted = {*_noted(places), *_services(places)}
+    noted = {(one.pid, one.started) for one in _started(places)} | {*_services(places)}
     tree.end_all(lambda: _living(cluster, noted))
     _file(places).unlink(missing_ok=True)
 
@@ -65,7 +75,8 @@ def _is_marked(pid: int, cluster: UUID) -> bool:
     return f"{MARK}={cluster}".encode() in environment.split(b"\0")
 
 
-def _noted(places: Places) -> Iterator[tuple[int, int]]:
+def _started(places: Places) -> Iterator[StartedProcess]:
+    """What is on record since this machine was switched on."""
     try:
         lines = _file(places).read_bytes().splitlines()
     except FileNotFoundError:
@@ -76,7 +87,7 @@ def _noted(places: Places) -> Iterator[tuple[int, int]]:
         except msgspec.DecodeError:
             continue  # The last line of a lab that was killed while it wrote.
         if started.kernel_boot == clock.kernel_boot():
-            yield started.pid, started.started
+            yield started
 
 
 def _services(places: Places) -> Iterator[tuple[int, int]]:

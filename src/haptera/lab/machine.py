@@ -167,6 +167,8 @@ class _Machine:
     def _write_files(self) -> None:
         home = self._bmc_home
         write_bmc(self._config.bmc, home)
+        # For who pulls its cable.
+        (self._home / "port").write_text(f"{self._config.port}\n", encoding="ascii")
         (home / "orders").unlink(missing_ok=True)
         os.mkfifo(home / "orders", 0o600)
         record.begin_anew(self._home / "console.log")

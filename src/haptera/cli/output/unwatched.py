@@ -81,6 +81,7 @@ UNWATCHED: Final = {
     "minos build": "it runs once",
     "minos show": _FILES,
     "lab": "it already shows its cluster until it is stopped: omit the option",
+    "lab break": "it injects a fault: watch what follows with watch or why",
     "standby": _RUNS,
     "promote": _ONCE,
     "serve": _RUNS,

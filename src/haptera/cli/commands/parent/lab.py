@@ -1,18 +1,21 @@
 """`haptera lab`: a virtual cluster on this machine."""
 
+import select
 from pathlib import Path
 from typing import Final
 
 import click
+from click.core import ParameterSource
 
 from haptera.cli.commands.parent.serve import dir_option, radius_option
+from haptera.model.walltime import parse_duration_ms
 
 # In a lab there is nothing to be afraid for.
 EVERYTHING_PERCENT: Final = 100
 _SITE = click.Path(path_type=Path)
 
 
-@click.command()
+@click.group(invoke_without_command=True)
 @dir_option
 @click.option("--site", type=_SITE, help="The site file, or a folder of site files.")
 @click.option(
@@ -34,7 +37,7 @@ def lab(
     bmc: str | None,
     once: bool,
     radius_percent: int,
-) -> int:
+) -> int | None:
     r"""Run a virtual cluster on this machine, until Ctrl-C.
 
     It has a parent, and a process tree or a virtual machine for each node.
@@ -45,6 +48,13 @@ def lab(
       haptera lab --dir /tmp/lab --site examples/quickstart/site.yaml --once
       haptera lab --dir /tmp/rack --vms 2 --uefi --bmc redfish
     """
+    ctx = click.get_current_context()
+    if ctx.invoked_subcommand is not None:
+        if any(
+            ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in ctx.params
+        ):
+            raise click.UsageError("Options of `lab` start a lab; those of `break` come after it.")
+        return None
     from haptera.cli import lab as cluster
     from haptera.lab.machine_bmc import Language
 
@@ -59,3 +69,49 @@ def lab(
         site = cluster.site_of_machines(directory, machines, language, uefi=uefi)
     assert site is not None
     return cluster.run(directory=directory, site=site, once=once, radius_percent=radius_percent)
+
+
+@lab.command("break")
+@click.argument("what", type=click.Choice(["cable", "bmc", "machine", "dhcp"]))
+@click.argument("node", required=False)
+@click.option("--for", "duration", metavar="TIME", help="Mend it after this time: 60s, 5m.")
+@click.option("--mend", is_flag=True, help="Mend what is broken.")
+@dir_option
+def break_(
+    what: str, node: str | None, duration: str | None, directory: Path, *, mend: bool
+) -> None:
+    r"""Inject a fault into a lab with virtual machines, from another terminal.
+
+    `cable` takes the link of a machine's network card away, `bmc` suspends the process of a BMC,
+    `machine` kills a machine, and `dhcp` corrupts what the parent's DHCP server sends to all.
+
+    \b
+    Examples:
+      haptera lab break machine n1
+      haptera lab break cable n1 --for 60s
+      haptera lab break bmc n1 --dir /tmp/rack
+      haptera lab break dhcp --mend
+    """
+    from haptera.lab.breaking import LabFault, Rack
+    from haptera.lab.layout import Places
+
+    fault = LabFault(what)
+    if (fault is LabFault.DHCP) is (node is not None):
+        raise click.UsageError("Name a machine, except for dhcp: that is of the whole lab.")
+    if fault is LabFault.MACHINE and (mend or duration is not None):
+        raise click.UsageError("Its cluster switches a machine on again: no --for, no --mend.")
+    if mend and duration is not None:
+        raise click.UsageError("Either --for or --mend.")
+    for_ms = None if duration is None else parse_duration_ms(duration)
+    rack = Rack(Places(directory.resolve()))
+    named = what if node is None else f"{what} of {node}"
+    if not mend:
+        rack.inject(fault, node)
+        click.echo(f"{named}: broken")
+        if for_ms is None:
+            return
+    try:
+        select.select((), (), (), (for_ms or 0) / 1_000)
+    finally:
+        rack.mend(fault, node)
+    click.echo(f"{named}: mended")

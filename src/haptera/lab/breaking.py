@@ -1,0 +1,157 @@
+"""Breaks a virtual rack that runs: pulls a cable, hangs a BMC, corrupts DHCP, kills a machine."""
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from haptera.lab import tree
+from haptera.lab.layout import Places
+from haptera.lab.leftovers import running
+from haptera.lab.tree import LabProcess
+from haptera.model.errors import Code, HapteraError, UnknownNameError
+
+_MACHINE: Final = "machine "
+# What is run in the rack's network namespace, and the package that has it.
+_TOOLS: Final = {"nsenter": "util-linux", "ip": "iproute2", "nft": "nftables"}
+_NO_TABLE: Final = "add table bridge haptera_lab\ndelete table bridge haptera_lab\n"
+# DHCP's magic cookie is 236 bytes behind the header of UDP (RFC 2131): without it, what the server
+# says is no DHCP. This hook sees what the parent sends to the bridge's ports.
+_FORGED: Final = (
+    _NO_TABLE
+    + """\
+table bridge haptera_lab {
+  chain forged {
+    type filter hook output priority 0
+    ether type ip udp sport 67 @th,1952,32 set 0
+  }
+}
+"""
+)
+
+
+class LabFault(StrEnum):
+    """What breaks: of one machine; or, DHCP, of all."""
+
+    CABLE = "cable"
+    BMC = "bmc"
+    MACHINE = "machine"
+    DHCP = "dhcp"
+
+
+class Rack:
+    """The machines of a lab that runs, each held by its chassis.
+
+    Raises:
+        HapteraError: no lab with virtual machines runs there.
+    """
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self._chassis = {
+            what.removeprefix(_MACHINE): process
+            for what, process in running(places).items()
+            if what.startswith(_MACHINE)
+        }
+        if not self._chassis:
+            raise HapteraError(
+                "no virtual machines of a lab run here",
+                where=str(places.directory),
+                do="start some: haptera lab --vms 2; or name the lab's directory: --dir",
+                code=Code.NOT_FOUND,
+            )
+
+    def inject(self, fault: LabFault, node: str | None) -> None:
+        """Break this, of this machine.
+
+        Raises:
+            HapteraError: there is no such machine, it is off, or a tool or the right is missing.
+        """
+        match fault:
+            case LabFault.CABLE:
+                self._ip("link", "set", self._port(node), "down")
+            case LabFault.BMC:
+                self._signal(node, "bmc/bmc.pid", signal.SIGSTOP)
+            case LabFault.MACHINE:
+                self._signal(node, "qemu.pid", signal.SIGKILL)
+            case LabFault.DHCP:
+                self._inside(["nft", "-f", "-"], _FORGED)
+
+    def mend(self, fault: LabFault, node: str | None) -> None:
+        """Undo that, whether or not it was broken; a machine is switched on by its cluster.
+
+        Raises:
+            HapteraError: there is no such machine, or a tool or the right is missing.
+        """
+        match fault:
+            case LabFault.CABLE:
+                self._ip("link", "set", self._port(node), "up")
+            case LabFault.BMC:
+                self._signal(node, "bmc/bmc.pid", signal.SIGCONT)
+            case LabFault.DHCP:
+                self._inside(["nft", "-f", "-"], _NO_TABLE)
+            case LabFault.MACHINE:
+                raise ValueError("who mends a machine that was killed is its cluster")
+
+    def _of(self, node: str | None) -> LabProcess:
+        if node not in self._chassis:
+            known = ", ".join(sorted(self._chassis))
+            what = f"this lab has no virtual machine {node!r}"
+            raise UnknownNameError(what, where=str(self._places.directory), do=f"name one: {known}")
+        return self._chassis[node]
+
+    def _port(self, node: str | None) -> str:
+        self._of(node)
+        return (self._places.node(str(node)) / "port").read_text(encoding="ascii").strip()
+
+    def _signal(self, node: str | None, file: str, number: signal.Signals) -> None:
+        """Send it to this child of the chassis, not to another that has its number by now."""
+        chassis = self._of(node)
+        path = self._places.node(str(node)) / file
+        try:
+            pid = int(path.read_text(encoding="ascii"))
+            descriptor = os.pidfd_open(pid)
+        except (FileNotFoundError, ProcessLookupError):
+            raise _is_off(node, path) from None
+        try:
+            process = tree.read_process(pid)
+            if process is None or process.dead or process.parent != chassis.pid:
+                raise _is_off(node, path)
+            signal.pidfd_send_signal(descriptor, number)
+        except PermissionError:
+            raise _forbidden() from None
+        finally:
+            os.close(descriptor)
+
+    def _ip(self, *words: str) -> None:
+        self._inside(["ip", *words])
+
+    def _inside(self, command: Sequence[str], text: str = "") -> None:
+        """Run this in the network namespace of the rack."""
+        if os.geteuid() != 0:
+            raise _forbidden()
+        missing = [_TOOLS[one] for one in ("nsenter", command[0]) if shutil.which(one) is None]
+        if missing:
+            do = f"apt install {' '.join(missing)}"
+            raise HapteraError(f"{command[0]} is not here", do=do, code=Code.NOT_INSTALLED)
+        chassis = next(iter(self._chassis.values()))
+        enter = ["nsenter", f"--net=/proc/{chassis.pid}/ns/net"]
+        done = subprocess.run(
+            [*enter, *command], input=text, capture_output=True, text=True, check=False
+        )
+        if done.returncode != 0:
+            said = done.stderr.strip() or f"it ended with {done.returncode}"
+            raise HapteraError(said, where=" ".join(command), do="see that the lab still runs")
+
+
+def _is_off(node: str | None, path: Path) -> HapteraError:
+    do = f"switch it on first: haptera set {node} power=on"
+    return HapteraError(f"{node} does not run", where=str(path), do=do)
+
+
+def _forbidden() -> HapteraError:
+    return HapteraError("this lab is another user's", do="run it as root", code=Code.FORBIDDEN)

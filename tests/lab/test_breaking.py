@@ -1,0 +1,173 @@
+"""What breaks a rack that runs, tried on processes and ports that stand in for its machines."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from haptera.cli.main import OK, REFUSED, run
+from haptera.lab.layout import Places
+from haptera.lab.leftovers import note_started
+from tests.kills.processes import wait_for
+from tests.network import why_no_networks
+
+pytestmark = pytest.mark.net
+
+# A chassis: it starts a BMC and a machine, says who they are, and reaps them until it is killed.
+CHASSIS = """
+sleep 600 & echo $! >"$0/bmc/bmc.pid"
+sleep 600 & echo $! >"$0/qemu.pid"
+echo ready
+wait
+read -r _
+"""
+# The network of a rack: a bridge, with the port of one machine.
+NETWORK = """
+ip link set lo up
+ip link add br0 type bridge
+ip tuntap add dev machine0 mode tap
+ip link set machine0 master br0 up
+"""
+
+
+@contextmanager
+def chassis(directory: Path, *around: str, before: str = "") -> Iterator[int]:
+    """A lab with the machine n1, as its record tells it; yields who holds the machine."""
+    places = Places(directory)
+    home = places.node("n1")
+    (home / "bmc").mkdir(parents=True)
+    places.lab.mkdir()
+    (home / "port").write_text("machine0\n")
+    command = [*around, "bash", "-c", before + CHASSIS, str(home)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            note_started(places, "machine n1", process.pid)
+            yield process.pid
+        finally:
+            for file in ("bmc/bmc.pid", "qemu.pid"):
+                subprocess.run(["kill", "-9", (home / file).read_text().strip()], check=False)
+            process.kill()
+
+
+def state(directory: Path, file: str) -> str | None:
+    """The letter of the process whose number is in this file of n1; None once it is gone."""
+    pid = (Places(directory).node("n1") / file).read_text().strip()
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
+def runs(directory: Path, file: str) -> bool:
+    return state(directory, file) not in ("T", "Z", None)
+
+
+def lab_break(directory: Path, *words: str) -> int:
+    return run(["lab", "break", *words, "--dir", str(directory)])
+
+
+def test_a_bmc_hangs_until_it_is_mended(tmp_path: Path) -> None:
+    with chassis(tmp_path):
+        assert lab_break(tmp_path, "bmc", "n1") == OK
+        wait_for("it is stopped", lambda: state(tmp_path, "bmc/bmc.pid") == "T", within_s=60)
+        assert runs(tmp_path, "qemu.pid")
+        assert lab_break(tmp_path, "bmc", "n1", "--mend") == OK
+        wait_for("it goes on", lambda: runs(tmp_path, "bmc/bmc.pid"), within_s=60)
+
+
+def test_what_is_broken_for_a_time_is_mended_then(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with chassis(tmp_path):
+        assert lab_break(tmp_path, "bmc", "n1", "--for", "1ms") == OK
+        assert capsys.readouterr().out == "bmc of n1: broken\nbmc of n1: mended\n"
+        wait_for("it goes on", lambda: runs(tmp_path, "bmc/bmc.pid"), within_s=60)
+
+
+def test_a_machine_is_killed_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with chassis(tmp_path):
+        assert lab_break(tmp_path, "machine", "n1") == OK
+        wait_for("it is gone", lambda: not runs(tmp_path, "qemu.pid"), within_s=60)
+        assert lab_break(tmp_path, "machine", "n1") == REFUSED
+        assert "n1 does not run" in capsys.readouterr().err
+
+
+def test_nobody_else_is_killed_who_has_the_number_of_a_machine(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with chassis(tmp_path):
+        file = Places(tmp_path).node("n1") / "qemu.pid"
+        own = file.read_text()
+        file.write_text(f"{os.getpid()}\n")
+        try:
+            assert lab_break(tmp_path, "machine", "n1") == REFUSED
+        finally:
+            file.write_text(own)
+        assert "n1 does not run" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("bmc n7", "this lab has no virtual machine 'n7'"),
+        ("bmc n1 --for soon", "'soon' is not a duration"),
+        ("bmc", "Name a machine, except for dhcp"),
+        ("dhcp n1", "Name a machine, except for dhcp"),
+        ("machine n1 --mend", "Its cluster switches a machine on again"),
+        ("bmc n1 --mend --for 1s", "Either --for or --mend"),
+    ],
+)
+def test_what_cannot_be_broken_is_told(
+    words: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with chassis(tmp_path):
+        assert lab_break(tmp_path, *words.split()) != OK
+        assert told in capsys.readouterr().err
+        assert runs(tmp_path, "bmc/bmc.pid")
+
+
+def test_a_lab_that_does_not_run_cannot_be_broken(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with chassis(tmp_path):
+        pass
+    assert lab_break(tmp_path, "bmc", "n1") == REFUSED
+    assert "no virtual machines of a lab run here" in capsys.readouterr().err
+
+
+def test_options_that_start_a_lab_are_refused_before_break(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["lab", "--dir", str(tmp_path), "break", "bmc", "n1"]) != OK
+    assert "Options of `lab` start a lab" in capsys.readouterr().err
+
+
+@pytest.mark.skipif((why := why_no_networks()) is not None, reason=str(why))
+def test_a_cable_and_dhcp_are_those_of_the_labs_own_network(tmp_path: Path) -> None:
+    with chassis(tmp_path, "unshare", "-n", before=NETWORK) as pid:
+
+        def there(*command: str) -> str:
+            enter = ["nsenter", f"--net=/proc/{pid}/ns/net", *command]
+            return subprocess.run(enter, capture_output=True, text=True, check=True).stdout
+
+        assert ",UP" in there("ip", "link", "show", "machine0")
+        assert lab_break(tmp_path, "cable", "n1") == OK
+        assert ",UP" not in there("ip", "link", "show", "machine0")
+        assert lab_break(tmp_path, "cable", "n1", "--mend") == OK
+        assert ",UP" in there("ip", "link", "show", "machine0")
+
+        if shutil.which("nft") is None:
+            pytest.skip("nft corrupts DHCP: apt install nftables")
+        for _ in range(2):
+            assert lab_break(tmp_path, "dhcp") == OK
+            assert "udp sport 67 @th,1952,32 set 0x0" in there("nft", "list", "ruleset")
+        for _ in range(2):
+            assert lab_break(tmp_path, "dhcp", "--mend") == OK
+            assert there("nft", "list", "ruleset") == ""
