@@ -1,6 +1,7 @@
 """`haptera agent`: a node's own side, from its first boot to its power-off."""
 
 import asyncio
+import contextlib
 import os
 import secrets
 from collections.abc import Callable, Iterable, Mapping
@@ -88,8 +89,11 @@ def run(
 
 def respawn_and_run(settings: AgentSettings, invitation: Invitation | None) -> None:
     """Run, and start anew whenever that has ended; nothing is imported again for it."""
-    # Most of the time that an agent takes to start, and kept for each that follows.
-    catalog_of(BUNDLED)
+    # Most of the time that an agent takes to start, and kept for each that follows. The first
+    # process of a machine must not end: who needs what a minOS lacks says so itself.
+    for name in BUNDLED:
+        with contextlib.suppress(ImportError):
+            catalog_of([name])
     respawn()
     # It has the invitation, too, which is worth nothing once there are modules to fork.
     run(settings, invitation, fork_zygote(PRELOAD))

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from typing import Final
-from xml.etree import ElementTree as Xml
 
 from haptera.modules import tool
 from haptera.modules.power import PowerName, check_graceful
@@ -116,6 +115,9 @@ def network_first(definition: str) -> str:
     Raises:
         LibvirtError: it is no definition, or of a domain without a card.
     """
+    # Not at the top: nodes know the module, too, and a minOS has no XML.
+    from xml.etree import ElementTree as Xml
+
     try:
         domain = Xml.fromstring(definition)
         order = [(int(boot.get("order", "")), boot) for boot in domain.findall("devices/*/boot")]
