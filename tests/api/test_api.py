@@ -125,6 +125,7 @@ ROUTES = [
     ("GET", "/page/log.js", None),
     ("GET", "/page/jobs.js", None),
     ("GET", "/page/running.js", None),
+    ("GET", "/page/saved.js", None),
     ("GET", "/page/rolls.js", None),
     ("GET", "/page/health.js", None),
     ("GET", "/page/brake.js", None),

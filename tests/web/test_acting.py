@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from haptera.cli.main import OK
 from haptera.model.entity import node_id
 from haptera.runtime.identity.tokens import ApiToken, Bearer, Scope
 from tests.api.serving import serving
@@ -24,6 +25,8 @@ STUCK = NODES[3]
 DEEDS = "[...document.querySelectorAll('#panel [data-deed]')].map(e => e.textContent).join()"
 TEXT = "document.querySelector('#panel article')?.innerText"
 OPEN = "document.getElementById('ask').open"
+FOUR = "cluster: small\nnodes: {'n[1-4]': {rack: '1'}}\nmodules: [service]\n"
+SAVED = "document.querySelector('#saved div').innerText"
 SITE = "cluster: small\nnodes: {'n[1-2]': {rack: '1'}}\nmodules: [service]\n"
 
 
@@ -113,3 +116,42 @@ def test_freezing_and_thawing_reach_a_real_parent_under_the_name_of_the_token(br
         confirm(browser)
         assert browser.await_("!document.querySelector('#panel [data-deed=thaw]')")
         assert "board swap" not in typed("freeze", folder=home)[1]
+
+
+@pytest.mark.campaign
+def test_a_saved_plan_is_applied_once_after_it_said_whom_it_disrupts(browser, tmp_path):
+    home, site, plan = tmp_path / "home", tmp_path / "site.yaml", tmp_path / "night.plan"
+    home.mkdir()
+    site.write_text(FOUR)
+    with served(home, "--site", site):
+        site.write_text(FOUR.replace("n[1-4]", "n1"))
+        assert typed("plan", site, "--save", plan, folder=home)[0] == OK
+        url = json.loads(client_of(home).read_text())["url"]
+        for scope in ("read", "write"):
+            text = typed("token", "make", scope, "--scope", scope, folder=home)[1].split()[-1]
+            choose(browser, url, text, "n1")
+            open_plan(browser, plan)
+            told = browser.await_(f"{SAVED}.includes('disrupts') && {SAVED}")
+            assert "forgets node on n[2-4] (3)" in told
+            assert "disrupts up to 3 of 4 nodes: n[2-4]" in told
+            assert ("Apply" in told) == (scope == "write")
+        browser.evaluate("document.querySelector('#saved [data-deed=apply]').click()")
+        browser.await_(OPEN)
+        asked = browser.evaluate("document.getElementById('ask').innerText")
+        assert "disrupts up to 3 of 4 nodes: n[2-4]" in asked
+        confirm(browser, "the hall is too warm")
+        browser.await_(f"!{OPEN}")
+        assert "user:write" in typed("history", "--audit", folder=home)[1]
+        assert "n2" not in typed("get", "node:*", folder=home)[1]
+        open_plan(browser, plan)
+        browser.await_(f"{SAVED}.includes('is out of date')")
+        assert browser.evaluate("document.querySelector('#saved [data-deed]')") is None
+        open_plan(browser, site)
+        browser.await_(f"{SAVED}.includes('site.yaml is not a plan: choose a file')")
+
+
+def open_plan(browser, path):
+    browser.evaluate("document.getElementById('saved').open = true")
+    document = browser.ask("DOM.getDocument")["root"]["nodeId"]
+    node = browser.ask("DOM.querySelector", nodeId=document, selector="#saved input")["nodeId"]
+    browser.ask("DOM.setFileInputFiles", files=[str(path)], nodeId=node)

@@ -80,6 +80,11 @@ const DEEDS = {
     then: "All its systems go back to the image that each had before, within its budget:",
     send: (roll, why) => wish(roll, "undo", why),
   },
+  apply: {
+    says: "Apply",
+    then: "Just this is written, and refused if what it depends on has changed. It:",
+    send: (saved, why) => saved.send({ digest: saved.digest, ...because(why) }),
+  },
   release: {
     says: "Release the brake",
     then: "What stands still for it goes on at once:",
@@ -144,6 +149,11 @@ export class Actions {
     const deed = one.reason === null ? "drain" : "resume";
     const jobs = one.jobs.map((job) => `job:${job}`);
     return [this.#button(deed, one.name, jobs.length ? jobs : ["none"], DEEDS[deed].says)];
+  }
+
+  // A saved plan, and the words for whom it disrupts.
+  ofPlan(saved, disrupts) {
+    return this.mayAll ? buttonLine([this.#button("apply", saved, [disrupts])]) : [];
   }
 
   ofBrake(why) {

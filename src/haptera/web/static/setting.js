@@ -84,19 +84,35 @@ function plain(text, before) {
   return typeof before === "number" && /^-?\d+$/.test(text) ? Number(text) : text;
 }
 
-function drawn(plan) {
-  const all = plan.groups.slice(0, GROUPS_MAX).map(group);
-  const more = plan.groups.length - all.length;
+// Group by group; each goes in so many rounds, one after the other, as its budgets let it.
+export function drawn(plan) {
+  const forgotten = plan.rewrites.filter((one) => one.name === null && one.after === null);
+  const gone = forgotten.map((one) => make("li", { textContent: `forgets ${titleOf(one)} (${one.entities})` }));
+  const all = [...gone, ...plan.groups.map(group)].slice(0, GROUPS_MAX);
+  const more = gone.length + plan.groups.length - all.length;
   if (more > 0) all.push(make("li", { textContent: `and ${more} more` }));
   if (!all.length) all.push(make("li", { textContent: "nothing has to be done for it" }));
-  const text = plan.disrupted === null ? "" : `Disrupted: ${plan.disrupted}`;
+  const text = plan.disrupted === null ? "" : disrupts(plan);
   return [make("ul", { classes: "plan" }, ...all), make("p", { classes: "wrong", textContent: text })];
 }
 
+export function disrupts({ disrupted, disrupted_nodes: count, nodes }) {
+  return `disrupts up to ${count} of ${nodes} nodes${disrupted === null ? "" : `: ${disrupted}`}`;
+}
+
+const titleOf = ({ of, on }) => (on === null ? of : `${of} on ${on}`);
+
 function group(one) {
-  const on = one.on === null ? one.of : `${one.of} on ${one.on}`;
   const steps = one.chain.map((link) => link.does).join(" \u2192 ");
   const takes = one.chain.length ? ` (usually ${duration(one.usual_ms)})` : "";
   const waits = one.busy === null ? "" : `; waits for the jobs of ${one.busy}`;
-  return make("li", { textContent: `${on}: ${steps || one.why || "nothing"}${takes}${waits}` });
+  const hits = one.services === null ? "" : `; hits ${one.services}`;
+  const text = `${titleOf(one)}: ${steps || one.why || "nothing"}${takes}${rounds(one)}${waits}${hits}`;
+  return make("li", { textContent: text });
+}
+
+function rounds({ chain, rounds: count, at_least_ms: least }) {
+  if (!chain.length || count === 1) return "";
+  if (count === null) return "; the budgets allow none at once";
+  return `; in ${count} rounds by the budgets${least ? `, ${duration(least)} at least` : ""}`;
 }

@@ -21,6 +21,7 @@ import { Graph } from "./graph.js";
 import { groupsOf, offer } from "./groups.js";
 import { fleetAt } from "./past.js";
 import { Running } from "./running.js";
+import { SavedPlan } from "./saved.js";
 import { EntityTable } from "./table.js";
 import { HEALTH, JOBS, OTHERS, Tabs } from "./tabs.js";
 import { Timeline, spokenTime } from "./timeline.js";
@@ -333,6 +334,7 @@ const differences = new Differences({ element: at("differences"), heading: at("c
 const actions = new Actions(at("ask"), (text) => write(at("done"), text));
 const panel = new Panel({ element: at("entity"), history: at("history"), actions });
 const log = new Log(at("log"));
+new SavedPlan(at("saved"), actions);
 const graph = new Graph(at("graph"));
 const brake = new Brake(at("brake"), actions);
 const table = new EntityTable(at("table"), chooseEntity);
