@@ -1,8 +1,11 @@
 """What the modules of virtual machines do to real ones: a QEMU, and a domain of a libvirtd."""
 
 import asyncio
+import json
 import os
+import shutil
 import signal
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,8 +19,9 @@ from haptera.modules.power import boot, force_off, look_power, switch_off, switc
 from haptera.modules.qemu.machine import QemuMachine
 from haptera.modules.qemu.monitor import MonitorError, command
 from haptera.sdk import HapteraError, Refused, Target
+from tests.cli.rig import client_of, served, typed
 from tests.lab.rig import wait_for
-from tests.modules.virtual_rig import STARTS_AGAIN, computer, libvirtd, program, until_said
+from tests.modules.virtual_rig import QEMU, STARTS_AGAIN, computer, libvirtd, program, until_said
 
 real = pytest.mark.campaign
 
@@ -214,3 +218,48 @@ def _reads(bmc: QemuMachine) -> Power | None:
     with suppress(MonitorError):
         return asyncio.run(look_power(bmc))
     return None
+
+
+SITE = """\
+cluster: vms
+modules:
+  qemu: {settings: {arguments: [-machine, pc, -accel, tcg, -m, "{memory_mb}", -nodefaults]}}
+nodes:
+  n01: {platform: qemu, memory_mb: 16, jobs: none, has_agent: never}
+desired:
+  n01: {power: on}
+"""
+
+
+@pytest.mark.net
+@real
+def test_a_parent_keeps_its_machine_on_and_the_machine_outlives_the_parent() -> None:
+    if shutil.which(QEMU) is None:
+        pytest.skip(f"{QEMU} is missing: apt install qemu-system-x86")
+    # The path of a socket is short.
+    with tempfile.TemporaryDirectory(prefix="vm", dir="/tmp") as folder:
+        home = Path(folder)
+        (home / "site.yaml").write_text(SITE)
+        pid_file = home / ".haptera" / "modules" / "qemu" / "n01.pid"
+        options = ("--site", str(home / "site.yaml"))
+
+        def running(but: int | None = None) -> int | None:
+            """The machine's QEMU, once the parent knows that it has power."""
+            code, out, _ = typed(
+                "get", "node:n01", "-o", "json", folder=home, client=client_of(home)
+            )
+            view = json.loads(out) if code == 0 else {}
+            pid = int(pid_file.read_text() or 0) if pid_file.exists() else None
+            return pid if view.get("condition") == "converged" and pid != but else None
+
+        try:
+            with served(home, *options):
+                first = wait_for(running)
+                os.kill(first, signal.SIGKILL)
+                second = wait_for(lambda: running(but=first))
+            os.kill(second, 0)  # It is still there.
+            with served(home, *options):
+                assert wait_for(running) == second
+        finally:
+            with suppress(FileNotFoundError, ProcessLookupError):
+                os.kill(int(pid_file.read_text()), signal.SIGKILL)
