@@ -47,7 +47,6 @@ NOT_TYPED: dict[str, str] = {
     "haptera minos build": "takes half a minute, and a kernel: tests/minos/test_build.py does it",
     "haptera minos show": "of what was built there",
     "make demo DEMO=rack": RACK,
-    "make bin-arm64-efi/snponly.efi": "in the sources of iPXE, by a compiler for arm64",
     ".venv/bin/haptera lab break machine rack1n1 --dir .haptera/demos/rack": RACK,
     "haptera lab break": BROKEN,
     ".venv/bin/haptera lab break cable rack1n2 --for 60s --dir .haptera/demos/rack": BROKEN,
