@@ -121,7 +121,6 @@ NOT_TYPED: dict[str, str] = {
     "python -m benchmarks.plans": "measures for minutes, by hand",
     "haptera evict NODE": "it ends a session for good: tests/cli/test_evicting.py",
     "haptera agent --respawn": "the first process of a minOS: tests/daemon/test_respawn.py",
-    "haptera serve --keep-user qemu": "tests/cli/test_confined.py does it, of another module",
     "haptera agent": "a BMC starts it, with a token: all labs do",
     "haptera status --watch": WATCHED,
     "haptera diff --watch FILE": WATCHED,
