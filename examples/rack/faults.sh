@@ -95,7 +95,7 @@ took "kernel panic" "$panicked was switched off and on, and is up again; no othe
 # What the DHCP server says is corrupt: a machine without power is switched on, asks in vain, and is
 # served nothing, until it is told what it can read.
 one=rack1n3 before=$(starts rack1n3) since=$(now_ms)
-sent() { tcpdump -ttnr "$capture" "ether src $(mac "$one") and $1" 2>/dev/null | awk -v t="$at" '$1 > t' | wc -l; }
+sent() { tcpdump -ttnr "$capture" "ether src $(mac "$one") and ($1)" 2>/dev/null | awk -v t="$at" '$1 > t' | wc -l; }
 asks_again() { (($(sent 'udp dst port 67') > 1)); }
 breaks dhcp
 breaks machine "$one"
