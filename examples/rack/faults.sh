@@ -92,20 +92,6 @@ told=$(orders "$panicked" | tail -4 | tr '\n' ',')
 (($(all_orders | wc -l) == told_before + 4)) || fail "BMCs were told more than that"
 took "kernel panic" "$panicked was switched off and on, and is up again; no other was touched"
 
-# What the DHCP server says is corrupt: a machine without power is switched on, asks in vain, and is
-# served nothing, until it is told what it can read.
-one=rack1n3 before=$(starts rack1n3) since=$(now_ms)
-sent() { tcpdump -ttnr "$capture" "ether src $(mac "$one") and ($1)" 2>/dev/null | awk -v t="$at" '$1 > t' | wc -l; }
-asks_again() { (($(sent 'udp dst port 67') > 1)); }
-breaks dhcp
-breaks machine "$one"
-at=${EPOCHREALTIME/,/.}
-wait_for "$one asks for an address again" asks_again
-(($(sent 'udp dst port 69 or tcp') == 0)) || fail "$one was served by corrupt DHCP"
-breaks dhcp --mend
-wait_for "$one is up again" is_up "$one" $((before + 1))
-took "DHCP corrupt" "$one asked until it was mended, and is up again"
-
 # A kernel is missing: the machine is not switched on, and the file is named.
 kernel=$root/parent/minos/kernel since=$(now_ms)
 mv "$kernel" "$kernel.away"
