@@ -104,9 +104,8 @@ def test_what_is_about_the_whole_cluster_is_refused_to_a_limited_token():
     assert len(whole) > 10
     for one in whole:
         query = "".join(f"&{each.name}=1" for each in one.contract.queries if each.required)
-        path = one.path.format(revision=1, token="t1", node="r1n1", job=1) + query.replace(
-            "&", "?", 1
-        )
+        named = {"revision": 1, "token": "t1", "node": "r1n1", "job": 1, "image": "debian"}
+        path = one.path.format_map(named) + query.replace("&", "?", 1)
         answer = ask(app, one.method, path, token=text)
         assert (answer.status, answer.json["code"]) == (403, Code.OUTSIDE_LIMIT), path
 

@@ -93,7 +93,7 @@ def test_a_write_of_which_a_part_is_forgotten_is_not_taken_for_the_whole(tmp_pat
         one.wall_s += HISTORY_KEPT_S + 1
         one.write(Declare(N02, {}, "site"), author=EVE)
         with pytest.raises(
-            HapteraError, match="the write of revision 1001 changed may be forgotten"
+            HapteraError, match="part of the write of revision 1001 may already be deleted"
         ) as told:
             one.store.written(len(nodes))
         assert told.value.code is Code.HISTORY_GONE
