@@ -14,6 +14,7 @@ LEFT_OUT = "…"
 
 @pytest.mark.net
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(480)
 @pytest.mark.parametrize("path", transcripts(), ids=lambda path: path.stem)
 def test_a_session_is_as_its_transcript_says(path, tmp_path):

@@ -16,7 +16,7 @@ from schemathesis.specs.openapi.checks import (
 
 from tests.cli.rig import SITE, client_of, served, typed
 
-pytestmark = [pytest.mark.net, pytest.mark.slow, pytest.mark.wide, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.net, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(600)]
 
 CHECKS = (
     not_a_server_error,

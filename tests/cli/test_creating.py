@@ -18,6 +18,7 @@ LONGEST = "s" * 64
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.net
 @pytest.mark.timeout(480)
 @pytest.mark.parametrize(
@@ -48,6 +49,7 @@ def test_what_is_written_passes_its_tests_and_all_checks_at_once(tmp_path: Path,
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.net
 @pytest.mark.timeout(480)
 def test_installed_in_a_fresh_environment_a_site_names_it_without_its_place(tmp_path: Path) -> None:

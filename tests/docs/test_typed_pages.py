@@ -151,6 +151,7 @@ def bare(command: str) -> str:
 
 @pytest.mark.net
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", STAGES)
 def test_a_page_answers_what_it_says(name: str, tmp_path: Path) -> None:
     typed = [one for one in FOUND[name] if bare(one.command) not in NOT_TYPED]

@@ -206,7 +206,7 @@ class Killer:
 @pytest.mark.parametrize(
     "kills",
     [
-        pytest.param(ONCE, id="once each"),
+        pytest.param(ONCE, id="once each", marks=pytest.mark.long),
         pytest.param(THIRTY, id="thirty", marks=pytest.mark.campaign),
     ],
 )

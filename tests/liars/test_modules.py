@@ -18,7 +18,7 @@ from tests.kills.writer import Api
 from tests.liars.modules import ATTEMPTS, COOL_DOWN_MS, WAYS
 from tests.network import NETWORK
 
-pytestmark = [pytest.mark.net, pytest.mark.slow, pytest.mark.timeout(480)]
+pytestmark = [pytest.mark.net, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(480)]
 
 ADDRESS = f"{NETWORK}.47.1"
 ROOT = Path(__file__).parents[2]

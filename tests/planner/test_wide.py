@@ -39,7 +39,7 @@ from tests.planner.test_methods import (
 from tests.planner.test_planner import from_memory, hold_to_model
 
 BATCHES = 20
-EACH = {"ci": 100, "wide": 1_000}.get(os.environ.get("HYPOTHESIS_PROFILE", "dev"), 10)
+EACH = {"ci": 50, "wide": 1_000}.get(os.environ.get("HYPOTHESIS_PROFILE", "dev"), 10)
 
 pytestmark = [pytest.mark.slow, pytest.mark.wide, pytest.mark.timeout(300)]
 

@@ -87,6 +87,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.slow
+@pytest.mark.long
 def test_each_fault_is_found_by_its_check(monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     name, seen = FAULTS[fault]
@@ -128,6 +129,7 @@ STEPS = {
 
 @pytest.mark.parametrize("way", [way for way in WAYS if way != "honest"])
 @pytest.mark.slow
+@pytest.mark.long
 def test_each_liar_is_caught(way: str) -> None:
     report = check_module(liar(way), only=["takes-steps"])
 
