@@ -167,7 +167,7 @@ def test_a_cable_and_dhcp_are_those_of_the_labs_own_network(tmp_path: Path) -> N
             pytest.skip("nft corrupts DHCP: apt install nftables")
         for _ in range(2):
             assert lab_break(tmp_path, "dhcp") == OK
-            assert "udp sport 67 @th,1952,32 set 0x0" in there("nft", "list", "ruleset")
+            assert "udp sport 67 @th,96,32 set 0x0" in there("nft", "list", "ruleset")
         for _ in range(2):
             assert lab_break(tmp_path, "dhcp", "--mend") == OK
             assert there("nft", "list", "ruleset") == ""

@@ -19,15 +19,16 @@ _MACHINE: Final = "machine "
 # What is run in the rack's network namespace, and the package that has it.
 _TOOLS: Final = {"nsenter": "util-linux", "ip": "iproute2", "nft": "nftables"}
 _NO_TABLE: Final = "add table bridge haptera_lab\ndelete table bridge haptera_lab\n"
-# DHCP's magic cookie is 236 bytes behind the header of UDP (RFC 2131): without it, what the server
-# says is no DHCP. This hook sees what the parent sends to the bridge's ports.
+# The transaction's number is 4 bytes behind the header of UDP (RFC 2131): without it, a reply is no
+# client's; iPXE takes one without the magic cookie. This hook sees what the parent sends to the
+# bridge's ports.
 _FORGED: Final = (
     _NO_TABLE
     + """\
 table bridge haptera_lab {
   chain forged {
     type filter hook output priority 0
-    ether type ip udp sport 67 @th,1952,32 set 0
+    ether type ip udp sport 67 @th,96,32 set 0
   }
 }
 """
