@@ -65,6 +65,7 @@ def test_where_nothing_is_left_to_do_the_chain_is_empty() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.campaign
 def test_two_hundred_power_losses_leave_nothing_that_grows() -> None:
     """W4: the chain of one node had 633 edges after 200 power losses."""
     world = at_rest(40)
