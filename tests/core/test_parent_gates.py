@@ -79,6 +79,17 @@ def test_a_draining_node_stays_held_until_its_jobs_have_ended() -> None:
     assert one.held[-1] == "release n01"
 
 
+def test_no_more_nodes_are_drained_at_once_than_the_budgets_allow() -> None:
+    nodes = tuple(f"n{at:02}" for at in range(8))
+    one = rig(BATCH, nodes=nodes, gate=Failed(0, "2 jobs run", drained_ms=0))
+    one.run(200)
+    # The others are released once, as an earlier process may have held them.
+    assert {said for said in one.held if said.startswith("hold")} == {"hold n00"}
+    one.gate = None
+    one.run(60 * len(nodes))
+    assert {name for _, name in one.called} == set(nodes)
+
+
 def test_a_node_that_was_drained_for_a_week_in_vain_is_let_go_of_for_an_hour() -> None:
     one = rig(BATCH, gate=Failed(0, "2 jobs run", drained_ms=0))
     one.run(20)

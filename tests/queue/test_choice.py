@@ -2,11 +2,12 @@
 
 from math import inf
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace as changed
 
-from haptera.queue.choice import RESERVATIONS_MAX, Occupant, Room, choose, urgency
+from haptera.queue.choice import AGED_AFTER_S, RESERVATIONS_MAX, Occupant, Room, choose, urgency
 from haptera.queue.job import Job, JobSpec, Size
 
 NOW_S = 1_000.0
@@ -106,3 +107,18 @@ def test_a_job_that_no_node_can_hold_changes_nothing(there: list[Room], waiting:
     for here in there:
         with_giant = choose([giant, *waiting], here, lambda: there, NOW_S)
         assert with_giant == choose(waiting, here, lambda: there, NOW_S)
+
+
+@pytest.mark.parametrize(("waited_s", "goes_first"), [(AGED_AFTER_S - 1, 2), (AGED_AFTER_S, 1)])
+def test_what_has_waited_for_ten_minutes_goes_before_any_priority_of_other_sizes(
+    waited_s: float, goes_first: int
+) -> None:
+    def head(number: int, priority: int, submitted_s: float) -> Job:
+        spec = JobSpec(("true",), Size(number, 1), None)
+        return Job(number, "it", "eve", spec, priority=priority, submitted_s=submitted_s)
+
+    room = Room("n1", Size(2, 2), Size(2, 2))
+    waiting = [head(1, 0, NOW_S - waited_s), head(2, 1_000_000, NOW_S)]
+    chosen = choose(waiting, room, lambda: [room], NOW_S)
+    assert chosen is not None
+    assert chosen.id == goes_first
