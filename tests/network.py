@@ -14,6 +14,7 @@ from uuid import UUID
 import pytest
 
 from haptera.lab.layout import Places, octet, open_cluster
+from tests.lab.rig import wait_for
 
 WORKERS: Final = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
 WORKER: Final = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
@@ -50,3 +51,16 @@ def why_no_networks() -> str | None:
     """Why no network namespace can be made here, if so: not every root of a container may."""
     tried = subprocess.run(["unshare", "--net", "true"], capture_output=True, text=True)
     return tried.stderr.strip() if tried.returncode else None
+
+
+@contextmanager
+def another_network() -> Iterator[int]:
+    """A process in a network namespace of its own; root only."""
+    own = os.readlink("/proc/self/ns/net")
+    process = subprocess.Popen(["unshare", "--net", "sleep", "1000"])
+    try:
+        wait_for(lambda: os.readlink(f"/proc/{process.pid}/ns/net") != own)
+        yield process.pid
+    finally:
+        process.kill()
+        process.wait()

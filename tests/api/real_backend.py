@@ -2,7 +2,10 @@
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from haptera.core.engine import Engine
 from haptera.core.state.side import Side
@@ -23,6 +26,7 @@ from haptera.runtime.store.feed import Feed
 from haptera.runtime.store.store import STATE_FILE, Store
 
 AUTHOR = Author("site")
+WITHIN_S = 60
 
 
 @contextlib.asynccontextmanager
@@ -76,3 +80,13 @@ async def real_backend(folder: Path, *changes):
 
 async def _nobody(*_):
     raise AssertionError("there are no agents")
+
+
+async def comes(so: Callable[[], bool], told: Callable[[], object]) -> None:
+    """Wait until something else has had it so; what is `told` explains where it does not come."""
+    try:
+        async with asyncio.timeout(WITHIN_S):
+            while not so():  # noqa: ASYNC110  what is waited for is another's write
+                await asyncio.sleep(0.01)
+    except TimeoutError:
+        pytest.fail(f"that does not come: {told()}")

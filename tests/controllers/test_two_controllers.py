@@ -1,11 +1,8 @@
 """R3: two controllers of groups at once, on a real engine and store; only one of them is heeded."""
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from haptera.controllers.groups import controller, keep_groups
 from haptera.daemon.parent.backend import EngineBackend
@@ -13,9 +10,8 @@ from haptera.model.changes import Author, Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.runtime.processes.control import Control
 from haptera.sdk import Cluster
-from tests.api.real_backend import real_backend
+from tests.api.real_backend import comes, real_backend
 
-WITHIN_S = 60
 NODES = ("n1", "n2", "n3")
 GROUP = EntityId("group", "g", None)
 
@@ -61,15 +57,6 @@ class Link:
 
     def hold(self) -> None:
         raise AssertionError("it waits for each answer")
-
-
-async def comes(so: Callable[[], bool], told: Callable[[], object]) -> None:
-    try:
-        async with asyncio.timeout(WITHIN_S):
-            while not so():  # noqa: ASYNC110  what is waited for is another's write
-                await asyncio.sleep(0.01)
-    except TimeoutError:
-        pytest.fail(f"that does not come: {told()}")
 
 
 def placed(backend: EngineBackend) -> list[str]:

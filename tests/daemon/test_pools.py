@@ -1,7 +1,6 @@
 """Pools are kept each for itself: what is wrong with one stops no other."""
 
 import asyncio
-from collections.abc import Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -11,11 +10,10 @@ from haptera.daemon.parent.backend import EngineBackend
 from haptera.daemon.queue.pools import Pools
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import EntityId
-from tests.api.real_backend import real_backend
+from tests.api.real_backend import comes, real_backend
 
 pytestmark = pytest.mark.slow
 
-WITHIN_S = 60
 OWNER = "haptera-test"
 
 
@@ -39,15 +37,6 @@ async def pools_kept(folder: Path, *changes: Declare | SetDesired):
         finally:
             keeping.cancel()
             await asyncio.wait([keeping])
-
-
-async def comes(so: Callable[[], bool], told: Callable[[], object]) -> None:
-    try:
-        async with asyncio.timeout(WITHIN_S):
-            while not so():  # noqa: ASYNC110  what is waited for is another's write
-                await asyncio.sleep(0.02)
-    except TimeoutError:
-        pytest.fail(f"that does not come: {told()}")
 
 
 def exists(backend: EngineBackend, name: str) -> str | int | None:

@@ -16,8 +16,7 @@ from haptera.modules.netboot.offers import BootOffer, Here, Offers
 from haptera.modules.netboot.strangers import Strangers
 from haptera.modules.netboot.tftp_server import serve_tftp
 from haptera.runtime.clock import wall_s
-from tests.lab.rig import wait_for
-from tests.network import why_no_networks
+from tests.network import another_network, why_no_networks
 
 pytestmark = [pytest.mark.net, pytest.mark.campaign]
 
@@ -42,20 +41,15 @@ def machine() -> Iterator[int]:
             pytest.skip(f"{tool} is missing: apt install {package}")
     if (why := why_no_networks()) is not None:
         pytest.skip(why)
-    own = os.readlink("/proc/self/ns/net")
-    other = subprocess.Popen(["unshare", "--net", "sleep", "1000"])
-    try:
-        wait_for(lambda: os.readlink(f"/proc/{other.pid}/ns/net") != own)
-        run(
-            "ip", "link", "add", CARD, "type", "veth", "peer", "name", PEER, "netns", str(other.pid)
-        )
-        run("ip", "address", "add", str(HERE.interface), "dev", CARD)
-        run("ip", "link", "set", CARD, "up")
-        yield other.pid
-    finally:
-        other.kill()
-        other.wait()
-        subprocess.run(["ip", "link", "delete", CARD], check=False, capture_output=True)
+    with another_network() as other:
+        try:
+            ends = ("name", PEER, "netns", str(other))
+            run("ip", "link", "add", CARD, "type", "veth", "peer", *ends)
+            run("ip", "address", "add", str(HERE.interface), "dev", CARD)
+            run("ip", "link", "set", CARD, "up")
+            yield other
+        finally:
+            subprocess.run(["ip", "link", "delete", CARD], check=False, capture_output=True)
 
 
 def run(*words: str) -> None:

@@ -23,7 +23,7 @@ from haptera.modules.netboot.strangers import Strangers
 from haptera.modules.netboot.tftp_server import serve_tftp
 from haptera.runtime.clock import wall_s
 from tests.lab.rig import wait_for
-from tests.network import why_no_networks
+from tests.network import another_network, why_no_networks
 
 pytestmark = [pytest.mark.net, pytest.mark.campaign]
 
@@ -57,23 +57,19 @@ def bridge() -> Iterator[int]:
             pytest.skip(f"{file} is missing: apt install {package}")
     if (why := why_no_networks()) is not None:
         pytest.skip(why)
-    own = os.readlink("/proc/self/ns/net")
-    site = subprocess.Popen(["unshare", "--net", "sleep", "1000"])
-    try:
-        wait_for(lambda: os.readlink(f"/proc/{site.pid}/ns/net") != own)
-        ip(f"link add {BRIDGE} type bridge stp_state 0 forward_delay 0")
-        ip(f"address add {HERE.interface} dev {BRIDGE}")
-        ip(f"tuntap add dev {PORT} mode tap")
-        ip(f"link add {CABLE} type veth peer name {SITE} netns {site.pid}")
-        for one in (PORT, CABLE):
-            ip(f"link set {one} master {BRIDGE} up")
-        ip(f"link set {BRIDGE} up")
-        yield site.pid
-    finally:
-        site.kill()
-        site.wait()
-        for one in (CABLE, PORT, BRIDGE):
-            subprocess.run(["ip", "link", "delete", one], check=False, capture_output=True)
+    with another_network() as site:
+        try:
+            ip(f"link add {BRIDGE} type bridge stp_state 0 forward_delay 0")
+            ip(f"address add {HERE.interface} dev {BRIDGE}")
+            ip(f"tuntap add dev {PORT} mode tap")
+            ip(f"link add {CABLE} type veth peer name {SITE} netns {site}")
+            for one in (PORT, CABLE):
+                ip(f"link set {one} master {BRIDGE} up")
+            ip(f"link set {BRIDGE} up")
+            yield site
+        finally:
+            for one in (CABLE, PORT, BRIDGE):
+                subprocess.run(["ip", "link", "delete", one], check=False, capture_output=True)
 
 
 def ip(words: str, *before: str) -> None:

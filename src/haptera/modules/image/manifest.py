@@ -44,6 +44,14 @@ class ImageManifest(msgspec.Struct, frozen=True):
     recipe: str = ""
 
 
+def command_places(manifest: ImageManifest) -> list[str]:
+    """The paths in the image at which its command may be, the first one that is there counts."""
+    command = manifest.command[0]
+    environment = dict(one.partition("=")[::2] for one in manifest.environment)
+    folders = [""] if "/" in command else environment.get("PATH", PATH_DEFAULT).split(":")
+    return [f"{folder}/{command}" for folder in folders]
+
+
 class Signed(msgspec.Struct, frozen=True):
     """A manifest as JSON, its signature, and the certificate of who signed, in PEM."""
 

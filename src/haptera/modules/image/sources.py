@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from haptera.kinds.image import LOCAL, REMOTE
 from haptera.kinds.inventory import FileSort
 from haptera.modules.image.inventory import Contents
-from haptera.modules.image.manifest import PATH_DEFAULT, ImageManifest
+from haptera.modules.image.manifest import ImageManifest, command_places
 from haptera.sdk import Refused
 
 _TRANSPORT: Final = re.compile(rf"(?P<transport>{REMOTE}|{'|'.join(LOCAL)}):(?P<rest>.+)")
@@ -102,16 +102,13 @@ def check_init(manifest: ImageManifest, contents: Contents) -> None:
     Raises:
         Refused: it is not.
     """
-    command = manifest.command[0]
-    environment = dict(one.partition("=")[::2] for one in manifest.environment)
-    folders = ("",) if "/" in command else environment.get("PATH", PATH_DEFAULT).split(":")
-    for folder in folders:
-        found = contents.resolved(f"{folder}/{command}")
+    for place in command_places(manifest):
+        found = contents.resolved(place)
         if found is not None and found.sort is FileSort.FILE and found.mode & 0o111:
             return
     raise Refused(
-        f"{manifest.recipe} has no {command} that can be run: import a root with an init, a file"
-        " of `docker save` as docker-archive:FILE, or build it FROM this with a CMD"
+        f"{manifest.recipe} has no {manifest.command[0]} that can be run: import a root with an"
+        " init, a file of `docker save` as docker-archive:FILE, or build it FROM this with a CMD"
     )
 
 

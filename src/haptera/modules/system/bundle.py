@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from haptera.modules.image.manifest import PATH_DEFAULT, ImageManifest
+from haptera.modules.image.manifest import PATH_DEFAULT, ImageManifest, command_places
 from haptera.sdk import Refused
 
 # Where the gate of the node's jobs stands in the system: the one thing of haptera that is there.
@@ -70,16 +70,13 @@ def check_command(manifest: ImageManifest, root: Path) -> None:
     Raises:
         Refused: it is not.
     """
-    name = manifest.command[0]
-    environment = dict(one.partition("=")[::2] for one in manifest.environment)
-    folders = ("",) if "/" in name else environment.get("PATH", PATH_DEFAULT).split(":")
-    for folder in folders:
-        found = inside(root, f"{folder}/{name}")
+    for place in command_places(manifest):
+        found = inside(root, place)
         if found is not None and found.is_file() and found.stat().st_mode & 0o111:
             return
     raise Refused(
-        f"image {manifest.name} has no {name} that can be run: give it an init, or name one in its"
-        " recipe by CMD or ENTRYPOINT"
+        f"image {manifest.name} has no {manifest.command[0]} that can be run: give it an init, or"
+        " name one in its recipe by CMD or ENTRYPOINT"
     )
 
 
