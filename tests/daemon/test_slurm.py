@@ -3,10 +3,11 @@
 import asyncio
 import os
 import shutil
+import socket
 import subprocess
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from haptera.runtime.store.store import Store
 ROOT = Path(__file__).resolve().parents[2]
 CLUSTER = "c0ffee"
 WITHIN_S = 180.0
+PORTS = 20
 SMALL = Size(1, 64)
 
 pytestmark = [
@@ -44,6 +46,7 @@ class PrivateSlurm:
         self.conf = directory / "slurm.conf"
         self.go = directory / "go"
         self.until_go = f"until [ -e {self.go} ]; do sleep 0.1; done"
+        self._port = next(free_blocks())
 
     def has_saved(self) -> bool:
         """Whether slurmctld has written its state since the last job began."""
@@ -51,7 +54,7 @@ class PrivateSlurm:
         return saved.exists() and saved.stat().st_mtime > self.effects.stat().st_mtime + 1
 
     def start(self, **environment: str) -> None:
-        self._do("start", {"PORT": str(20_000 + os.getpid() % 1_000 * 20), **environment})
+        self._do("start", {"PORT": str(self._port), **environment})
 
     def stop(self) -> None:
         self._do("stop", {})
@@ -72,15 +75,31 @@ class PrivateSlurm:
 
     def _do(self, what: str, environment: dict[str, str]) -> None:
         command = [str(ROOT / "tools/private-slurm"), what, str(self.directory)]
-        subprocess.run(command, env={**os.environ, **environment}, check=True, timeout=60)
+        subprocess.run(command, env={**os.environ, **environment}, check=True, timeout=120)
+
+
+def free_blocks() -> Iterator[int]:
+    """First ports of blocks that nobody listens in: one for slurmctld, and for each slurmd."""
+    for first in range(20_000 + os.getpid() % 600 * 20, 32_000, PORTS):
+        if all(map(is_free, range(first, first + PORTS))):
+            yield first
+
+
+def is_free(port: int) -> bool:
+    with socket.socket() as one, suppress(OSError):
+        one.bind(("", port))
+        return True
+    return False
 
 
 @pytest.fixture
 def slurm(tmp_path: Path) -> Iterator[PrivateSlurm]:
     one = PrivateSlurm(tmp_path)
-    one.start()
-    yield one
-    one.stop()
+    try:
+        one.start()
+        yield one
+    finally:
+        one.stop()
 
 
 @pytest.fixture

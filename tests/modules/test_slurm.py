@@ -32,9 +32,11 @@ pytestmark = [
 @pytest.fixture
 def slurm(tmp_path: Path) -> Iterator[PrivateSlurm]:
     one = PrivateSlurm(tmp_path)
-    one.start(LAYOUT="one")
-    yield one
-    one.stop()
+    try:
+        one.start(LAYOUT="one")
+        yield one
+    finally:
+        one.stop()
 
 
 def node(slurm: PrivateSlurm, name: str) -> SlurmController:
