@@ -3,10 +3,11 @@
 from haptera.core.state.limits import S
 from haptera.core.views.chronicle import Chronicle
 from haptera.model.answers.past import Happened, Sort
-from haptera.model.changes import Undeclare
-from haptera.model.entity import EntityId
-from haptera.model.events import Answered, Ended, Proposed, Ready, Written
-from tests.core.test_engine import NODE, parent, stored, told
+from haptera.model.changes import Desired, Stored, StoredEntity, Undeclare
+from haptera.model.effects import Publish
+from haptera.model.entity import EntityId, node_id
+from haptera.model.events import Answered, Ended, Proposed, Ready, Ticked, Written
+from tests.core.test_engine import ATTRIBUTES, NODE, parent, stored, told
 
 OFFSET = 1_000 * S
 
@@ -15,7 +16,7 @@ def test_each_thing_that_happens_is_told_once() -> None:
     engine = parent(stored(desired={"power": "on"}))
     chronicle = Chronicle(engine.table)
     node = str(NODE)
-    begun = chronicle.begin(S, OFFSET)
+    begun = chronicle.begin_again(S, OFFSET)
     assert [one for one in begun if one.entity in ("", node)] == [
         Happened(1001.0, "", Sort.BEGUN),
         Happened(1001.0, node, Sort.STANDS, None, "waiting", "module bmc is starting"),
@@ -38,12 +39,28 @@ def test_each_thing_that_happens_is_told_once() -> None:
     assert chronicle.follow([NODE], 6 * S, OFFSET) == []
 
 
+def test_what_was_stored_is_told_of_by_the_first_turns() -> None:
+    nodes = [node_id(f"n{number:03}") for number in range(100)]  # too many for one turn
+    wanted = {"power": Desired("on", "site")}
+    entities = [StoredEntity(one, ATTRIBUTES, "site", wanted, 3) for one in nodes]
+    engine = parent(Stored(7, 3, entities, [], {}))
+    chronicle = Chronicle(engine.table)
+    assert chronicle.begin(S, OFFSET) == Happened(1001.0, "", Sort.BEGUN)
+    happened: list[Happened] = []
+    while engine.deadline() == S or not happened:
+        for effect in engine.handle([Ticked()], S):
+            if isinstance(effect, Publish):
+                happened += chronicle.follow(effect.entities, S, OFFSET)
+    told_of = {one.entity for one in happened if one.sort is Sort.STANDS and one.value == "waiting"}
+    assert told_of == {str(one) for one in nodes}
+
+
 def test_what_is_remembered_is_marked_and_what_is_gone_is_told_once() -> None:
     engine = parent(stored(desired={}))
     told(engine, S, Ready("bmc"))
     told(engine, S, Answered(1, "on", S))
     chronicle = Chronicle(engine.table)
-    chronicle.begin(S, OFFSET)
+    chronicle.begin_again(S, OFFSET)
     row = engine.table.get(NODE)
     assert row is not None
     row.belief.forget("power", 2 * S)

@@ -104,11 +104,14 @@ class Greet(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(slots=True)
 class _Peer:
-    """A process of the other end: how to open what it seals, and what was accepted of it."""
+    """A process of the other end: how to open what it seals, and what was accepted of it.
+
+    Its cipher is made when it is first heard: a parent that starts has thousands of these.
+    """
 
     boot: int
-    cipher: _Cipher
-    window: Window
+    cipher: _Cipher | None = None
+    window: Window = field(default_factory=Window)
 
 
 class Origin(StrEnum):
@@ -135,6 +138,7 @@ class Session:
         "_peer_index",
         "_receive_direction",
         "_retired",
+        "_send_direction",
         "_sent_at_last_accepted",
         "confirmed",
         "own_index",
@@ -152,11 +156,12 @@ class Session:
         self._agreement = agreement
         self._receive_direction = _DOWN if upward else _UP
         self._own_boot = own_boot
-        self._cipher = _derive(agreement, _UP if upward else _DOWN, own_boot)
+        self._send_direction = _UP if upward else _DOWN
+        self._cipher: _Cipher | None = None
         self.sent = 0
         self.confirmed = 0
         self._sent_at_last_accepted = 0
-        self._peer = None if peer_boot is None else self._peer_of(peer_boot)
+        self._peer = None if peer_boot is None else _Peer(peer_boot)
         self._candidate: _Peer | None = None
         self._retired: tuple[int, ...] = ()
         self._derivations = {
@@ -208,11 +213,13 @@ class Session:
             return Reject(FrameFault.FORGED)
         if not self._derivations[origin].take(now):
             return Reject(FrameFault.BUDGET)
-        return self._peer_of(header.boot)
+        return _Peer(header.boot)
 
     def _judged(
         self, peer: _Peer, header: Header, datagram: bytes, now: int
     ) -> Opened | Greet | Reject:
+        if peer.cipher is None:
+            peer.cipher = _derive(self._agreement, self._receive_direction, peer.boot)
         try:
             plain = peer.cipher.decrypt(
                 _NONCE.pack(0, header.sequence), datagram[HEADER_BYTES:], datagram[:HEADER_BYTES]
@@ -249,14 +256,13 @@ class Session:
 
     def _sealed(self, type_: DatagramType, plain: bytes) -> bytes:
         assert len(plain) <= _ECHO.size + BODY_BYTES_MAX
+        if self._cipher is None:
+            self._cipher = _derive(self._agreement, self._send_direction, self._own_boot)
         self.sent += 1
         header = pack_header(
             Header(type_, self._agreement.suite, self._peer_index, self._own_boot, self.sent)
         )
         return header + self._cipher.encrypt(_NONCE.pack(0, self.sent), plain, header)
-
-    def _peer_of(self, boot: int) -> _Peer:
-        return _Peer(boot, _derive(self._agreement, self._receive_direction, boot), Window())
 
 
 def _derive(agreement: Agreement, direction: bytes, boot: int) -> _Cipher:

@@ -118,6 +118,8 @@ class DecisionLoop:
 
     def _has_time_for(self, turn: Turn, row: EntityState) -> bool:
         """Whether it can be decided on now, which it is after its node: it borrows of that."""
+        if not turn.allowance.has_time:
+            return False
         node = self.table.node_of(row)
         if node is not None and node is not row and self.backlog.is_overdue(node.id):
             self._decide_on(turn, node.id)

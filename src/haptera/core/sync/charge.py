@@ -15,7 +15,8 @@ def parents_of(attributes: Mapping[str, str]) -> tuple[str, ...]:
     >>> parents_of({"parents": "m1, m2"})
     ('m1', 'm2')
     """
-    return tuple(attributes.get(parents.name, "").replace(",", " ").split())
+    listed = attributes.get(parents.name)
+    return () if listed is None else tuple(listed.replace(",", " ").split())
 
 
 def is_above(parent: str, node: str, listed: Callable[[str], Iterable[str]]) -> bool:

@@ -32,10 +32,14 @@ class Chronicle:
         self._table = table
         self._seen: dict[EntityId, _Seen] = {}
 
-    def begin(self, now: int, wall_offset_ns: int) -> list[Happened]:
-        """Begin anew: how all entities are now, for what was told before may be lost."""
+    def begin(self, now: int, wall_offset_ns: int) -> Happened:
+        """Begin anew, from nothing: what was told before may be lost."""
         self._seen.clear()
-        begun = Happened((now + wall_offset_ns) / _NS_PER_S, "", Sort.BEGUN)
+        return Happened((now + wall_offset_ns) / _NS_PER_S, "", Sort.BEGUN)
+
+    def begin_again(self, now: int, wall_offset_ns: int) -> list[Happened]:
+        """As `begin`, and how all entities are now."""
+        begun = self.begin(now, wall_offset_ns)
         everything = [row.id for row in self._table]
         return [begun, *self.follow(everything, now, wall_offset_ns)]
 

@@ -50,6 +50,10 @@ class Sessions:
             self.join(saved)
             self._look(saved.peer)
 
+    def hosts(self) -> list[str]:
+        """The addresses of all children."""
+        return [saved.address[0] for saved in self._sessions.values()]
+
     def join(self, saved: SavedSession) -> None:
         """A child has a session: hear it from now on."""
         self._sessions[saved.peer] = saved

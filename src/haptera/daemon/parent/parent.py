@@ -285,7 +285,9 @@ class _Parent:
                 tasks.create_task(self._driver.run(self._performer().perform)),
                 tasks.create_task(self._jobs.run()),
                 *(tasks.create_task(one.run()) for one in self._keepers),
-                tasks.create_task(enrolment.serve(self._tls, self._doors.nodes_max())),
+                tasks.create_task(
+                    enrolment.serve(self._tls, self._doors.nodes_max(), self._sessions.hosts())
+                ),
                 *(() if lease is None else (tasks.create_task(lease.keep(stopped)),)),
                 *(tasks.create_task(one) for one in self._tree.runs(self._channel.exchange)),
                 *(tasks.create_task(one.run()) for one in (*self._doors.servers(app), *images)),

@@ -16,14 +16,15 @@ class EventRecorder:
         self._chronicle = Chronicle(table)
         self._recorder = recorder
         self._recoveries = recorder.recoveries
-        recorder.note(self._chronicle.begin(clock.now_ns(), clock.wall_offset_ns()))
+        # The engine's first turns tell of each entity that was stored.
+        recorder.note([self._chronicle.begin(clock.now_ns(), clock.wall_offset_ns())])
 
     def changed(self, entities: Iterable[EntityId]) -> None:
         """These changed; all is told anew where something was lost before."""
         now, offset_ns = clock.now_ns(), clock.wall_offset_ns()
         if self._recoveries != self._recorder.recoveries:
             self._recoveries = self._recorder.recoveries
-            happened = self._chronicle.begin(now, offset_ns)
+            happened = self._chronicle.begin_again(now, offset_ns)
         else:
             happened = self._chronicle.follow(entities, now, offset_ns)
         if happened:

@@ -7,7 +7,7 @@ import logging
 import socket
 import ssl
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from cryptography import x509
@@ -82,8 +82,16 @@ class EnrolServer:
         self.identity = issue_parent(authority, wall_s())
         self.counts: Counter[str] = Counter()
 
-    async def serve(self, listener: socket.socket, connections_max: int = CONNECTIONS_MAX) -> None:
-        """Take claims, from whoever shows no certificate: who has one is enrolled already."""
+    async def serve(
+        self,
+        listener: socket.socket,
+        connections_max: int = CONNECTIONS_MAX,
+        known: Iterable[str] = (),
+    ) -> None:
+        """Take claims, from whoever shows no certificate: who has one is enrolled already.
+
+        `known` are the addresses of those who have a session.
+        """
         context = server_context(self.identity, self._authority.ca_pem, ssl.CERT_OPTIONAL)
         server = TlsServer(
             context,
@@ -91,7 +99,7 @@ class EnrolServer:
             self.counts,
             handshake_within_s=self._within_s,
             connections_max=connections_max,
-            known=[saved.address[0] for saved in self._store.sessions()],
+            known=known,
         )
         await server.serve(listener)
 
