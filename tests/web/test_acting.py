@@ -12,7 +12,7 @@ from haptera.model.entity import node_id
 from haptera.runtime.identity.tokens import ApiToken, Bearer, Scope
 from tests.api.serving import serving
 from tests.cli.rig import client_of, served, typed
-from tests.web.chromium import FOUND, browsing
+from tests.web.chromium import FOUND
 from tests.web.seen import NODES, changes, tell
 
 pytestmark = [
@@ -28,12 +28,6 @@ OPEN = "document.getElementById('ask').open"
 FOUR = "cluster: small\nnodes: {'n[1-4]': {rack: '1'}}\nmodules: [service]\n"
 SAVED = "document.querySelector('#saved div').innerText"
 SITE = "cluster: small\nnodes: {'n[1-2]': {rack: '1'}}\nmodules: [service]\n"
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    with browsing(tmp_path_factory.mktemp("chromium")) as one:
-        yield one
 
 
 def choose(browser, url, token, node=STUCK):

@@ -16,8 +16,8 @@ from haptera.queue.job import JobSpec, JobState, Size
 from tests.api.job_desk import NOW
 from tests.api.serving import serving
 from tests.cli.drawing.examples import EXAMPLES
-from tests.web.chromium import FOUND, browsing
-from tests.web.seen import NODES, changes, tell, web
+from tests.web.chromium import FOUND
+from tests.web.seen import NODES, changes, starts, tell, web
 from tests.web.test_acting import confirm, press
 from tests.web.test_overview import see
 
@@ -43,12 +43,6 @@ def cluster():
         yield SetDesired(group, "replicas", count, "site")
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    with browsing(tmp_path_factory.mktemp("chromium")) as one:
-        yield one
-
-
 @pytest.fixture
 def parent():
     with serving(*cluster()) as one:
@@ -58,7 +52,6 @@ def parent():
 
 @pytest.fixture
 def page(browser, parent):
-    browser.wrong.clear()
     see(browser, parent, token="write-token")
     yield browser
     assert [one for one in browser.wrong if one.get("source") != "network"] == []
@@ -299,6 +292,7 @@ def test_the_graph_of_an_entity_marks_where_it_stands_what_is_desired_and_the_ch
 @pytest.mark.parametrize("theme", ["dark", "light"])
 def test_axe_finds_nothing_serious(browser, parent, theme):
     submit(parent)
+    starts(parent, "relax", NODES[3])
     engine = (files("axe_core_python") / "axe.min.js").read_text("utf-8")
     scheme = [{"name": "prefers-color-scheme", "value": theme}]
     browser.ask("Emulation.setEmulatedMedia", features=scheme)
