@@ -68,10 +68,10 @@ def starts(parent, name, *nodes, count=None):
     return parent.do(on_nodes)
 
 
-def ends(parent, job):
+def ends(parent, job, now=NOW, state=JobState.COMPLETE, status=0):
     def at_once():
         desk = parent.backend.jobs
-        desk.queue.end(desk.queue.job(job.id), JobState.COMPLETE, NOW, status=0)
+        desk.queue.end(desk.queue.job(job.id), state, now, status=status)
         desk.noted([job])
 
     parent.do(at_once)

@@ -7,12 +7,13 @@ import { table } from "./table.js";
 const EVERY_MS = 2000;
 const SHOWN_MAX = 200;
 // Jobs have states of their own; their colours are those of conditions.
-const COLOURS = { queued: "waiting", locked: "acting", running: "acting", complete: "converged", failed: "stuck" };
+export const COLOURS = { queued: "waiting", locked: "acting", running: "acting", complete: "converged", failed: "stuck" };
 
 export class Jobs {
   #timer = null;
   #shown = false;
   #state = ""; // only these
+  #chosen = "";
   #jobs = new Map(); // by their name as an entity
   #told = null;
   #painted = "";
@@ -29,6 +30,7 @@ export class Jobs {
 
   // Asked for only while somebody looks.
   update(shown, chosen, rights) {
+    this.#chosen = chosen;
     if (shown !== this.#shown) {
       this.#shown = shown;
       clearTimeout(this.#timer);
@@ -69,8 +71,10 @@ export class Jobs {
     const query = { limit: SHOWN_MAX, ...(this.#state && { state: this.#state }) };
     try {
       const [jobs, queue] = await Promise.all([ask("GET", "jobs", { query }), ask("GET", "queue")]);
-      this.#told = { ...jobs, ...queue };
-      this.#jobs = new Map(jobs.jobs.map((job) => [`job:${job.id}`, job]));
+      const known = new Map(jobs.jobs.map((job) => [`job:${job.id}`, job]));
+      const alone = await this.#older(this.#chosen, known);
+      if (alone !== null) known.set(`job:${alone.id}`, alone);
+      [this.#told, this.#jobs] = [{ ...jobs, ...queue }, known];
     } catch (error) {
       this.#told ??= { wrong: error.message };
     }
@@ -78,6 +82,12 @@ export class Jobs {
     this.changed();
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#load(), EVERY_MS);
+  }
+
+  // The chosen job, where it is none of the last ones.
+  async #older(chosen, known) {
+    if (!chosen.startsWith("job:") || known.has(chosen)) return null;
+    return ask("GET", `jobs/${encodeURIComponent(chosen.slice("job:".length))}`).catch(() => null);
   }
 
   #paint(chosen, rights) {
@@ -151,6 +161,6 @@ function lacking({ count, size: asked }) {
   return make("p", { textContent: `${who} for ${size(asked)}: no node has so much free now` });
 }
 
-function size({ cpus, memory_mb }) {
+export function size({ cpus, memory_mb }) {
   return memory_mb ? `${cpus} CPU, ${memory_mb} MB` : `${cpus} CPU`;
 }

@@ -1,11 +1,8 @@
 // The jobs that run on the nodes, followed for as long as the cells are coloured by them.
 
-import { Problem, ask } from "./api.js";
+import { followJobs } from "./jobfeed.js";
 
 const SELECT = "job:* and (state=locked or state=running)";
-const JOBS_MAX = 10_000; // one answer has no more
-const EVERY_MS = 1000; // what changed since is told in a few bytes
-const REFUSED = [401, 403]; // asking again would not help
 
 export class Running {
   #fleet = null;
@@ -21,27 +18,12 @@ export class Running {
     if (fleet === this.#fleet) return;
     this.#fleet = fleet;
     this.#stop?.abort();
-    this.#stop = fleet && new AbortController();
-    if (fleet) this.#read(fleet, this.#stop.signal);
-  }
-
-  // Each answer has what changed after the one before; after a failure all is read anew.
-  async #read(fleet, signal) {
-    let turn = null;
-    while (!signal.aborted) {
-      const since = turn === null ? {} : { since: turn };
-      try {
-        const told = await ask("GET", "jobs", { query: { select: SELECT, limit: JOBS_MAX, ...since }, signal });
-        fleet.run(told.jobs, turn === null ? null : told.others);
-        turn = told.turn;
-        this.changed(null);
-      } catch (error) {
-        if (signal.aborted) return;
-        this.changed(error);
-        if (error instanceof Problem && REFUSED.includes(error.status)) return;
-        turn = null;
-      }
-      await new Promise((done) => setTimeout(done, EVERY_MS));
-    }
+    if (!fleet) return;
+    this.#stop = new AbortController();
+    const taken = (jobs, others) => {
+      fleet.run(jobs, others);
+      this.changed(null);
+    };
+    followJobs(SELECT, { signal: this.#stop.signal, taken, failed: this.changed });
   }
 }

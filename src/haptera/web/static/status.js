@@ -14,6 +14,7 @@ import { SIZES, layOut, places, sizeFor } from "./layout.js";
 import { NodeList } from "./list.js";
 import { Log } from "./log.js";
 import { NodeMap } from "./map.js";
+import { NodeJobs } from "./nodejobs.js";
 import { expand } from "./nodeset.js";
 import { Panel } from "./panel.js";
 import { onlyLabels, place, readPlace, toggleLabel, writePlace } from "./place.js";
@@ -71,6 +72,8 @@ function paint() {
   paintCounts();
   const views = chosenViews();
   panel.update(place.node, views, rightsText());
+  const here = !actions.past && following !== null && views[0]?.kind === "node" ? views[0].name : null;
+  nodeJobs.follow(live, here);
   log.offer(actions.past ? [] : views);
   graph.offer(actions.past ? [] : views.filter((view) => view.kind !== "job"));
 }
@@ -339,6 +342,10 @@ const graph = new Graph(at("graph"));
 const brake = new Brake(at("brake"), actions);
 const table = new EntityTable(at("table"), chooseEntity);
 const jobs = new Jobs({ element: at("jobs"), actions, choose: chooseEntity, changed: paintSoon });
+const nodeJobs = new NodeJobs(at("held"), (job) => {
+  place.show = JOBS;
+  chooseEntity(job);
+});
 let jobsWrong = "";
 const running = new Running((error) => {
   const text = error === null ? "" : `the jobs are not known: ${error.message}`;
