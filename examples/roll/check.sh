@@ -48,11 +48,11 @@ wait_for "all nodes run a" all_run a
 echo "four nodes run a"
 
 # A job on n1, then all to b: the others roll one by one, n1 once its job is over.
+job_begun=$(now_s) # before it, so that whatever comes after its end comes so much later
 curl -fsS -m 2 -o /dev/null -X POST "http://$(address n1):$port/jobs/$job_s" || fail "no job began"
 job() { pgrep -f "^sleep $job_s\$" | head -n 1; }
 wait_for "the job runs" job >/dev/null
 job_pid=$(job)
-job_begun=$(now_s)
 watch_nodes >"$root/answering" 2>/dev/null &
 watching=$!
 haptera roll 'system:compute@n[1-4]' --image b --max-unavailable 1 --take --no-wait
@@ -67,6 +67,12 @@ wait_for "the roll is done" is_done
 kill "$watching"
 least=$(sort -n "$root/answering" | head -n 1)
 ((least >= 3)) || fail "at one time only $least of 4 nodes answered, with --max-unavailable 1"
+# The record tells the same: what n1 waited for, and that none was refused.
+haptera roll timeline b -o svg >"$root/roll.svg"
+told() { haptera roll timeline b -o json | tee "$root/roll.json" | tr -d ' \n'; }
+n1_waited() { told | grep -q '"entity":"system:compute@n1",[^]]*"waiting"[^]]*1jobruns[^]]*"changing"[^]]*"new"[^]]*\]'; }
+n1_waited || fail "the timeline does not tell what n1 waited for: $(cat "$root/roll.json")"
+if told | grep -q '"refused"'; then fail "the timeline has a refused image: $(cat "$root/roll.json")"; fi
 echo "rolled to b: never fewer than $least of 4 answered, and n1 waited for its job"
 
 # Two bad images: each is tried on one node, goes back by itself, and reaches no other. A node

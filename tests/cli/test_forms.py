@@ -282,9 +282,10 @@ def has_shape(told, verb):
 
 def test_each_verb_with_a_shape_was_asked():
     asked = {verb_of(one.split("; ")[-1]) for one in ANSWERED}
-    # A minOS takes half a minute to build, power and reload are what set writes, and what comes
-    # after the command of submit is the command's.
+    # A minOS takes half a minute to build, power and reload are what set writes, what comes after
+    # the command of submit is the command's, and tests/cli/test_roll.py has rolls.
     others = {"watch", "power", "minos build", "minos show", "submit", "module reload"}
+    others |= {"roll timeline"}
     assert asked | others == ANSWERS.keys()
     assert not has_shape({"free": []}, "thaw")
 

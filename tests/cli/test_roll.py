@@ -1,12 +1,18 @@
 """`haptera roll`: what it writes, in one piece, and what it says of how far a roll has come."""
 
+import json
+from xml.etree import ElementTree
+
 import pytest
 
 from haptera.cli.main import OK, REFUSED
+from haptera.model.answers.past import Happened, PastView, Sort
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
 from tests.api.serving import serving
 from tests.cli.test_commands import point_at, typed
+from tests.docs.answer_schemas import FOLDER, VERBS
+from tests.docs.problem_schema import valid_by
 
 pytestmark = pytest.mark.net
 NODES = ("n1", "n2")
@@ -117,3 +123,32 @@ def test_a_roll_that_is_not_there_is_told(cluster, capsys):
     for words in (("status", "x"), ("pause", "x"), ("resume", "x"), ("rm", "x")):
         code, _, errors = typed(capsys, "roll", *words)
         assert (code, "roll:x" in errors) == (REFUSED, True)
+
+
+def test_the_course_of_a_roll_is_told_from_the_record(cluster, capsys):
+    begin(capsys, "--take")
+    known = {"run": "running", "applied": "current", "staged": "stale"}
+    views = [PastView(str(one), {}, {"image": "a"}, known) for one in SYSTEMS]
+    cluster.backend.pasts = {1000: views}
+    staged = Happened(1003.0, str(SYSTEMS[1]), Sort.SEEN, "staged", "current")
+    cluster.backend.happenings = [staged]
+    code, out, errors = typed(capsys, "roll", "timeline", "b", "-o", "json")
+    told = json.loads(out)
+    assert valid_by(told, FOLDER / VERBS, "roll-timeline")
+    assert (code, errors, told["name"], told["marks"]) == (OK, "", "b", [])
+    lanes = {
+        one["entity"]: [(span["phase"], span["from_s"]) for span in one["spans"]]
+        for one in told["lanes"]
+    }
+    assert lanes == {
+        str(SYSTEMS[0]): [("staging", 1000.0)],
+        str(SYSTEMS[1]): [("staging", 1000.0), ("ready", 1003.0)],
+    }
+    _, out, _ = typed(capsys, "roll", "timeline", "b")
+    assert out.splitlines()[2].split() == [
+        *(str(SYSTEMS[1]), "1970-01-01", "00:16:40", "UTC", "3.0", "s", "staging"),
+    ]
+    _, out, _ = typed(capsys, "roll", "timeline", "b", "-o", "svg")
+    assert ElementTree.fromstring(out).tag == "{http://www.w3.org/2000/svg}svg"
+    code, out, errors = typed(capsys, "roll", "timeline", "c")
+    assert (code, out, "no roll is recorded" in errors) == (REFUSED, "", True)

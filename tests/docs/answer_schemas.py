@@ -18,6 +18,7 @@ from haptera.cli.commands.parent.secret import SecretView
 from haptera.cli.commands.site.import_ import Imported
 from haptera.cli.commands.site.site import SiteChecked
 from haptera.cli.output.findings.lint_forms import LintForm
+from haptera.controllers.roll.timeline import RollTimeline
 from haptera.kinds.brought import Brought
 from haptera.minos.build import Inside
 from haptera.model.answers.graph import DrawingView
@@ -67,6 +68,7 @@ ANSWERS: Final[dict[str, tuple[Any, ...]]] = {
     "status": (Entities,),
     "why": (list[EntityDetail], list[EntityView], JobView, list[JobView]),
     "chain": (ChainForm,),
+    "roll timeline": (RollTimeline,),
     "logs": (LogView,),
     "console": (LogView,),
     "get": (EntityView, list[EntityView], list[PastView], JobView, list[JobView]),

@@ -42,6 +42,7 @@ NEEDED = {name for name in ("curl", "dot", "perl", "zsh", "fish") if shutil.whic
 WATCHED = "until Ctrl-C: tests/cli/test_watching.py"
 RACK = "virtual machines, as root: tests/test_demos.py runs the rack's demo, whose check does it"
 BROKEN = "tests/lab/test_breaking.py does it, and RACK_FAULTS=1 the rack's demo"
+ROLLED = "of a real roll, as root: tests/test_demos.py runs its demo, whose check does it"
 # Commands that no page's test types, and why.
 NOT_TYPED: dict[str, str] = {
     "haptera minos build": "takes half a minute, and a kernel: tests/minos/test_build.py does it",
@@ -79,6 +80,8 @@ NOT_TYPED: dict[str, str] = {
     "make demo DEMO=slurm ARGS=--once": "needs root: tests/test_demos.py runs it",
     "haptera roll resume debian-b": "it follows the roll: tests/cli/test_roll.py types it",
     "haptera roll status --watch": WATCHED,
+    "haptera roll 'system:compute@n[1-4]' --image b --max-unavailable 1 --take --no-wait": ROLLED,
+    "haptera roll timeline b -o svg > roll.svg": ROLLED,
     "make test": "it is what runs this",
     "make check": "a part of `make test`",
     "make campaign": "takes an hour: `.ci/run` runs it",

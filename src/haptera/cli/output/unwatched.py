@@ -39,6 +39,7 @@ UNWATCHED: Final = {
     "image rm": _ONCE,
     "image list": _IMAGES,
     "image show": _IMAGES,
+    "roll timeline": _ROLLS,
     "roll start": _ROLLS,
     "roll pause": _ROLLS,
     "roll resume": _ROLLS,

@@ -8,6 +8,7 @@ from typing import Any, Final
 import click
 
 from haptera.cli.commands.inspect.wait import within_option
+from haptera.cli.commands.machines.roll_timeline import timeline_command
 from haptera.cli.input import completing
 from haptera.cli.main import NOT_CONVERGED, OK, REFUSED, the_client
 from haptera.cli.output.live.redrawing import keep_showing, watch_option
@@ -52,6 +53,7 @@ def roll_group() -> None:
     """Update systems to another image, a few at a time: haptera roll SELECTOR --image NAME."""
 
 
+roll_group.add_command(timeline_command)
 _why_option = click.option("-m", "--why", metavar="TEXT", help="Why, for the history.")
 _name_argument = click.argument("name", metavar="ROLL")
 
