@@ -7,6 +7,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from haptera.kinds.replica import ReplicaRole
 from haptera.kinds.service import Run
 from haptera.model.entity import EntityId
 from haptera.modules.replica.module import (
+    CGROUPS,
     GroupOnNode,
     connect,
     hold,
@@ -27,6 +29,8 @@ from haptera.modules.replica.module import (
     take_back,
     watch_state,
 )
+from haptera.modules.service import keeper
+from haptera.modules.service.cgroups import cgroups_of
 from haptera.modules.service.home import ServiceRecord
 from haptera.modules.service.module import look_run, start, stop
 from haptera.sdk import Refused, Target
@@ -201,10 +205,12 @@ def test_each_start_is_counted(run_dir: Path) -> None:
         asyncio.run(stop(one))
 
 
+# As the keeper sees it, or the kernel, where that bounds memory.
+TOO_LARGE = r"it (held \d+ MB of memory, 20 at most|needed more than 20 MB of memory)"
 TOO_MUCH = {
     "memory 20MB": (
         "held = bytearray(40 << 20); signal.pause()",
-        r"it was stopped: it held \d+ MB of memory, 20 at most",
+        rf"it was stopped: {TOO_LARGE}",
     ),
     "cpu 10%": (
         "exec('while True: pass')",
@@ -234,6 +240,54 @@ def test_what_takes_too_much_is_stopped_with_the_reason(run_dir: Path, limits: s
     command = f"{PYTHON} -I -S -c {shlex.quote(f'import signal; {does}')}"
     values = {"command": command, "placement": 1, "limits": limits}
     one = on_node(run_dir, "replica", "ledger.1", **values)
+
+    asyncio.run(start(one))
+
+    wait_for(lambda: asyncio.run(look_run(one)) is Run.FAILED or None)
+    assert re.fullmatch(reason, one.home.how_it_ended())
+
+
+# Leaves the session with a process that holds more than it may, and goes on.
+DAEMON = (
+    "import os, signal; os.fork() or (os.setsid(), print(os.getpid(), flush=True),"
+    " bytearray(SIZE << 20), signal.pause()); signal.pause()"
+)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(cgroups_of(CGROUPS) is None, reason="there are no cgroups v2 that we may make")
+def test_in_a_cgroup_what_left_the_session_counts_and_ends_too(run_dir: Path) -> None:
+    def daemon_of(size_mb: int) -> tuple[GroupOnNode, int, Path]:
+        does = DAEMON.replace("SIZE", str(size_mb))
+        command = f"{PYTHON} -I -S -c {shlex.quote(does)}"
+        values = {"command": command, "placement": 1, "limits": "memory 20MB"}
+        one = on_node(run_dir, "replica", "ledger.1", **values)
+        asyncio.run(start(one))
+        daemon = int(wait_for(one.home.last_words))
+        place = keeper.read_state(str(one.home.path / keeper.LIMITS))["cgroup"][0]
+        return one, daemon, Path(place)
+
+    one, daemon, cgroup = daemon_of(1)
+    assert cgroup.is_dir()
+    asyncio.run(stop(one))
+    wait_for(lambda: not cgroup.exists())
+    assert keeper.start_time(daemon) is None
+
+    one, daemon, cgroup = daemon_of(40)
+    wait_for(lambda: asyncio.run(look_run(one)) is Run.FAILED or None)
+    assert re.fullmatch(rf"it was stopped: {TOO_LARGE}(: \d+)?", one.home.how_it_ended())
+    wait_for(lambda: not cgroup.exists())
+    assert keeper.start_time(daemon) is None
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("place", ["a folder", "missing/too"])
+def test_without_a_cgroup_of_its_own_its_session_is_watched(run_dir: Path, place: str) -> None:
+    """Nothing can be moved to a plain folder, and in one that is missing none can be made."""
+    does, reason = TOO_MUCH["memory 20MB"]
+    command = f"{PYTHON} -I -S -c {shlex.quote(f'import signal; {does}')}"
+    one = on_node(run_dir, "replica", "ledger.1", command=command, placement=1)
+    one = replace(one, limits=(f"cgroup {run_dir / place}", f"memory {20 << 20}"))
 
     asyncio.run(start(one))
 

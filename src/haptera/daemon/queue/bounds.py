@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from haptera.modules.service.cgroups import CONTROLLERS, bounded_in, cgroups_of
 from haptera.queue.job import JobSpec, Size
 from haptera.queue.work import JobLimits
 
 GROUPS: Final = "haptera-jobs"
 CPU_PERIOD_US: Final = 100_000
 
-_CONTROLLERS: Final = ("memory", "cpu")
-_MOUNTS: Final = Path("/proc/self/mounts")
 _BYTES_PER_MB: Final = 1 << 20
 
 
@@ -81,24 +80,12 @@ class NodeBounds:
     @classmethod
     def of_this_node(cls) -> "NodeBounds":
         """What there is; makes the directory."""
-        mount = _mounted(_MOUNTS.read_text(encoding="utf-8"))
-        if mount is None or os.geteuid() != 0:
-            return cls()
-        groups = mount / GROUPS
-        try:
-            groups.mkdir(exist_ok=True)
-        except OSError:  # mounted read-only, as in containers
-            return cls()
-        for place in (mount, groups):
-            for controller in _CONTROLLERS:
-                with contextlib.suppress(OSError):  # not there, or of cgroups v1
-                    _write(place / "cgroup.subtree_control", f"+{controller}")
-        return cls(groups)
+        return cls(cgroups_of(GROUPS))
 
     @property
     def limits(self) -> JobLimits:
         """What is bounded, in a word."""
-        if self.groups is not None and set(_CONTROLLERS) <= _passed_on(self.groups):
+        if self.groups is not None and set(CONTROLLERS) <= bounded_in(self.groups):
             return JobLimits.CGROUP
         return JobLimits.PROCESS
 
@@ -129,26 +116,9 @@ def _account(name: str) -> pwd.struct_passwd:
     return account
 
 
-def _mounted(mounts: str) -> Path | None:
-    """Where cgroups of version 2 are.
-
-    >>> _mounted("cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid 0 0")
-    PosixPath('/sys/fs/cgroup')
-    """
-    lines = (line.split() for line in mounts.splitlines())
-    return next((Path(words[1]) for words in lines if words[2] == "cgroup2"), None)
-
-
 def _own(cgroup: Path) -> set[str]:
     """What bounds a job's cgroup: what the directory above passes on."""
-    return _passed_on(cgroup.parent)
-
-
-def _passed_on(groups: Path) -> set[str]:
-    try:
-        return set((groups / "cgroup.subtree_control").read_text(encoding="ascii").split())
-    except OSError:
-        return set()
+    return bounded_in(cgroup.parent)
 
 
 def _write(place: Path, text: str) -> None:

@@ -6,6 +6,8 @@ sees it SPENT knows, on this node's word, that nobody will ever act under its ep
 
 import asyncio
 import fcntl
+import functools
+import hashlib
 import signal
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -32,7 +34,9 @@ from haptera.kinds.lease import LeaseState
 from haptera.kinds.node import Agent
 from haptera.kinds.replica import ReplicaRole
 from haptera.modules.replica.leader_socket import leader_socket
+from haptera.modules.service.cgroups import cgroups_of
 from haptera.modules.service.home import (
+    Home,
     ServiceProcess,
     replica_home,
     replica_homes,
@@ -44,6 +48,8 @@ from haptera.sdk import SELF, Module, Refused, Target
 
 # A file in the node's run directory: while it is there, nothing of a group is started.
 HELD_MARK: Final = f"{LEASES}/.held"
+# At the root of a node's cgroups: one for each replica with limits.
+CGROUPS: Final = "haptera-replicas"
 # Of those that keep a node from being disturbed, so many are named.
 TOLD_MAX: Final = 3
 # So long has the holder to unlock a lease that is taken back; then it is killed.
@@ -103,10 +109,10 @@ def connect(target: Target) -> GroupOnNode:
         "HAPTERA_LEASE_TIME": run_dir / LEASE_TIME,
     }
     home = replica_home(run_dir, name)
-    return GroupOnNode(target, home, told, limits_of(target), run_dir / HELD_MARK)
+    return GroupOnNode(target, home, told, limits_of(target, home), run_dir / HELD_MARK)
 
 
-def limits_of(target: Target) -> tuple[str, ...]:
+def limits_of(target: Target, home: Home) -> tuple[str, ...]:
     """What its keeper is told of a replica's limits."""
     text = target.values.get(replica.limits.name)
     if text is None:
@@ -114,11 +120,25 @@ def limits_of(target: Target) -> tuple[str, ...]:
     limits = parse_limits(str(text))
     memory = None if limits.memory_mb is None else limits.memory_mb << 20
     said = {
+        "cgroup": _cgroup_of(home),
         "memory": memory,
         "cpu": limits.cpu_percent,
         "sentinel": limits.sentinel and f"{limits.silent_ms} {limits.sentinel}",
     }
     return tuple(f"{name} {value}" for name, value in said.items() if value is not None)
+
+
+def _cgroup_of(home: Home) -> Path | None:
+    """Where its cgroup may be made; None: nowhere on this node."""
+    # Other nodes on this machine, as a lab's, have replicas of the same names.
+    node = hashlib.sha256(bytes(home.path)).hexdigest()[:8]
+    groups = _cgroups()
+    return None if groups is None else groups / f"{home.path.name}-{node}"
+
+
+@functools.cache
+def _cgroups() -> Path | None:
+    return cgroups_of(CGROUPS)
 
 
 module = Module("replica", connect=connect, context=SELF, needs=KEEPS, writes=("/",))

@@ -1,20 +1,23 @@
-"""Watches what a service's session takes, and kills all of it where that is too much.
+"""Watches what a service takes, and kills all of it where that is too much.
 
 Imported by the keeper's program where the service has limits; like that, it imports nothing of
 haptera. The limits are lines of a word and its values: `memory BYTES`, `cpu PERCENT`,
-`sentinel MS FILE`.
+`sentinel MS FILE`; and `cgroup PATH`, where the service may have one of its own. All that is in
+there counts, else its session; and where the kernel bounds memory there, nobody else looks at it.
 """
 
 import os
 import resource
 import select
 import signal
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 EXCEEDED = "exceeded"
 LOOK_EVERY_MS = 1_000
 # A share of a core is over so many looks.
 CPU_LOOKS = 10
+LEAVE_TRIES_MAX, LEAVE_AGAIN_MS = 100, 10
 
 
 class Kept(Protocol):
@@ -31,31 +34,95 @@ class KeptWithinLimits:
     def __init__(self, limits: dict[str, list[str]], kept: Kept) -> None:
         self._limits = limits
         self._kept = kept
-        self.prepare, self.enter = kept.prepare, kept.enter  # as without limits
+        self._cgroup = " ".join(limits.get("cgroup", ()))
+        self._most = limits.get("memory", [""])[0]
+        self._bounded = False
+
+    def prepare(self) -> None:
+        """Have its cgroup be there, with nothing in it of an earlier start."""
+        self._kept.prepare()
+        if self._cgroup:
+            _leave(self._cgroup)
+            try:
+                os.mkdir(self._cgroup)
+            except OSError:
+                self._cgroup = ""  # its session is watched
+        self._bounded = bool(self._cgroup and self._most) and _is_bounded(self._cgroup, self._most)
+
+    def enter(self) -> None:
+        self._kept.enter()
+        if self._cgroup:
+            try:  # noqa: SIM105 - contextlib would cost every keeper its memory
+                _write(f"{self._cgroup}/cgroup.procs", "0")
+            except OSError:
+                pass  # it stays where it is: its session is watched
 
     def await_end(self, pid: int) -> int:
         """Its status; where it is killed, what was too much is written down before."""
-        if exceeded := _exceeds(pid, self._limits):
-            with open(EXCEEDED, "w", encoding="utf-8") as file:
-                file.write(exceeded)
-            for one in _session(pid):
+        if self._cgroup and not _is_in(self._cgroup, pid):
+            self._cgroup, self._bounded = "", False
+        if self._bounded:
+            del self._limits["memory"]
+        if exceeded := _exceeds(pid, lambda: self._processes(pid), self._limits):
+            _write(EXCEEDED, exceeded)
+            for one in self._processes(pid):
                 try:  # noqa: SIM105 - contextlib would cost every keeper its memory
                     os.kill(one, signal.SIGKILL)
                 except OSError:
                     pass  # it has ended
-        return self._kept.await_end(pid)
+        status = self._kept.await_end(pid)
+        if self._cgroup and _leave(self._cgroup) and not exceeded:
+            _write(EXCEEDED, f"it needed more than {int(self._most) >> 20} MB of memory")
+        return status
+
+    def _processes(self, pid: int) -> dict[int, list[str]]:
+        return _in_cgroup(self._cgroup) if self._cgroup else _session(pid)
 
 
-def _exceeds(pid: int, limits: dict[str, list[str]]) -> str:
-    """Watch what a command's session takes: what was too much, or nothing once it has ended."""
+def _leave(cgroup: str) -> bool:
+    """Kill what is left there, and remove it; whether it had too little memory."""
+    # Not above: most services have none, and it costs memory.
+    import job_keeper  # type: ignore[import-not-found] # found beside this file
+
+    lacked = False
+    for _ in range(LEAVE_TRIES_MAX):
+        lacked = job_keeper.leave_cgroup(cgroup) or lacked
+        if not os.path.exists(cgroup):
+            break
+        select.poll().poll(LEAVE_AGAIN_MS)  # what was killed is not gone yet
+    return lacked
+
+
+def _is_in(cgroup: str, pid: int) -> bool:
+    """Whether a process was moved to a cgroup, as the kernel says of the dead, too."""
+    of_v2 = [one for one in _text(f"/proc/{pid}/cgroup").splitlines() if one.startswith("0::")]
+    return any(one.split("/")[-1] == os.path.basename(cgroup) for one in of_v2)
+
+
+def _is_bounded(cgroup: str, memory: str) -> bool:
+    """Whether the kernel lets it have no more memory, and kills all of it that needs more."""
+    try:
+        for name, value in (("max", memory), ("oom.group", "1"), ("swap.max", "0")):
+            if name != "swap.max" or os.path.exists(f"{cgroup}/memory.{name}"):
+                _write(f"{cgroup}/memory.{name}", value)
+    except OSError:  # its controller is not there, or of cgroups v1
+        return False
+    return True
+
+
+def _exceeds(
+    pid: int, processes: Callable[[], dict[int, list[str]]], limits: dict[str, list[str]]
+) -> str:
+    """Watch what a command takes: what was too much, or nothing once it has ended."""
     ended = select.poll()
     ended.register(os.pidfd_open(pid), select.POLLIN)
-    ticks, looked = [_ticks(pid)], [_uptime_ms()]
+    ticks, looked = [_ticks(processes())], [_uptime_ms()]
     touched = [0, looked[0]]
     while not ended.poll(LOOK_EVERY_MS):
-        ticks, looked = [*ticks[-CPU_LOOKS:], _ticks(pid)], [*looked[-CPU_LOOKS:], _uptime_ms()]
+        found = processes()
+        ticks, looked = [*ticks[-CPU_LOOKS:], _ticks(found)], [*looked[-CPU_LOOKS:], _uptime_ms()]
         exceeded = (
-            _too_large(pid, *limits.get("memory", ()))
+            _too_large(found, *limits.get("memory", ()))
             or _too_busy(ticks, looked, *limits.get("cpu", ()))
             or _too_silent(touched, *limits.get("sentinel", ()))
         )
@@ -64,8 +131,8 @@ def _exceeds(pid: int, limits: dict[str, list[str]]) -> str:
     return ""
 
 
-def _too_large(pid: int, most: str = "") -> str:
-    held = sum(int(fields[21]) for fields in _session(pid).values()) * resource.getpagesize()
+def _too_large(processes: dict[int, list[str]], most: str = "") -> str:
+    held = sum(int(fields[21]) for fields in processes.values()) * resource.getpagesize()
     if not most or held <= int(most):
         return ""
     return f"it held {held >> 20} MB of memory, {int(most) >> 20} at most"
@@ -100,23 +167,38 @@ def _too_silent(touched: list[int], most_ms: str = "", *name: str) -> str:
     return f"it stalled: {path} was not touched for {silent_ms / 1_000:.1f} s"
 
 
-def _ticks(pid: int) -> int:
-    """All that the living processes of a session took, and their children that have ended."""
-    return sum(sum(map(int, fields[11:15])) for fields in _session(pid).values())
+def _ticks(processes: dict[int, list[str]]) -> int:
+    """All that these took, and their children that have ended."""
+    return sum(sum(map(int, fields[11:15])) for fields in processes.values())
 
 
 def _session(leader: int) -> dict[int, list[str]]:
-    """The processes of a session, each with its line in /proc from its state on."""
+    """The processes of a session."""
+    found = _lines(os.listdir("/proc"))
+    return {pid: fields for pid, fields in found.items() if fields[3] == str(leader)}
+
+
+def _in_cgroup(cgroup: str) -> dict[int, list[str]]:
+    """The processes in a cgroup, and in those below."""
+    found: list[str] = []
+    for place, _, _ in os.walk(cgroup):
+        try:  # noqa: SIM105 - contextlib would cost every keeper its memory
+            found += _text(f"{place}/cgroup.procs").split()
+        except OSError:
+            pass  # removed meanwhile
+    return _lines(found)
+
+
+def _lines(entries: Iterable[str]) -> dict[int, list[str]]:
+    """Of each process its line in /proc, from its state on."""
     found = {}
-    for entry in os.listdir("/proc"):
+    for entry in entries:
         if not entry.isdigit():
             continue
         try:
-            fields = _text(f"/proc/{entry}/stat").rpartition(")")[2].split()
+            found[int(entry)] = _text(f"/proc/{entry}/stat").rpartition(")")[2].split()
         except OSError:
             continue
-        if fields[3] == str(leader):
-            found[int(entry)] = fields
     return found
 
 
@@ -128,3 +210,8 @@ def _uptime_ms() -> int:
 def _text(path: str) -> str:
     with open(path, encoding="utf-8", errors="replace") as file:
         return file.read()
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)

@@ -1,0 +1,49 @@
+"""Where a node's cgroups (v2) are made, and what the kernel bounds in them."""
+
+import contextlib
+import os
+from pathlib import Path
+from typing import Final
+
+CONTROLLERS: Final = ("memory", "cpu")
+
+_MOUNTS: Final = Path("/proc/self/mounts")
+
+
+def cgroups_of(name: str) -> Path | None:
+    """The directory of this name for cgroups, made where it was not; None where none can be.
+
+    It is at the root of the tree, as container runtimes have it that use no systemd: a delegated
+    one would not let its own unit be started again while something lives on.
+    """
+    mount = _mounted(_MOUNTS.read_text(encoding="utf-8"))
+    if mount is None or os.geteuid() != 0:
+        return None
+    groups = mount / name
+    try:
+        groups.mkdir(exist_ok=True)
+    except OSError:  # mounted read-only, as in containers
+        return None
+    for place in (mount, groups):
+        for controller in CONTROLLERS:
+            with contextlib.suppress(OSError):  # not there, or of cgroups v1
+                (place / "cgroup.subtree_control").write_text(f"+{controller}", encoding="ascii")
+    return groups
+
+
+def bounded_in(groups: Path) -> set[str]:
+    """The controllers that bound what has a cgroup in this directory."""
+    try:
+        return set((groups / "cgroup.subtree_control").read_text(encoding="ascii").split())
+    except OSError:
+        return set()
+
+
+def _mounted(mounts: str) -> Path | None:
+    """Where cgroups of version 2 are.
+
+    >>> _mounted("cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid 0 0")
+    PosixPath('/sys/fs/cgroup')
+    """
+    lines = (line.split() for line in mounts.splitlines())
+    return next((Path(words[1]) for words in lines if words[2] == "cgroup2"), None)
