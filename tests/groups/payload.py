@@ -1,7 +1,7 @@
 """A replica that writes down each start, and each effect while it leads: what tests look at.
 
-It makes `starts` and `effects` in the folder that it is given, a line each, and ends at once while
-a file `broken` is there.
+It makes `starts`, `effects` and what was `refused` to it in the folder that it is given, a line
+each, and ends at once while a file `broken` is there.
 """
 
 import os
@@ -26,8 +26,10 @@ def main(folder: str) -> None:
             with replica.leading() as epoch, fence.passed(epoch):
                 number += 1
                 append(f"{folder}/{replica.group}.effects", f"{epoch} {who} {number}")
-        except (NotLeaderError, StaleEpochError):
+        except NotLeaderError:
             pass
+        except StaleEpochError:
+            append(f"{folder}/{replica.group}.refused", f"{os.getpid()}")
         time.sleep(EVERY_S)
 
 

@@ -97,6 +97,10 @@ class GroupLab(Lab):
             for rank, node, one, pid, started in self._lines(f"{group}.starts")
         ]
 
+    def refused(self, pid: int, group: str = "ledger") -> int:
+        """How often a process wanted to act under an epoch that was over already."""
+        return sum(int(one) == pid for (one,) in self._lines(f"{group}.refused"))
+
     def _lines(self, name: str) -> Iterator[list[str]]:
         path = self.written / name
         text = path.read_text() if path.exists() else ""
