@@ -400,6 +400,11 @@ def test_a_system_that_does_not_become_well_gives_way_and_is_tried_again_only_wh
         with pytest.raises(Refused, match=rf"^{why}; sha256:[0-9a-f]{{12}} runs again$"):
             await flip(one)
         assert (await look_refused(one), one.target.take_note()) == ("digest of b", why)
+        # Nor is what runs stopped to start the bad one from nothing.
+        old = init_of(one)
+        with pytest.raises(Refused, match=rf"^b does not run here \({why}\), and sha256:"):
+            await stop(one)
+        assert (await look_run(one), init_of(one)) == (SystemRun.RUNNING, old)
 
         back = node.wants("a", spare="b", health=health)
         found = [await look(back) for look in (look_applied, look_staged, look_refused)]

@@ -234,13 +234,28 @@ async def flip(one: System) -> None:
     disruptive=True,
 )
 async def stop(one: System) -> None:
-    """It is stopped once its last process is gone and all that was mounted for it."""
+    """It is stopped once its last process is gone and all that was mounted for it.
+
+    Where a flip has failed, to stop what runs and start the new image instead is a way to it too:
+    of an image that was refused here nothing better would come, and the old one would be gone.
+    """
     started = one.home.started()
     if started is None:
         return
+    if (why := _gave_way(one, started)) is not None:
+        text = f"{_short(started.image)} runs on; to stop it, desire that image first"
+        raise Refused(f"{one.image} does not run here ({why}), and {text}")
     with one.home.ending():
         await end(started.process, _stop_signal(one.home, started), GRACE_S)
         await _clear(one)
+
+
+def _gave_way(one: System, started: SystemStart) -> str | None:
+    """Why the desired image does not run, where it was tried and gave way to what runs."""
+    desired = one.target.values.get(system.image.name)
+    if desired is None or started.reference == desired:
+        return None
+    return one.is_refused(str(desired))
 
 
 @run.step(SystemRun.FAILED, SystemRun.STOPPED, within_s=30)
