@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Looks at the rack from outside: two machines come from off to an agent, one loses its power and
-# comes back; a third, that nobody knows, is claimed and comes up too.
+# Looks at the racks from outside: four machines with a BIOS behind IPMI BMCs and two with UEFI
+# behind Redfish ones come from off to an agent, one loses its power and comes back; a seventh, that
+# nobody knows, is claimed and comes up too.
 #
 #   examples/rack/check.sh [DIRECTORY]     the directory that holds .haptera
 #
@@ -12,7 +13,7 @@ set -euo pipefail
 
 root=${1:-$(cd "$(dirname "$0")/../.." && pwd)}/.haptera
 haptera=$(cd "$(dirname "$0")/../.." && pwd)/.venv/bin/haptera
-nodes=(rack1n1 rack1n2)
+nodes=(rack1n1 rack1n2 rack2n4 rack2n5 rack2n6 rack2n7)
 unknown=rack1n3
 parent=10.99.0.1
 # Emulated machines on a busy machine boot slowly.
@@ -103,8 +104,9 @@ dumping=$!
 trap 'kill $dumping 2>/dev/null' EXIT
 
 begun=$(now_ms)
+ask set 'node:rack2n[4-7]' power=on agent=up >/dev/null
 for node in "${nodes[@]}"; do wait_for "$node is up" is_up "$node" 1; done
-printf '2 machines went from off to an agent in sync in %d s\n' $((($(now_ms) - begun) / 1000))
+printf '%d machines went from off to an agent in sync in %d s\n' ${#nodes[@]} $((($(now_ms) - begun) / 1000))
 sleep 1 # for the capture to be written
 for node in "${nodes[@]}"; do
   check_order "$node"

@@ -53,6 +53,8 @@ NOT_TYPED: dict[str, str] = {
     ".venv/bin/haptera lab break cable rack1n2 --for 60s --dir .haptera/demos/rack": BROKEN,
     ".venv/bin/haptera lab break bmc rack1n1 --dir .haptera/demos/rack": BROKEN,
     ".venv/bin/haptera lab break bmc rack1n1 --mend --dir .haptera/demos/rack": BROKEN,
+    ".venv/bin/haptera --client .haptera/demos/rack/.haptera/api.sock "
+    "set 'node:rack2n[4-7]' power=on agent=up": RACK,
     ".venv/bin/haptera lab --dir /tmp/rack --vms 4": RACK,
     ".venv/bin/haptera lab --dir /tmp/rack --vms 2 --uefi --bmc redfish": RACK,
     "make demo DEMO=rack ARGS=--once": RACK,
