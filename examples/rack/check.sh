@@ -137,7 +137,21 @@ wait_for "$unknown has asked" is_unclaimed
 ! ask claim "$(mac rack1n1)" "$unknown" 2>/dev/null || fail "a machine was claimed twice"
 ask claim "$(mac "$unknown")" "$unknown" -m "found in slot 3"
 bmc "$unknown" chassis power off
-ask set "$unknown" power=on agent=up
+
+# DHCP is corrupt: what boots is offered its files, asks in vain, and fetches nothing. Firmware may
+# give up before that is mended, so that its power is cut then.
+at=${EPOCHREALTIME/,/.}
+sent() { tcpdump -ttnr "$capture" "ether src $(mac "$unknown") and ($1)" 2>/dev/null | awk -v t="$at" '$1 > t' | wc -l; }
+asks_in_vain() { (($(sent 'udp dst port 67') > 2)); }
+is_offered() { [[ $(entity "$unknown") == *'"netboot":{"value":"offered"'* ]]; }
+breaks dhcp
+ask set "$unknown" power=on agent=up >/dev/null
+wait_for "$unknown asks thrice" asks_in_vain
+wait_for "$unknown is offered its files" is_offered
+(($(sent 'udp dst port 69 or tcp') == 0)) || fail "$unknown was served by corrupt DHCP"
+breaks dhcp --mend
+breaks machine "$unknown"
+echo "$unknown asked in vain while DHCP was corrupt, and fetched nothing"
 
 # One machine loses its power behind the parent's back; the other goes on.
 cut=${nodes[0]} other=${nodes[1]}
