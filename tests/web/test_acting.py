@@ -55,7 +55,7 @@ def test_a_token_that_may_only_read_sees_no_such_buttons(browser):
         choose(browser, parent.url, "read-token")
         assert browser.evaluate(DEEDS) == ""
         choose(browser, parent.url, "write-token")
-        assert browser.await_(DEEDS) == f"Freeze {STUCK},Set a value,Retry now"
+        assert browser.await_(DEEDS) == f"Freeze {STUCK},Switch off,Set a value,Retry now"
 
 
 def test_a_limited_token_may_retry_but_not_freeze(browser):
@@ -64,7 +64,7 @@ def test_a_limited_token_may_retry_but_not_freeze(browser):
         bearer = Bearer("eve", Scope.WRITE, "rack1*")
         parent.backend.minted["hp1.t1.x"] = ApiToken("t1", bearer, b"", 1000.0, 1e12)
         choose(browser, parent.url, "hp1.t1.x")
-        assert browser.await_(DEEDS) == "Set a value,Retry now"
+        assert browser.await_(DEEDS) == "Switch off,Set a value,Retry now"
 
 
 def test_a_retry_names_what_it_affects_and_is_asked_for_once(browser):

@@ -146,6 +146,22 @@ def test_a_value_is_set_after_its_plan_was_seen(page, parent):
     assert (power.value, power.owner) == ("off", "user:bob")
 
 
+def test_a_node_is_switched_off_after_its_plan_and_its_owner_were_seen(page, parent):
+    page.evaluate(f"location.hash = 'node={NODES[0]}'")
+    press(page, "power")
+    page.await_("document.querySelector('#ask .plan li')")
+    asked = page.evaluate(DIALOG)
+    assert f"Set a desired value of node:{NODES[0]}" in asked
+    assert "it is desired by site; it will be yours" in asked
+    assert parent.backend.entity(node_id(NODES[0])).desired["power"].value == "on"
+    confirm(page, "a fan")
+    page.await_(GONE)
+    power = parent.backend.entity(node_id(NODES[0])).desired["power"]
+    assert (power.value, power.owner) == ("off", "user:bob")
+    button = "document.querySelector('#panel [data-deed=power]')?.textContent"
+    page.await_(f"{button} === 'Switch on'")
+
+
 def test_a_value_that_is_refused_says_why(page):
     page.evaluate(f"location.hash = 'node={NODES[0]}'")
     press(page, "set")

@@ -129,7 +129,7 @@ export class Actions {
       if (!mine || !["waiting", "acting"].includes(view.condition)) return [];
       return buttonLine([this.#button("cancel", view.entity, [view.attributes.name])]);
     }
-    const buttons = [this.#setting(view), ...this.#ofRoll(view)];
+    const buttons = [...this.#ofPower(view), this.#setting(view), ...this.#ofRoll(view)];
     if (view.condition === "stuck") buttons.push(this.#button("retry", view.entity, [view.entity], "Retry now"));
     return buttonLine(buttons);
   }
@@ -169,15 +169,24 @@ export class Actions {
     });
   }
 
+  // The other of on and off; of a node whose power nobody knows or wants there is none.
+  #ofPower(view) {
+    const power = view.desired.power?.value ?? view.observed.power?.value;
+    if (view.kind !== "node" || power === undefined) return [];
+    const value = power === "on" ? "off" : "on";
+    return [this.#setting(view, `Switch ${value}`, { name: "power", value })];
+  }
+
   // What it would start is told of the whole cluster: a token that is limited is not shown it.
-  #setting(view) {
+  #setting(view, text = "Set a value", wish = null) {
     const close = () => this.dialog.close();
     const open = () => {
-      this.dialog.replaceChildren(settingForm(view, this.mayAll, { close, done: this.done }));
+      this.dialog.replaceChildren(settingForm(view, this.mayAll, { close, done: this.done, wish }));
       this.dialog.showModal();
     };
-    const data = { key: `set ${view.entity}`, deed: "set" };
-    return make("button", { type: "button", data, textContent: "Set a value", onclick: open });
+    const deed = wish?.name ?? "set";
+    const data = { key: `${deed} ${view.entity}`, deed };
+    return make("button", { type: "button", data, textContent: text, onclick: open });
   }
 
   #confirm(deed, target, names) {

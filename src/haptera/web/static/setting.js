@@ -5,8 +5,9 @@ import { duration, make } from "./dom.js";
 
 const GROUPS_MAX = 20;
 
-// The form that asks for a value of this entity; `close` ends it, `done` says what was done.
-export function settingForm(view, planned, { close, done }) {
+// The form that asks for a value of this entity; `close` ends it, `done` says what was done. With a
+// `wish`, a name and a value, it begins with these, and with their plan where it may be shown.
+export function settingForm(view, planned, { close, done, wish = null }) {
   const names = [...new Set([...Object.keys(view.desired), ...Object.keys(view.observed)])];
   const name = make("select", { id: "name" }, ...names.map((one) => new Option(one, one)));
   const value = make("input", { id: "value", autocomplete: "off", spellcheck: false });
@@ -31,7 +32,10 @@ export function settingForm(view, planned, { close, done }) {
   const asked = () => ({ [name.value]: plain(value.value.trim(), view.desired[name.value]?.value) });
   name.addEventListener("change", begin);
   value.addEventListener("input", unsee);
+  if (wish) name.value = wish.name;
   begin();
+  if (wish) value.value = wish.value;
+  if (wish && planned) step();
   return form;
 
   function begin() {
@@ -60,12 +64,14 @@ export function settingForm(view, planned, { close, done }) {
   }
 
   async function show() {
-    const patches = [{ entity: view.entity, desired: asked() }];
+    const shown = asked();
+    const patches = [{ entity: view.entity, desired: shown }];
     const answer = await ask("POST", "bulk", { query: { dry_run: 1, take: 1 }, body: { patches } });
     const problem = answer.results[0].problem;
     if (problem) throw new Error([problem.what, problem.do].filter(Boolean).join(": "));
+    if (JSON.stringify(asked()) !== JSON.stringify(shown)) return; // another was typed meanwhile
     told.replaceChildren(...answer.plans.flatMap(drawn));
-    seen = JSON.stringify(asked());
+    seen = JSON.stringify(shown);
     go.textContent = "Set";
   }
 
