@@ -9,7 +9,8 @@ its node stopped; from its last effect to the first of the next epoch. A replace
 until three run, none of them on that node. Beside them what starting a bare process and a Python
 takes in the same minute. A restart: a lab of NODES nodes (0: none) with 10 replicas each, whose
 parent is killed: from the first answer of its API until it knows of each replica that it runs,
-beside the time that a process has to send and get as many datagrams of a node's size on loopback.
+with the CPU time that it and the nodes use meanwhile, beside the time that a process has to send
+and get as many datagrams of a node's size on loopback.
 Wall-clock times in milliseconds; the load average is told with them.
 """
 
@@ -244,8 +245,11 @@ desired:
 """
 
 
-def restarts(folder: Path, nodes: int, times: int = 5) -> list[float]:
-    """From the first answer of a parent that was killed until it knows that each replica runs."""
+def restarts(folder: Path, nodes: int, times: int = 5) -> list[tuple[float, float, float]]:
+    """From the first answer of a parent that was killed until it knows that each replica runs.
+
+    With the CPU time that this takes its process, and all processes of the nodes together.
+    """
     site = folder / "site.yaml"
     group = "  group:g{}: {{command: sleep infinity, replicas: {}, leader: none}}\n"
     text = MANY.format(nodes=nodes)
@@ -260,9 +264,24 @@ def restarts(folder: Path, nodes: int, times: int = 5) -> list[float]:
             os.kill(int(pid), signal.SIGKILL)
             await_that(lambda: known(client) is not None, pause_s=0)
             began = time.monotonic()
-            await_that(lambda: known(client) == nodes * OF_A_NODE, pause_s=0)
-            found.append((time.monotonic() - began) * 1e3)
+            parent = int((root / "parent" / "parent.pid").read_text())
+            inits = [int(one.read_text()) for one in root.glob("nodes/*/init.pid")]
+            there = [*inits, *(one.pid for one in descendants(inits))]
+            before = cpu_ms([parent]), cpu_ms(there)
+            await_that(lambda: known(client) == nodes * OF_A_NODE)
+            took = (time.monotonic() - began) * 1e3
+            found.append((took, cpu_ms([parent]) - before[0], cpu_ms(there) - before[1]))
     return found
+
+
+def cpu_ms(pids: list[int]) -> float:
+    """What these processes took of CPUs so far; those that ended are left out."""
+    ns = 0
+    for pid in pids:
+        with suppress(FileNotFoundError, ProcessLookupError):
+            threads = Path(f"/proc/{pid}/task").iterdir()
+            ns += sum(int((one / "schedstat").read_text().split()[0]) for one in threads)
+    return ns / 1e6
 
 
 def known(client: Path) -> int | None:
@@ -322,7 +341,10 @@ def main(kills: int, nodes: int) -> None:
     if nodes:
         with tempfile.TemporaryDirectory() as folder:
             what = f"a parent knows {nodes} x {OF_A_NODE} replicas again"
-            took_ms(what, restarts(Path(folder), nodes))
+            took, parent, others = zip(*restarts(Path(folder), nodes), strict=True)
+        took_ms(what, list(took))
+        took_ms("  CPU time of the parent meanwhile", list(parent))
+        took_ms("  CPU time of all nodes meanwhile", list(others))
         took_ms("  datagrams of these nodes, both ways", [by_datagrams(nodes) for _ in range(5)])
     print(f"load average {os.getloadavg()[0]:.1f}")
 
