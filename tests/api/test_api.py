@@ -124,6 +124,8 @@ ROUTES = [
     ("GET", "/page/setting.js", None),
     ("GET", "/page/log.js", None),
     ("GET", "/page/jobs.js", None),
+    ("GET", "/page/jobfeed.js", None),
+    ("GET", "/page/nodejobs.js", None),
     ("GET", "/page/running.js", None),
     ("GET", "/page/saved.js", None),
     ("GET", "/page/rolls.js", None),
