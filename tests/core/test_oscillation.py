@@ -326,7 +326,7 @@ def test_where_nobody_else_undoes_it_the_words_are_that_it_does_not_last() -> No
     assert not any(why and why.startswith("oscillates") for why in whys)
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 @settings(max_examples=12, deadline=None)
 @given(seed=st.integers(0, 10_000), slowest_ms=st.sampled_from([5, 500, 4_000, 30_000]),
        flaps=st.booleans())  # fmt: skip

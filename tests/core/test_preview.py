@@ -549,6 +549,7 @@ def test_a_draft_made_bit_by_bit_is_the_one_made_at_once(random: Random, at_once
     assert len(drafts) == max(1, -(-(len(entities) + letting_go) // at_once))
 
 
+@pytest.mark.campaign
 def test_a_draft_keeps_a_row_for_each_case_and_lets_go_of_the_others_some_at_a_time() -> None:
     table, names = EntityTable(KINDS), [f"n{number}" for number in range(3 * LET_GO_AT_ONCE)]
     webs = [EntityId("service", "web", name) for name in names]

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
+import pytest
+
 from haptera.core.decide.backlog import PLANNED
 from haptera.core.decide.decision_loop import DECIDING
 from haptera.core.engine import Engine
@@ -76,6 +78,7 @@ def test_what_was_put_off_is_planned_as_it_would_have_been_at_once() -> None:
         assert row.stance.plan == plan(domain, domain.start({}, {}), goal)
 
 
+@pytest.mark.campaign
 def test_a_preview_that_takes_many_turns_is_shown_after_the_last() -> None:
     engine = crowd([{}] * CROWD)
     changes = [

@@ -112,7 +112,7 @@ def test_without_what_is_in_the_way_there_is_a_chain(question: Question) -> None
     hold_to_model(question, answer.reason)
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 def test_hurdles_of_each_role_are_found() -> None:
     counts: Counter[str] = Counter()
 

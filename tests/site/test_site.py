@@ -197,7 +197,7 @@ def test_no_more_errors_are_told_than_one_reads():
     assert len(errors_of(text)) == ERRORS_MAX
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 def test_node_sets_that_are_sound_alone_but_too_many_together_are_refused():
     keys = "".join(f"  n[1-150000],m{line}: {{}}\n" for line in range(4))
     [(where, what)] = errors_of("cluster: a\nnodes:\n" + keys)

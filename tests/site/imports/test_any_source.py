@@ -113,7 +113,7 @@ def test_groups_whose_names_a_node_cannot_all_have_are_left_out():
     assert [one[0] for one in said(found)] == ["left out"] * (len(names) - kept)
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     ("count", "text", "what"),
     [
