@@ -71,7 +71,8 @@ class KeptWithinLimits:
                 except OSError:
                     pass  # it has ended
         status = self._kept.await_end(pid)
-        if self._cgroup and _leave(self._cgroup) and not exceeded:
+        lacked = bool(self._cgroup) and _leave(self._cgroup)
+        if lacked and self._bounded and not exceeded:  # else it is a cgroup above that was full
             _write(EXCEEDED, f"it needed more than {int(self._most) >> 20} MB of memory")
         return status
 
