@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 
 from haptera.cli.commands.inspect.wait import within_option
-from haptera.cli.commands.machines.roll_timeline import timeline_command
+from haptera.cli.commands.machines.timeline import timeline_command
 from haptera.cli.input import completing
 from haptera.cli.main import NOT_CONVERGED, OK, REFUSED, the_client
 from haptera.cli.output.live.redrawing import keep_showing, watch_option
