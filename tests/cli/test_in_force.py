@@ -41,6 +41,7 @@ modules: [service]
 """
 
 
+@pytest.mark.long
 def test_values_change_owners_and_what_is_in_force_goes_round(tmp_path):
     (tmp_path / "site.yaml").write_text(SITE)
 

@@ -164,6 +164,7 @@ def test_a_parent_that_cannot_start_is_told_with_its_reason(folder, drawn):
     assert do == "  fix this, then start the lab again"
 
 
+@pytest.mark.long
 def test_a_lab_whose_token_is_taken_back_goes_on(folder):
     with running(folder) as process:
         tokens = json.loads(typed("token", "list", "-o", "json", folder=folder)[1])

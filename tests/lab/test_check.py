@@ -63,7 +63,7 @@ def test_the_quickstart_has_16_nodes_in_4_racks_and_a_service_on_each() -> None:
 @pytest.mark.parametrize(
     ("agent", "status", "said"),
     [
-        ("agent", 0, "all held"),
+        pytest.param("agent", 0, "all held", marks=pytest.mark.long),
         ("careless_agent", 1, "check: rack2n3: its service died with its agent"),
     ],
 )

@@ -112,6 +112,7 @@ def test_a_look_says_how_old_what_it_tells_is(
     live(tmp_path, scenario, places={"chassis": "examples.chassis.chassis:module"})
 
 
+@pytest.mark.long
 def test_many_are_switched_and_each_is_answered_by_itself(
     tmp_path: Path,
 ) -> None:
