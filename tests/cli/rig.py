@@ -14,6 +14,8 @@ from tests.network import NETWORK, draw_cluster
 
 WAITS = re.compile(r"^waiting for \S+, for up to \d+ s\n", re.MULTILINE)
 # A lab of a hundred nodes takes so long to end, where others work on the machine.
+# Of whoever runs the tests, and not for what these type.
+OURS = ("HAPTERA_CLIENT", "PYTEST_ADDOPTS")
 LAB_ENDS_S_MAX = 60
 ADDRESS, OTHER = f"{NETWORK}.41.1", f"{NETWORK}.41.2"
 SITE = """\
@@ -30,7 +32,7 @@ def command(*arguments):
 
 
 def environment(client=None):
-    kept = {name: text for name, text in os.environ.items() if name != "HAPTERA_CLIENT"}
+    kept = {name: text for name, text in os.environ.items() if name not in OURS}
     return kept if client is None else {**kept, "HAPTERA_CLIENT": str(client)}
 
 
