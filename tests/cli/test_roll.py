@@ -9,6 +9,7 @@ from haptera.cli.main import OK, REFUSED
 from haptera.model.answers.past import Happened, PastView, Sort
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
+from haptera.runtime.clock import wall_s
 from tests.api.serving import serving
 from tests.cli.test_commands import point_at, typed
 from tests.docs.answer_schemas import FOLDER, VERBS
@@ -88,9 +89,10 @@ def test_what_is_wished_of_a_roll_is_written_and_a_resumed_one_tries_anew(cluste
     for wish in ("pause", "abort", "undo"):
         assert typed(capsys, "roll", wish, "b") == (OK, "", "")
         assert wanted(cluster, ROLL)["wish"] == wish
-    typed(capsys, "set", "roll:b", "halted=n1 was refused")
-    code, _, errors = typed(capsys, "roll", "resume", "b", "--timeout", "1s")
+    typed(capsys, "set", "roll:b", "halted=its deadline has passed", "deadline=1")
+    code, _, errors = typed(capsys, "roll", "resume", "b", "--deadline", "1h", "--timeout", "1s")
     assert (code, "it is running" in errors) == (4, True)
+    assert wanted(cluster, ROLL)["deadline"] > wall_s()
     assert (wanted(cluster, ROLL)["wish"], "halted" in wanted(cluster, ROLL)) == ("run", False)
     assert [wanted(cluster, one)["attempt"] for one in SYSTEMS] == [2, 2]
 

@@ -87,6 +87,16 @@ def test_a_deadline_halts_and_a_pause_takes_nothing():
     assert next_moves(paused, olds("n1")) == RollMoves()
 
 
+def test_at_its_deadline_a_roll_gives_back_what_still_waits_for_jobs():
+    why = "its deadline has passed"
+    late = replace(ORDER, is_late=True)
+    waits = new("n2", None, free=False, waits=True)
+    members = [new("n1", free=False), waits, new("n3", None), old("n4")]
+    assert next_moves(late, members) == RollMoves(give_back=("n2",), halt=why)
+    assert next_moves(replace(late, halted=why), members).give_back == ("n2",)
+    assert next_moves(ORDER, members).give_back == ()
+
+
 def test_an_abort_gives_back_what_is_not_proven_and_an_undo_all_of_it_within_the_budget():
     members = [new("n1"), new("n2", None), new("n3"), old("n4")]
     assert next_moves(replace(ORDER, wish=RollWish.ABORT), members) == RollMoves(give_back=("n2",))

@@ -38,8 +38,9 @@ class RollMember:
 
     `works` says whether what is desired of it is known to run, None where that is not known.
     `refused` is why the desired image does not run there. The other one is `ready` once it can be
-    flipped to. A `free` one has no job to wait for. A `vanished` one
-    has not been heard of for so long that it counts no more.
+    flipped to. A `free` one has no job to wait for. One that `waits` is known
+    to run the other image still, and may not be flipped yet. A `vanished` one has not been heard of
+    for so long that it counts no more.
     """
 
     name: str
@@ -47,6 +48,7 @@ class RollMember:
     works: bool | None
     ready: bool
     free: bool = True
+    waits: bool = False
     refused: str | None = None
     vanished: bool = False
 
@@ -78,8 +80,11 @@ def next_moves(order: RollOrder, members: Sequence[RollMember]) -> RollMoves:
         give_back = failed if order.on_failure is OnFailure.GIVE_BACK else []
         return RollMoves(give_back=_names(give_back), halt=order.halted or _failures(failed))
     halt = order.halted or ("its deadline has passed" if order.is_late else None)
-    stays = halt is not None or order.wish is RollWish.PAUSE
-    return RollMoves(halt=halt, take=() if stays else tuple(_taken(order, members)))
+    if halt is not None:
+        # Their nodes are drained, and would be for as long as one job follows another.
+        waiting = [one for one in members if one.new and one.waits]
+        return RollMoves(give_back=_names(waiting) if order.is_late else (), halt=halt)
+    return RollMoves(take=() if order.wish is RollWish.PAUSE else tuple(_taken(order, members)))
 
 
 def is_done(members: Sequence[RollMember]) -> bool:

@@ -8,7 +8,7 @@ from haptera.kinds import node, roll, system
 from haptera.kinds.node import Busy
 from haptera.kinds.roll import OnFailure, RollWish
 from haptera.kinds.system import SystemRun
-from haptera.model.answers.views import EntityView
+from haptera.model.answers.views import Condition, EntityView
 from haptera.model.declared.schema import Applied, Plain, Variable
 from haptera.model.entity import node_id
 
@@ -65,6 +65,7 @@ def member_of(view: EntityView, views: Views, image: str, *, vanished: bool) -> 
         # What does not run as it should has nothing to prepare beside it, and nothing to lose.
         ready=staged == Applied.CURRENT or runs is False or current == Applied.STALE,
         free=on is not None and _known(on, node.busy) == Busy.FREE,
+        waits=runs is True and current == Applied.STALE and view.condition is Condition.WAITING,
         refused=_refusal(view),
         vanished=vanished,
     )

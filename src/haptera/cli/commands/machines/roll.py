@@ -56,6 +56,13 @@ def roll_group() -> None:
 roll_group.add_command(timeline_command)
 _why_option = click.option("-m", "--why", metavar="TEXT", help="Why, for the history.")
 _name_argument = click.argument("name", metavar="ROLL")
+_deadline_option = click.option(
+    "--deadline",
+    metavar="DURATION",
+    default="2h",
+    show_default=True,
+    help="It halts then; what still waits for jobs keeps its old image.",
+)
 
 
 @roll_group.command()
@@ -68,7 +75,7 @@ _name_argument = click.argument("name", metavar="ROLL")
     "--pause-on-failure", is_flag=True, help="Pause, and do not roll back a failed system."
 )
 @click.option("--health", metavar="COMMAND", help="Health check, run in each new system.")
-@click.option("--deadline", metavar="DURATION", default="2h", show_default=True)
+@_deadline_option
 @click.option("--take", is_flag=True, help="Take over values of other owners.")
 @click.option("--no-wait", is_flag=True, help="Do not wait; see `haptera roll status`.")
 @_why_option
@@ -162,10 +169,11 @@ _wished("undo", RollWish.UNDO, "Roll all its systems back to their previous imag
 
 @roll_group.command()
 @_name_argument
+@_deadline_option
 @_why_option
 @within_option
 @click.pass_context
-def resume(ctx: click.Context, name: str, why: str | None, within: str) -> int:
+def resume(ctx: click.Context, name: str, deadline: str, why: str | None, within: str) -> int:
     r"""Continue a roll that was paused, aborted or halted; failed systems are tried once more.
 
     \b
@@ -176,6 +184,10 @@ def resume(ctx: click.Context, name: str, why: str | None, within: str) -> int:
     client = the_client(ctx)
     client.ask(calls.entity(_entity(name)))
     systems = _systems(client, name)
+    # By itself: with the attempts, in one write, it is what begins a roll.
+    _write(
+        client, {_entity(name): {roll.deadline.name: _from_now_s(deadline)}}, take=False, why=why
+    )
     patches: Patches = {_entity(name): {roll.wish.name: RollWish.RUN, roll.halted.name: None}}
     patches |= {one.entity: {system.attempt.name: _attempt(systems)} for one in systems}
     _write(client, patches, take=False, why=why)
@@ -265,11 +277,15 @@ def _order(selector: str, options: Mapping[str, Any]) -> dict[str, str | int | N
         roll.canary.name: options["canary"],
         roll.unavailable.name: options["max_unavailable"],
         roll.on_failure.name: keeps,
-        roll.deadline.name: int(wall_s()) + parse_duration_ms(options["deadline"]) // _MS_PER_S,
+        roll.deadline.name: _from_now_s(options["deadline"]),
         roll.wish.name: RollWish.RUN,
         roll.halted.name: None,
         roll.finished.name: None,
     }
+
+
+def _from_now_s(duration: str) -> int:
+    return int(wall_s()) + parse_duration_ms(duration) // _MS_PER_S
 
 
 def _write(client: Client, patches: Patches, *, take: bool, why: str | None) -> None:
