@@ -68,10 +68,10 @@ kill "$watching"
 least=$(sort -n "$root/answering" | head -n 1)
 ((least >= 3)) || fail "at one time only $least of 4 nodes answered, with --max-unavailable 1"
 # The record tells the same: what n1 waited for, and that none was refused.
-haptera roll timeline b -o svg >"$root/roll.svg"
 told() { haptera roll timeline b -o json | tee "$root/roll.json" | tr -d ' \n'; }
 n1_waited() { told | grep -q '"entity":"system:compute@n1",[^]]*"waiting"[^]]*1jobruns[^]]*"changing"[^]]*"new"[^]]*\]'; }
-n1_waited || fail "the timeline does not tell what n1 waited for: $(cat "$root/roll.json")"
+wait_for "the timeline tells what n1 waited for" n1_waited # it is written a moment later
+haptera roll timeline b -o svg >"$root/roll.svg"
 if told | grep -q '"refused"'; then fail "the timeline has a refused image: $(cat "$root/roll.json")"; fi
 echo "rolled to b: never fewer than $least of 4 answered, and n1 waited for its job"
 
