@@ -6,6 +6,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from haptera.core.act.act import READ_AGAIN_NS
 from haptera.core.engine import Engine
 from haptera.core.modules.catalog import Catalog
 from haptera.core.modules.slots import SlotCaller, Slots
@@ -166,6 +167,31 @@ def test_all_of_a_fleet_on_one_device_comes_to_be_as_desired_one_after_the_other
         assert len(under_way) <= 1
     conditions = {row.stance.condition for row in engine.table if row.id in NODES}
     assert conditions == {Condition.CONVERGED}
+
+
+def test_an_outcome_whose_look_waits_in_line_is_not_decided_on_until_its_turn_comes() -> None:
+    engine, now = fleet("b1", desired="on"), S
+    under_way, stepped = calls(ready(engine)), set[EntityId]()
+    waiting = set[EntityId]()
+    while not waiting:
+        now += MS
+        (call,) = under_way
+        if call.work is Work.STEP:
+            stepped.add(call.entity)
+            effects = at_once(engine, now, Ended(call.id))
+        else:
+            effects = at_once(engine, now, Answered(call.id, "off", now))
+        under_way = []
+        while writes := [Written(one.ticket, 2) for one in effects if isinstance(one, Write)]:
+            under_way += [*calls(effects), *calls(effects, Work.STEP)]
+            effects = at_once(engine, now, *writes)
+        under_way += [*calls(effects), *calls(effects, Work.STEP)]
+        waiting = {one for one in stepped if engine.calls.is_queued(one, LOOK)}
+    # Its device is busy with another's call; time passes, and nothing happens.
+    at_once(engine, now + READ_AGAIN_NS, Ticked())
+    deadline = engine.deadline()
+    assert deadline is not None
+    assert deadline > now + 3 * READ_AGAIN_NS
 
 
 LIMITS = Manifest("m", "1", Context.PARENT, (), (), at_once=3, device="d", per_device=1)

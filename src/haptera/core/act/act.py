@@ -322,6 +322,7 @@ class StepRunner:
         again_at = turn.now + READ_AGAIN_NS
         if turn.now < stepping.settled_at:
             again_at = min(again_at, stepping.settled_at)
+        is_coming = False
         for look in domain.looks:
             # To hear from an agent is to wait, from when nothing else is left to do.
             if look.at not in changed or not self._side.runs(look) or look.module == SYNC:
@@ -329,7 +330,9 @@ class StepRunner:
             fact = row.belief.known.get(look.at)
             never_read = fact is None or fact.at <= stepping.intent.began_at
             self._looks.want(row, look, turn.now if never_read else again_at)
-        self._timers.soonest(("decide", row.id), again_at)
+            is_coming = is_coming or self._looks.is_coming(row, look)
+        if not is_coming:  # Else its answer has this decided again, however long its line is.
+            self._timers.soonest(("decide", row.id), again_at)
 
     def _bar(self, turn: Turn, row: EntityState, start: int | None, error: str) -> None:
         """Not this step from this start again, until its time to be tried again comes."""

@@ -69,6 +69,13 @@ class LookScheduler:
         looking = row.work.looks.setdefault(look.path, LookSchedule())
         looking.due_at = min(looking.due_at, max(now, looking.failed_until))
 
+    def is_coming(self, row: EntityState, look: Look) -> bool:
+        """Whether an answer to this look is under way, or it waits in line to be asked."""
+        looking = row.work.looks.get(look.path)
+        return looking is not None and (
+            looking.call is not None or self._calls.is_queued(row.id, look)
+        )
+
     def tend(
         self, turn: Turn, row: EntityState, node: EntityState | None, domain: Domain, state: int
     ) -> None:

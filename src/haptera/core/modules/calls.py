@@ -66,6 +66,10 @@ class Calls:
             return None
         return self.slots.why(part.module, device)
 
+    def is_queued(self, entity: EntityId, part: Part) -> bool:
+        """Whether this part waits in line for its slot, or was just granted one."""
+        return self.slots.is_queued(_caller(entity, part))
+
     def stay(self, entity: EntityId, part: Part) -> None:
         """This part is not to be called yet, for another reason; its place in line is kept."""
         self.slots.stay(_caller(entity, part))

@@ -88,6 +88,10 @@ class Slots:
         self._put(caller, self._waiting[caller])
         return False
 
+    def is_queued(self, caller: SlotCaller) -> bool:
+        """Whether it waits in line, or was granted a slot that it has not taken yet."""
+        return caller in self._waiting or caller in self._granted
+
     def stay(self, caller: SlotCaller) -> None:
         """It cannot call yet for another reason: it keeps its place in line, but takes no slot."""
         had = self._granted.get(caller) or self._waiting.get(caller)

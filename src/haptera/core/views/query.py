@@ -17,6 +17,7 @@ from haptera.core.views.offers import offers
 from haptera.core.views.unblock import again_at, unblock
 from haptera.model.answers.explained import Explained
 from haptera.model.answers.views import (
+    Condition,
     DesiredView,
     DoingView,
     EntityView,
@@ -35,7 +36,8 @@ from haptera.planner.search.search_budget import affordable
 # Steps shown of each entity, the last ones.
 TRIED_SHOWN_MAX: Final = 16
 
-_Counts = dict[str, Counter[str]]
+# The kind of an entity, and where it stands.
+_Stand = tuple[str, Condition]
 
 
 def view(row: EntityState, now: int) -> EntityView:
@@ -119,26 +121,26 @@ def summary(
 
     `subtree` tells below which parent a node is; None: it is kept here.
     """
-    all_of: _Counts = {}
-    below: dict[str, _Counts] = {}
+    stands: Counter[_Stand] = Counter()
+    below: dict[str, Counter[_Stand]] = {}
     parents: dict[str, str | None] = {}
     for row in rows:
-        _count(all_of, row)
+        stand = row.id.kind, row.stance.condition
+        stands[stand] += 1
         node = row.id.node
         if node is not None:
             if node not in parents:
                 parents[node] = subtree(node)
             if (parent := parents[node]) is not None:
-                _count(below.setdefault(parent, {}), row)
-    return Summary(_sorted(all_of), {one: _sorted(below[one]) for one in sorted(below)})
+                below.setdefault(parent, Counter())[stand] += 1
+    return Summary(_told(stands), {one: _told(below[one]) for one in sorted(below)})
 
 
-def _count(counts: _Counts, row: EntityState) -> None:
-    counts.setdefault(row.id.kind, Counter())[row.stance.condition.value] += 1
-
-
-def _sorted(counts: _Counts) -> dict[str, dict[str, int]]:
-    return {kind: dict(sorted(one.items())) for kind, one in sorted(counts.items())}
+def _told(stands: Counter[_Stand]) -> dict[str, dict[str, int]]:
+    told: dict[str, dict[str, int]] = {}
+    for (kind, condition), count in sorted(stands.items()):
+        told.setdefault(kind, {})[condition.value] = count
+    return told
 
 
 def _doing(row: EntityState, now: int) -> DoingView | None:
