@@ -1,5 +1,6 @@
 """The record of a console: the last of what was sent, in two bounded files, never absent."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,7 @@ def test_two_bounded_files_hold_the_end_of_what_was_sent(tmp_path: Path, length:
 def test_a_node_is_asked_for_its_console_and_for_nothing_else_there(tmp_path: Path) -> None:
     ConsoleRecord(record_of(tmp_path, "n01")).add(b"it boots\r\n")
     ConsoleRecord(record_of(tmp_path, "n02")).add(b"another's\r\n")
-    logs = Logs(tmp_path / "home", (), consoles=tmp_path)
+    logs = Logs(tmp_path / "home", (), consoles=[tmp_path])
     answer = logs.answer(LogAsked(NODE), [NODE])
     assert isinstance(answer, LogTold)
     assert answer.text == b"it boots\r\n"
@@ -44,9 +45,22 @@ def test_a_node_is_asked_for_its_console_and_for_nothing_else_there(tmp_path: Pa
         assert isinstance(logs.answer(LogAsked(unknown), [NODE]), Unable)
 
 
+def test_of_a_node_that_two_modules_recorded_the_newer_record_is_shown(tmp_path: Path) -> None:
+    for age, module in enumerate(("old", "new", "never")):
+        (tmp_path / module).mkdir()
+        if module != "never":
+            file = record_of(tmp_path / module, "n01")
+            ConsoleRecord(file).add(module.encode())
+            os.utime(file, (age, age))
+    folders = [tmp_path / module for module in ("never", "new", "old")]
+    answer = Logs(tmp_path / "home", (), consoles=folders).answer(LogAsked(NODE), [NODE])
+    assert isinstance(answer, LogTold)
+    assert answer.text == b"new"
+
+
 def test_a_node_whose_console_was_never_recorded_says_so(tmp_path: Path) -> None:
-    answer = Logs(tmp_path, (), consoles=tmp_path).answer(LogAsked(NODE), [NODE])
+    answer = Logs(tmp_path, (), consoles=[tmp_path]).answer(LogAsked(NODE), [NODE])
     assert answer == Unable(
         "node:n01 has no record of its console yet:"
-        " `record_consoles: true` in the settings of the module ipmi begins one"
+        " `record_consoles: true` in the settings of its power module begins one"
     )

@@ -10,10 +10,10 @@ import pytest
 
 from haptera.kinds.node import Power
 from haptera.model.entity import node_id
-from haptera.modules.console import ConsoleRecord, record_of
-from haptera.modules.ipmi.bmc import IpmiError
-from haptera.modules.ipmi.consoles import connect, record_session, recording
+from haptera.modules.console import ConsoleError, ConsoleRecord, record_of
+from haptera.modules.ipmi.consoles import connect, record_session
 from haptera.modules.power import look_power
+from haptera.modules.recorders import recording
 from haptera.sdk import Setup, Target
 from tests.modules.ipmi_rig import (
     HOST,
@@ -64,7 +64,7 @@ def test_a_session_that_another_has_is_told_and_left_to_them(tmp_path: Path) -> 
             theirs = tmp_path / "theirs"
             task = tasks.create_task(record_session(bmc_of(one), ConsoleRecord(theirs)))
             await until(theirs.exists)
-            with pytest.raises(IpmiError, match="already active on another session"):
+            with pytest.raises(ConsoleError, match="already active on another session"):
                 await record_session(bmc_of(one), ConsoleRecord(tmp_path / "ours"))
             assert not task.done()
             task.cancel()

@@ -22,7 +22,7 @@ import pytest
 from haptera.model.entity import node_id
 from haptera.modules import libvirt, qemu
 from haptera.modules.libvirt.domain import LibvirtDomain
-from haptera.modules.qemu.machine import QemuMachine
+from haptera.modules.qemu.machine import QemuMachine, QemuSettings
 from haptera.sdk import Target
 from tests.lab.rig import wait_for
 
@@ -37,6 +37,8 @@ SHUTS_DOWN: Final = """
     ba 04 06 b8 00 20 ef
     f4 eb fd
 """
+# sti; hlt, until the clock's next tick, 18 times a second; jmp to the beginning
+SAYS_IT_AGAIN: Final = "fb f4 eb f6"
 # The chipset's reset register.
 STARTS_AGAIN: Final = "ba f9 0c b0 06 ee f4 eb fd"
 NOBODY: Final = 65_534
@@ -61,17 +63,24 @@ class Computer:
 
     def qemu(self, *more: str, run_dir: Path | None = None, **attributes: str) -> QemuMachine:
         """As the module sees it; its power is cut where it does not obey in 30 s."""
-        disk, serial = self.directory / "disk", self.directory / "serial"
-        arguments = [
-            *("-machine", "pc", "-accel", "tcg", "-m", "{memory_mb}", "-nodefaults"),
-            *("-drive", f"file={disk},format=raw,if=ide,read-only=off", "-boot", "order=c"),
-            *("-chardev", f"file,id=line,path={serial},append=on", "-serial", "chardev:line"),
-            *more,
-        ]
-        settings = qemu.module.settings({"arguments": arguments, "program": QEMU})
+        serial = self.directory / "serial"
+        line = ("-chardev", f"file,id=line,path={serial},append=on", "-serial", "chardev:line")
+        settings = self.settings(*line, *more)
         attributes = {"memory_mb": "16", **attributes}
         where = run_dir or self.directory
         return QemuMachine(Target(node_id("n01"), attributes, settings=settings, run_dir=where))
+
+    def settings(self, *more: str, record_consoles: bool = False) -> QemuSettings:
+        """Those of a machine without a serial line."""
+        disk = self.directory / "disk"
+        arguments = [
+            *("-machine", "pc", "-accel", "tcg", "-m", "{memory_mb}", "-nodefaults"),
+            *("-drive", f"file={disk},format=raw,if=ide,read-only=off", "-boot", "order=c"),
+            *more,
+        ]
+        given = {"arguments": arguments, "program": QEMU, "record_consoles": record_consoles}
+        made: QemuSettings = qemu.module.settings(given)
+        return made
 
     @property
     def pid(self) -> int:
@@ -99,10 +108,13 @@ DOMAIN: Final = """<domain type='qemu'>
 <devices>
 <disk type='file'><driver name='qemu' type='raw'/><source file='{place}/disk'/>
 <target dev='hda'/></disk>
-<serial type='file'><source path='{place}/serial'/></serial>
+{serial}
 <interface type='user'><model type='virtio'/></interface>
 </devices></domain>
 """
+# What it says goes to a file, or to a console.
+SERIAL_FILE: Final = "<serial type='file'><source path='{place}/serial'/></serial>"
+SERIAL_CONSOLE: Final = "<serial type='pty'/>"
 
 
 @dataclass(frozen=True)
@@ -131,7 +143,7 @@ class Libvirt:
 
 
 @contextmanager
-def libvirtd() -> Iterator[Libvirt]:
+def libvirtd(disk: bytes | None = None, serial: str = SERIAL_FILE) -> Iterator[Libvirt]:
     """As a plain user's, all of it in one folder, whose path is short enough for sockets."""
     for tool in ("libvirtd", "virsh", "setpriv", QEMU):
         if shutil.which(tool) is None:
@@ -140,13 +152,14 @@ def libvirtd() -> Iterator[Libvirt]:
         pytest.skip("needs root, to be another user")
     with tempfile.TemporaryDirectory(prefix="lv", dir="/tmp") as folder:
         place = Path(folder)
-        (place / "disk").write_bytes(program("D", SHUTS_DOWN))
+        (place / "disk").write_bytes(disk or program("D", SHUTS_DOWN))
         (place / "serial").touch()
         for one in ("run", "home"):
             (place / one).mkdir()
         for path in (place, *place.iterdir()):
             os.chown(path, NOBODY, NOBODY)
-        (place / "domain.xml").write_text(DOMAIN.format(place=place))
+        devices = serial.format(place=place)
+        (place / "domain.xml").write_text(DOMAIN.format(place=place, serial=devices))
         yield from _served(place)
 
 

@@ -1,13 +1,20 @@
 """The record of what the serial console of a node has sent: a module writes it, people read it."""
 
+import asyncio
 import datetime
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 # Of a record and of the one before it; a record begins with the end of the one before.
 RECORD_BYTES_MAX: Final = 1 << 20
 REPEATED_BYTES: Final = 4_096
+READ_BYTES: Final = 4_096
+
+
+class ConsoleError(Exception):
+    """No session with a console begins."""
 
 
 def record_of(folder: Path, node: str) -> Path:
@@ -54,6 +61,26 @@ class ConsoleRecord:
         before.unlink(missing_ok=True)
         before.hardlink_to(self._file)
         draft.replace(self._file)
+
+
+async def record_stream(
+    sent: asyncio.StreamReader, record: ConsoleRecord, first: bytes = b""
+) -> None:
+    """Record a session that has begun until its stream ends; `first` was read of it already.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    record.begin()
+    data = first
+    while True:
+        record.add(data)
+        data = b""
+        # A terminal that nobody has any more ends with an error.
+        with suppress(OSError):
+            data = await sent.read(READ_BYTES)
+        if not data:
+            return
 
 
 def _private(path: str, flags: int) -> int:

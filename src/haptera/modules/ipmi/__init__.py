@@ -2,8 +2,9 @@
 
 from haptera.kinds import node
 from haptera.modules.ipmi.bmc import IpmiSettings
-from haptera.modules.ipmi.consoles import connect, recording
+from haptera.modules.ipmi.consoles import connect
 from haptera.modules.power import serve_power
+from haptera.modules.recorders import recording
 from haptera.sdk import PARENT, Module
 
 module = Module(

@@ -1,16 +1,20 @@
 """One domain of libvirt, asked by virsh: one command at a time."""
 
+import asyncio
 from dataclasses import dataclass
 from typing import Final
 
-from haptera.modules import tool
+from haptera.modules import recorders, tool
+from haptera.modules.console import ConsoleRecord
 from haptera.modules.power import PowerName, check_graceful
+from haptera.modules.terminal import record_terminal
 from haptera.sdk import HapteraError, Refused, Target
 
 TOOL: Final = "virsh"
 # It starts a QEMU meanwhile.
 COMMAND_S_MAX: Final = 15.0
 WORDS_MAX: Final = 300
+_ERROR: Final = b"error: "
 
 # As virsh names states (virDomainState); a domain that has crashed still holds what it had.
 _STATES: Final[dict[str, PowerName]] = {
@@ -30,13 +34,24 @@ class LibvirtError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LibvirtSettings:
-    """Which libvirt keeps the machines. A machine has `graceful_s` to shut down before it ends."""
+    """Which libvirt keeps the machines. A machine has `graceful_s` to shut down before it ends.
+
+    To record consoles takes a process for each node.
+    """
 
     uri: str = "qemu:///system"
     graceful_s: float = 30.0
+    record_consoles: bool = False
 
     def __post_init__(self) -> None:
         check_graceful(self.graceful_s)
+
+
+def connect(target: Target) -> "LibvirtDomain":
+    """The domain of a node; from now on its console is recorded, if consoles are."""
+    domain = LibvirtDomain(target)
+    recorders.keep(target, domain.address, domain.record_session)
+    return domain
 
 
 class LibvirtDomain:
@@ -44,6 +59,7 @@ class LibvirtDomain:
 
     def __init__(self, target: Target) -> None:
         self._settings: LibvirtSettings = target.settings
+        self._target = target
         self._domain = _domain(target)
         self._from_network = False
 
@@ -72,6 +88,7 @@ class LibvirtDomain:
             await self._ask("create", "--file=/dev/stdin", given=network_first(definition))
         else:
             await self._run("start")
+        recorders.begin(self._target)
 
     async def ask_to_shut_down(self) -> bool:
         await self._run("shutdown", "--mode=acpi")
@@ -80,8 +97,26 @@ class LibvirtDomain:
     async def force_off(self) -> None:
         await self._run("destroy")
 
+    async def record_session(self, record: ConsoleRecord) -> None:
+        """Record what the domain sends to its console, until it is off.
+
+        Raises:
+            HapteraError: virsh is not installed.
+            ConsoleError: there is no session: the domain is off, or another's reads it.
+            OSError: the record cannot be written.
+        """
+        words = self._words("console", f"--domain={self._domain}", "--safe")
+
+        async def start(terminal: int) -> asyncio.subprocess.Process:
+            return await tool.start(words, {}, stdin=terminal, output=terminal)
+
+        await record_terminal(start, opened, record)
+
     async def _run(self, verb: str, *words: str) -> str:
         return await self._ask(verb, f"--domain={self._domain}", *words)
+
+    def _words(self, *words: str) -> list[str]:
+        return [TOOL, "--quiet", f"--connect={self._settings.uri}", *words]
 
     async def _ask(self, *words: str, given: str | None = None) -> str:
         """What virsh prints for these words.
@@ -91,9 +126,8 @@ class LibvirtDomain:
             Refused: libvirt answered that it does not do it.
             LibvirtError: it did not answer in time, or does not know the domain.
         """
-        command = [TOOL, "--quiet", f"--connect={self._settings.uri}", *words]
         try:
-            ended = await tool.run(command, {}, within_s=COMMAND_S_MAX, given=given)
+            ended = await tool.run(self._words(*words), {}, within_s=COMMAND_S_MAX, given=given)
         except TimeoutError:
             raise LibvirtError(f"libvirt at {self._settings.uri} does not answer") from None
         if ended.status == 0:
@@ -104,6 +138,17 @@ class LibvirtDomain:
         if words[0] == "domstate":
             raise LibvirtError(f"libvirt at {self._settings.uri}: {said}")
         raise Refused(said)
+
+
+def opened(words: bytes) -> bytes | None:
+    """All that virsh prints, but for its own words where there is no session.
+
+    >>> opened(b"it boots")
+    b'it boots'
+    >>> opened(b"error: The domain is not running")
+    """
+    # A console that begins with the same is waited for: its next session has it.
+    return words if words and not _ERROR.startswith(words[: len(_ERROR)]) else None
 
 
 def network_first(definition: str) -> str:

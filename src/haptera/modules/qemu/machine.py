@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
-from haptera.modules import tool
+from haptera.modules import recorders, tool
+from haptera.modules.console import ConsoleError, ConsoleRecord, record_stream
 from haptera.modules.power import PowerName, check_graceful
 from haptera.modules.qemu.monitor import HungUpError, MonitorError, command
 from haptera.sdk import HapteraError, Refused, Target
@@ -27,16 +28,25 @@ class QemuSettings:
 
     In a word `{name}` is the node's name, and `{mac}` its attribute of that name, as any other.
     For a start from the network the words of `network` are added.
-    A machine has `graceful_s` to shut down before it is ended.
+    A machine has `graceful_s` to shut down before it is ended. To record consoles gives it another
+    serial line, after those of `arguments`.
     """
 
     arguments: list[str]
     network: list[str] = field(default_factory=lambda: ["-boot", "once=n"])
     program: str = "qemu-system-x86_64"
     graceful_s: float = 30.0
+    record_consoles: bool = False
 
     def __post_init__(self) -> None:
         check_graceful(self.graceful_s)
+
+
+def connect(target: Target) -> "QemuMachine":
+    """The machine of a node; from now on its console is recorded, if consoles are."""
+    machine = QemuMachine(target)
+    recorders.keep(target, str(machine.console), machine.record_session)
+    return machine
 
 
 class QemuMachine:
@@ -47,6 +57,7 @@ class QemuMachine:
         self._target = target
         self._socket = target.run_dir / f"{target.name}.qmp"
         self._pid_file = target.run_dir / f"{target.name}.pid"
+        self.console = target.run_dir / f"{target.name}.serial"
         self._added: list[str] = []
 
     @property
@@ -88,6 +99,7 @@ class QemuMachine:
             raise MonitorError(f"QEMU has not started within {START_S_MAX:g} s") from None
         if ended.status != 0:
             raise Refused(f"QEMU does not start: {ended.last_error}")
+        recorders.begin(self._target)
 
     async def ask_to_shut_down(self) -> bool:
         await command(self._socket, "system_powerdown")
@@ -96,6 +108,22 @@ class QemuMachine:
     async def force_off(self) -> None:
         await command(self._socket, "quit")
         await self._end()
+
+    async def record_session(self, record: ConsoleRecord) -> None:
+        """Record what the machine sends over its serial line, until it ends.
+
+        Raises:
+            ConsoleError: it is off, or was started when no consoles were recorded.
+            OSError: the record cannot be written.
+        """
+        try:
+            sent, writer = await asyncio.open_unix_connection(self.console)
+        except (FileNotFoundError, ConnectionRefusedError):
+            raise ConsoleError("no machine runs that was started with it") from None
+        try:
+            await record_stream(sent, record)
+        finally:
+            writer.close()
 
     async def _end(self) -> None:
         try:
@@ -108,8 +136,12 @@ class QemuMachine:
 
     def _own(self) -> list[str]:
         # Last, so that they count. QEMU locks its pid file before all else: no machine runs twice.
-        socket, pid_file = (str(one).replace(",", ",,") for one in (self._socket, self._pid_file))
+        files = (self._socket, self._pid_file, self.console)
+        socket, pid_file, console = (str(one).replace(",", ",,") for one in files)
+        line = f"socket,id=haptera-console,path={console},server=on,wait=off"
+        serial = ("-chardev", line, "-serial", "chardev:haptera-console")
         return [
+            *(serial if self._settings.record_consoles else ()),
             *("-daemonize", "-display", "none", "-action", "shutdown=poweroff"),
             *("-pidfile", pid_file, "-qmp", f"unix:{socket},server=on,wait=off"),
         ]

@@ -18,7 +18,7 @@ def console(ctx: click.Context, node: str, lines: int, watch: bool, output: str)
     r"""Show the last lines of a machine's serial console.
 
     It is recorded where the power module of its node does that: `record_consoles: true` in the
-    settings of the module ipmi.
+    settings of the module ipmi, qemu or libvirt.
 
     \b
     Examples:
