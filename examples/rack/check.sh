@@ -140,10 +140,10 @@ bmc "$unknown" chassis power off
 
 # DHCP is corrupt: what boots is offered its files, asks in vain, and fetches nothing. Firmware may
 # give up before that is mended, so that its power is cut then.
-at=${EPOCHREALTIME/,/.}
-sent() { tcpdump -ttnr "$capture" "ether src $(mac "$unknown") and ($1)" 2>/dev/null | awk -v t="$at" '$1 > t' | wc -l; }
+at=${EPOCHREALTIME/,/.} asking=$unknown
+sent() { tcpdump -ttnr "$capture" "ether src $(mac "$asking") and ($1)" 2>/dev/null | awk -v t="$at" '$1 > t' | wc -l; }
 asks_in_vain() { (($(sent 'udp dst port 67') > 2)); }
-is_offered() { [[ $(entity "$unknown") == *'"netboot":{"value":"offered"'* ]]; }
+is_offered() { [[ $(entity "$asking") == *'"netboot":{"value":"offered"'* ]]; }
 breaks dhcp
 ask set "$unknown" power=on agent=up >/dev/null
 wait_for "$unknown asks thrice" asks_in_vain
