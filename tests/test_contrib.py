@@ -71,6 +71,7 @@ def test_each_alert_tells_what_to_do() -> None:
 
 # What Grafana's model of dashboards asks of panels: without these it shows them on top of each
 # other, or not at all.
+# The reader of grafana-foundation-sdk asks for less: a text passes there for a width.
 def test_no_two_panels_share_a_number_or_a_place() -> None:
     panels = DASHBOARD["panels"]
     assert len({one["id"] for one in panels}) == len(panels)
