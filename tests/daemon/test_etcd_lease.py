@@ -30,39 +30,40 @@ PRIMARY, STANDBY = f"{NETWORK}.48.3", f"{NETWORK}.48.4"
 
 
 @contextmanager
-def etcd(folder: Path) -> Iterator[str]:
-    """A real etcd; the URL of it."""
+def etcd(folder: Path, *more: str | Path, **access: str) -> Iterator[str]:
+    """A real etcd with these options more, asked with this access; the URL of it."""
     program = shutil.which("etcd")
     if program is None:
         pytest.skip("etcd is not installed (Debian: etcd-server)")
-    url, peers = f"http://{ETCD}:2379", f"http://{ETCD}:2380"
-    options = ["--data-dir", folder / "etcd", "--initial-cluster", f"default={peers}"]
+    url = f"{'https' if access else 'http'}://{ETCD}:2379"
+    peers = f"http://{ETCD}:2380"
+    options = [*more, "--data-dir", folder / "etcd", "--initial-cluster", f"default={peers}"]
     options += ["--listen-client-urls", url, "--advertise-client-urls", url]
     options += ["--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers]
     with (folder / "etcd.log").open("w") as log:
         process = subprocess.Popen([program, *options], stdout=log, stderr=log)
         try:
-            wait_for(lambda: answers(folder, url))
+            wait_for(lambda: answers(folder, url, **access))
             yield url
         finally:
             process.kill()
             process.wait()
 
 
-def answers(folder: Path, url: str) -> bool:
+def answers(folder: Path, url: str, **access: str) -> bool:
     """Whether etcd answers, and nobody holds the lease."""
     with suppress(HapteraError):
-        return not lease(folder, url, LeaseSeeker("nobody", 0, 0)).is_held()
+        return not lease(folder, url, LeaseSeeker("nobody", 0, 0), **access).is_held()
     return False
 
 
-def lease(folder: Path, url: str, own: LeaseSeeker) -> LeaseInEtcd:
-    return LeaseInEtcd(Etcd([str(etcd_file(folder, url))], folder), "small", own)
+def lease(folder: Path, url: str, own: LeaseSeeker, **access: str) -> LeaseInEtcd:
+    return LeaseInEtcd(Etcd([str(etcd_file(folder, url, **access))], folder), "small", own)
 
 
-def etcd_file(folder: Path, url: str) -> Path:
+def etcd_file(folder: Path, url: str, **access: str) -> Path:
     place = folder / f"{url.partition('//')[2]}.json"
-    place.write_text(json.dumps({"url": url, "lease_s": 6}))
+    place.write_text(json.dumps({"url": url, "lease_s": 6, **access}))
     return place
 
 

@@ -186,13 +186,16 @@ def _hide(confinement: Confinement, version: int) -> None:
     attributes = _RULESET.pack(rights, serving, scoped)
     attributes = attributes[: 24 if version >= _SCOPED_FROM else 16 if serving else 8]
     with _restricted(attributes) as ruleset:
-        hidden = {Path(one).resolve() for one in confinement.hidden}
+        hidden = {*(Path(one).resolve() for one in confinement.hidden), _DEVICES}
+        ways = {way for one in hidden for way in one.parents}
+        written = {Path(one).resolve() for one in (*_WRITTEN_BY_ALL, *confinement.writes)}
         for path in map(Path, (confinement.folder, *confinement.shared)):
             _allow(ruleset, path.resolve(), rights)
-        for path in _beside(Path("/"), {*hidden, _DEVICES}):
-            _allow(ruleset, path, rights & _READING)
-        for path in map(Path, (*_WRITTEN_BY_ALL, *confinement.writes)):
-            for one in _beside_or_itself(path.resolve(), {*hidden, _DEVICES}):
+        # What lies beside a way that may be written is allowed below: /tmp may hold thousands.
+        for one in _beside("/", hidden | written & ways):
+            _allow(ruleset, one, rights & _READING)
+        for path in sorted(written):
+            for one in _beside_or_itself(path, hidden):
                 _allow(ruleset, one, rights)
         if Privilege.DEVICES in needs:
             for path in _devices(_DEVICES):
@@ -212,30 +215,37 @@ def _restricted(attributes: bytes) -> Iterator[int]:
         os.close(ruleset)
 
 
-def _beside(folder: Path, hidden: Collection[Path]) -> Iterator[Path]:
-    """All in a folder that is not hidden, nor on the way to what is."""
+def _beside(folder: str, hidden: Collection[Path]) -> Iterator[str]:
+    """All in a folder that is not hidden, nor on the way to what is.
+
+    As texts, for there may be thousands, and a module that starts has to wait for them.
+    """
+    ways = {str(way) for one in hidden for way in one.parents}
+    yield from _beside_texts(folder, {*map(str, hidden)}, ways)
+
+
+def _beside_texts(folder: str, hidden: set[str], ways: set[str]) -> Iterator[str]:
     try:
         inside = sorted(os.scandir(folder), key=lambda one: one.name)
     except PermissionError:
         inside = []  # What cannot be listed is not reached beside what is known of it.
     for entry in inside:
-        path = folder / entry.name
-        if path in hidden or entry.is_symlink():
+        if entry.path in hidden or entry.is_symlink():
             continue
-        if any(one.is_relative_to(path) for one in hidden):
-            yield from _beside(path, hidden)
+        if entry.path in ways:
+            yield from _beside_texts(entry.path, hidden, ways)
         else:
-            yield path
+            yield entry.path
 
 
-def _beside_or_itself(path: Path, hidden: Collection[Path]) -> Iterator[Path]:
+def _beside_or_itself(path: Path, hidden: Collection[Path]) -> Iterator[str]:
     """All of a path that is not hidden."""
     if any(path.is_relative_to(one) for one in hidden if one != _DEVICES):
         return
-    if any(one.is_relative_to(path) and one != path for one in hidden):
-        yield from _beside(path, hidden)
+    if any(path in one.parents for one in hidden):
+        yield from _beside(str(path), hidden)
     elif path != _DEVICES:
-        yield path
+        yield str(path)
 
 
 def _devices(folder: Path) -> Iterator[Path]:
@@ -248,7 +258,7 @@ def _devices(folder: Path) -> Iterator[Path]:
             yield one
 
 
-def _allow(ruleset: int, path: Path, rights: int) -> None:
+def _allow(ruleset: int, path: Path | str, rights: int) -> None:
     """Allow all that is beneath a path; one that is gone by now needs no rule."""
     try:
         place = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
