@@ -2,10 +2,11 @@
 
 import pytest
 
+from haptera.core.safety.tenure import Tenure
 from haptera.core.state.limits import MS, S
 from haptera.model.changes import Change, SetDesired, Undeclare, UnsetDesired
 from haptera.model.entity import node_id
-from haptera.testing.world import World
+from haptera.testing.world import RESTART_NS, World
 from tests.world.history import CALM
 from tests.world.hunt import through
 from tests.world.storm import Storm
@@ -15,6 +16,10 @@ from tests.world.test_tree_room import PARENTS
 # How far behind its primary the standby was.
 LAGS_S = (0, 0.5, 3, 8)
 LOST = -1  # no ticket
+# How fast a parent's clock goes, in percent of that of the lease's store, which takes a request
+# so much later.
+RATES, DELAYS_S = (95, 95, 100, 105), (0, 0, 0.4)
+LEASE_NS = 15 * S
 
 
 class Succession(Storm):
@@ -22,12 +27,9 @@ class Succession(Storm):
 
     def unfold(self, steps: int) -> None:
         super().unfold(steps // 2)
-        parent, clock = self.world.parent, self.world.clock
+        parent = self.world.parent
         copy, replicated = parent.disk.copy(), set(parent.replies)
-        until = clock.now + int(self.rng.choice(LAGS_S) * S)
-        while clock.now < until:
-            self._happen(self.rng.choice(list(self.world.machines)))
-            self._run(self.rng.random())
+        self._go_on_alone()
         # What was acknowledged since is the former parent's only, and may be lost.
         self.asked = [
             (ticket if ticket in replicated else LOST, asked, changes)
@@ -35,6 +37,15 @@ class Succession(Storm):
         ]
         self.world.promote(copy)
         super().unfold(steps - steps // 2)
+
+    def _go_on_alone(self) -> None:
+        """What comes from now on the standby does not hear of."""
+        self._rage(self.world.clock.now + int(self.rng.choice(LAGS_S) * S))
+
+    def _rage(self, until: int) -> None:
+        while self.world.clock.now < until:
+            self._happen(self.rng.choice(list(self.world.machines)))
+            self._run(self.rng.random())
 
     def calm_down(self) -> bool:
         """Nodes whose last enrolment the standby did not hear of are booted again by hand."""
@@ -45,10 +56,42 @@ class Succession(Storm):
         return super().calm_down()
 
 
+class Dethroned(Succession):
+    """A storm in which the parent loses its lease, and its standby takes over when that is free.
+
+    The parent counts its lease on a clock that is fast or slow, from when it asked for the last
+    time; the store from when it took that. Nothing kills it meanwhile, for it would come back.
+    """
+
+    def _go_on_alone(self) -> None:
+        clock, parent = self.world.clock, self.world.parent
+        self.happenings = [one for one in self.happenings if one is not Storm._kill_parent]
+        self._run(RESTART_NS / S)
+        rate = self.rng.choice(RATES)
+        tenure, asked_at = Tenure(), clock.now
+        tenure.renewed(asked_at * rate // 100, LEASE_NS)
+        ends_at = asked_at + int(self.rng.choice(DELAYS_S) * S) + LEASE_NS
+        clock.after(max(0, tenure.until * 100 // rate - clock.now), parent.crash)
+        self._rage(ends_at - S)
+        clock.run_until(ends_at)
+        assert parent.engine is None, "acts though another may hold its lease"
+
+
 # In 8, 37 and 41 a switch was set again while it was being set.
 @pytest.mark.parametrize("seed", [0, 8, 37, 41])
 def test_a_standby_that_is_promoted_in_a_storm_keeps_every_promise(seed: int) -> None:
     through(Succession(seed))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_parent_that_loses_its_lease_has_ended_before_its_standby_is_promoted(seed: int) -> None:
+    through(Dethroned(seed))
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("seed", range(50))
+def test_in_many_storms_who_loses_its_lease_has_ended_before_another_acts(seed: int) -> None:
+    through(Dethroned(100 + seed))
 
 
 @pytest.mark.campaign
