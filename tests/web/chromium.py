@@ -44,12 +44,20 @@ os.execv(sys.argv[3], sys.argv[3:])
 """
 DESCRIPTORS_FROM = 10
 
-# Resolves with what the condition says first that is something: now, or after a later change.
+# Resolves with what the condition says first that is something: now, or after a later change of the
+# document or of what has the focus.
 AWAIT = """
 new Promise((found) => {
-  const look = () => { const it = (() => (%s))(); if (it) { watch.disconnect(); found(it); } };
+  const look = () => {
+    const it = (() => (%s))();
+    if (!it) return;
+    watch.disconnect();
+    removeEventListener('focusin', look);
+    found(it);
+  };
   const watch = new MutationObserver(look);
   watch.observe(document, {attributes: true, characterData: true, childList: true, subtree: true});
+  addEventListener('focusin', look);
   look();
 })
 """

@@ -2,6 +2,7 @@
 
 import { ask } from "./api.js";
 import { make } from "./dom.js";
+import { rollForm } from "./rolling.js";
 import { settingForm } from "./setting.js";
 
 const NAMED_MAX = 12;
@@ -75,6 +76,11 @@ const DEEDS = {
     then: "It takes further systems, within its budget:",
     send: (roll, why) => wish(roll, "run", why),
   },
+  abort: {
+    says: "Abort",
+    then: "It takes no more systems; those that have not proven the image go back:",
+    send: (roll, why) => wish(roll, "abort", why),
+  },
   undo: {
     says: "Undo",
     then: "All its systems go back to the image that each had before, within its budget:",
@@ -103,7 +109,7 @@ export class Actions {
   }
 
   get mayWrite() {
-    return !this.past && ["write", "admin"].includes(this.rights.scope);
+    return !this.past && ["write", "exec", "admin"].includes(this.rights.scope);
   }
 
   // What is about more than some entities: a token that is limited to some may not.
@@ -129,16 +135,27 @@ export class Actions {
       if (!mine || !["waiting", "acting"].includes(view.condition)) return [];
       return buttonLine([this.#button("cancel", view.entity, [view.attributes.name])]);
     }
-    const buttons = [...this.#ofPower(view), this.#setting(view), ...this.#ofRoll(view)];
+    const buttons = [...this.#ofPower(view), this.#setting(view), ...this.#ofRoll(view), ...this.#ofImage(view)];
     if (view.condition === "stuck") buttons.push(this.#button("retry", view.entity, [view.entity], "Retry now"));
     return buttonLine(buttons);
   }
 
-  // One that halted is gone on with by `haptera roll resume`, which tries its systems once more.
+  // What it would disrupt is told of the whole cluster: a token that is limited may not begin one.
+  #ofImage({ kind, name, entity, observed }) {
+    if (kind !== "image" || !this.mayAll || observed.state?.value !== "built") return [];
+    const open = () => {
+      this.dialog.replaceChildren(rollForm(name, { close: () => this.dialog.close(), done: this.done }));
+      this.dialog.showModal();
+    };
+    const data = { key: `roll ${entity}`, deed: "roll" };
+    return [make("button", { type: "button", data, textContent: "Roll out", onclick: open })];
+  }
+
+  // One that halted or was aborted is gone on with by `haptera roll resume`, which tries its systems once more.
   #ofRoll({ kind, entity, desired }) {
     if (kind !== "roll" || desired.finished || desired.wish?.value === "undo") return [];
-    const paused = desired.wish?.value === "pause" || desired.halted;
-    const deeds = desired.halted ? ["undo"] : [paused ? "goOn" : "pause", "undo"];
+    const over = desired.halted || desired.wish?.value === "abort";
+    const deeds = over ? ["undo"] : [desired.wish?.value === "pause" ? "goOn" : "pause", "abort", "undo"];
     const told = [`to ${desired.image?.value}`, `as ${desired.wish?.owner} says: that will be yours`];
     return deeds.map((deed) => this.#button(deed, entity, told));
   }

@@ -17,6 +17,11 @@ export function groupsOf(fleet, by) {
     .map((key) => ({ name: key || `no ${by}`, members: groups.get(key) }));
 }
 
+// The name of a node's group; null where all are in one.
+export function groupOf(fleet, name, by) {
+  return by === NONE ? null : fleet.node(name).attributes[by] || `no ${by}`;
+}
+
 // Fills the two menus with what there is; a choice that is not there yet stays chosen.
 export function offer(group, colour, fleet, place) {
   const attributes = [...fleet.attributes].sort(natural);

@@ -1,6 +1,8 @@
 // Where each cell is: groups as boxes on shelves, cells in rows; a place is found by arithmetic.
 
-export const SIZES = [6, 10, 14, 24, 40];
+export const SIZES = [6, 10, 14, 24, 40, 88];
+export const NAMED_SIZE = 88; // cells so large have their name below
+export const NAME_HEIGHT = 20;
 const PAD = 12;
 const TITLE = 26;
 const BETWEEN = 14;
@@ -52,9 +54,15 @@ export function hit(layout, x, y) {
   return null;
 }
 
-// Where each node is, by its number.
+// The name of the group whose title is there, or null.
+export function titleUnder(layout, x, y) {
+  const over = ({ x: left, y: top, width }) => x >= left && x < left + width && y >= top && y < top + TITLE;
+  return layout.boxes.find(over)?.name ?? null;
+}
+
+// Where each node is, by its number; NaN for those that are in no box.
 export function places(layout, count) {
-  const [xs, ys] = [new Float32Array(count), new Float32Array(count)];
+  const [xs, ys] = [new Float32Array(count).fill(NaN), new Float32Array(count).fill(NaN)];
   for (const box of layout.boxes) {
     box.members.forEach((number, position) => {
       [xs[number], ys[number]] = corner(layout, box, position);

@@ -87,7 +87,7 @@ export class NodeList {
     if (key === "Home") return this.#order[0];
     if (key === "End") return this.#order[last];
     if (!key.startsWith("Arrow")) return null;
-    if (chosen === null) return this.#order[0];
+    if (chosen === null || Number.isNaN(at.xs[chosen])) return this.#order[0];
     if (!asList) return towards(key, chosen, at, (number) => !matches || matches[number]);
     const step = key === "ArrowDown" || key === "ArrowRight" ? 1 : -1;
     return this.#order[Math.min(last, Math.max(0, this.#order.indexOf(chosen) + step))];

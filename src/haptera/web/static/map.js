@@ -1,7 +1,7 @@
 // The canvas: only what is in sight is drawn, in one pass over the cells.
 
 import { FROZEN_SIGN, SIGNS } from "./colours.js";
-import { corner, hit, titleAt } from "./layout.js";
+import { NAMED_SIZE, NAME_HEIGHT, corner, hit, titleAt, titleUnder } from "./layout.js";
 
 const SIGN_SIZE_MIN = 14; // smaller cells hold no letter: a dot marks what is stuck
 const ROUND_SIZE_MIN = 14;
@@ -11,7 +11,7 @@ export class NodeMap {
   #colours = new Map();
   #scene = null;
 
-  constructor({ scroller, spacer, canvas, choose, redraw }) {
+  constructor({ scroller, spacer, canvas, choose, enter, open, redraw }) {
     Object.assign(this, { scroller, spacer, canvas });
     this.context = canvas.getContext("2d");
     new ResizeObserver(redraw).observe(scroller);
@@ -20,7 +20,14 @@ export class NodeMap {
       this.#colours.clear();
       redraw();
     });
-    canvas.addEventListener("click", (event) => choose(this.#under(event)));
+    canvas.addEventListener("click", (event) => {
+      const group = this.#titleUnder(event);
+      if (group === null) choose(this.#under(event));
+      else enter(group);
+    });
+    canvas.addEventListener("dblclick", (event) => {
+      if (this.#under(event) !== null) open();
+    });
     canvas.addEventListener("pointermove", (event) => this.#hover(event));
   }
 
@@ -92,18 +99,26 @@ export class NodeMap {
       const style = scene.styleOf(number);
       context.globalAlpha = scene.matches && !scene.matches[number] ? DIMMED : 1;
       context.fillStyle = this.#colour(style);
+      const high = size < NAMED_SIZE ? size : size - NAME_HEIGHT;
       if (size < ROUND_SIZE_MIN) context.fillRect(x, y, size, size);
-      else this.#round(x, y, size);
+      else this.#round(x, y, size, high);
       const sign = SIGNS[style] ?? (scene.frozen(number) ? FROZEN_SIGN : null);
-      if (sign !== null) this.#sign(sign, x, y, size);
+      if (sign !== null) this.#sign(sign, x + (size - high) / 2, y, high);
+      if (high < size) this.#name(scene.fleet.nodes[number], x, y + size, size);
     }
     context.globalAlpha = 1;
   }
 
-  #round(x, y, size) {
+  #round(x, y, size, high) {
     this.context.beginPath();
-    this.context.roundRect(x, y, size, size, size / 5);
+    this.context.roundRect(x, y, size, high, Math.min(size / 5, 12));
     this.context.fill();
+  }
+
+  #name(text, x, y, size) {
+    this.context.fillStyle = this.#colour("ink");
+    this.context.font = "12px system-ui, sans-serif";
+    this.context.fillText(text, x, y - 5, size);
   }
 
   #sign(sign, x, y, size) {
@@ -137,15 +152,21 @@ export class NodeMap {
   }
 
   #under(event) {
-    if (!this.#scene) return null;
+    return this.#scene && hit(this.#scene.layout, ...this.#where(event));
+  }
+
+  #titleUnder(event) {
+    return this.#scene && titleUnder(this.#scene.layout, ...this.#where(event));
+  }
+
+  #where(event) {
     const { left, top } = this.canvas.getBoundingClientRect();
-    const y = event.clientY - top + this.scroller.scrollTop;
-    return hit(this.#scene.layout, event.clientX - left, y);
+    return [event.clientX - left, event.clientY - top + this.scroller.scrollTop];
   }
 
   #hover(event) {
-    const number = this.#under(event);
+    const [number, group] = [this.#under(event), this.#titleUnder(event)];
     this.canvas.title = number === null ? "" : this.#scene.spoken(number);
-    this.canvas.classList.toggle("over", number !== null);
+    this.canvas.classList.toggle("over", number !== null || group !== null);
   }
 }

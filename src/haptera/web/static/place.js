@@ -2,7 +2,7 @@
 
 import { token } from "./api.js";
 
-const DEFAULTS = { group: "rack", colour: "condition", select: "", only: "", node: "", zoom: "", view: "", at: "", since: "", show: "" };
+const DEFAULTS = { group: "rack", colour: "condition", select: "", only: "", node: "", within: "", alone: "", zoom: "", view: "", at: "", since: "", show: "" };
 
 export const place = { ...DEFAULTS };
 

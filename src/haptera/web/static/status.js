@@ -4,32 +4,32 @@ import { Actions } from "./acting.js";
 import { ask, follow, token } from "./api.js";
 import { Brake } from "./brake.js";
 import { CauseList, causesOf } from "./causes.js";
-import { Colouring, SHORT, SPOKEN } from "./colours.js";
+import { Colouring } from "./colours.js";
+import { Counts } from "./counts.js";
 import { Differences } from "./differences.js";
-import { at, duration, make, refill, write } from "./dom.js";
-import { Fleet, natural } from "./fleet.js";
+import { at, duration, write } from "./dom.js";
+import { Fleet } from "./fleet.js";
 import { Health } from "./health.js";
 import { Jobs } from "./jobs.js";
-import { SIZES, layOut, places, sizeFor } from "./layout.js";
 import { NodeList } from "./list.js";
 import { Log } from "./log.js";
 import { NodeMap } from "./map.js";
 import { NodeJobs } from "./nodejobs.js";
-import { expand } from "./nodeset.js";
 import { Panel } from "./panel.js";
-import { onlyLabels, place, readPlace, toggleLabel, writePlace } from "./place.js";
+import { onlyLabels, place, readPlace, writePlace } from "./place.js";
 import { Graph } from "./graph.js";
-import { groupsOf, offer } from "./groups.js";
+import { offer } from "./groups.js";
 import { fleetAt } from "./past.js";
 import { Running } from "./running.js";
 import { SavedPlan } from "./saved.js";
+import { cellSize, nextSize, sceneOf } from "./scene.js";
+import { Search } from "./searching.js";
 import { EntityTable } from "./table.js";
 import { HEALTH, JOBS, OTHERS, Tabs } from "./tabs.js";
 import { Timeline, spokenTime } from "./timeline.js";
+import { Zoom } from "./zoom.js";
 
 const CAUSES_EVERY_MS = 250;
-const SEARCH_EVERY_MS = 2000;
-const SEARCH_AFTER_MS = 300; // of typing no more
 
 let live = new Fleet(); // as the events tell it
 let fleet = live; // what is shown: this, or the past
@@ -40,8 +40,6 @@ let scene = null;
 let causes = [];
 let causesAt = -Infinity;
 let picked = null; // the cause or the difference whose nodes alone are lit
-let searched = null; // the nodes that the selector means; null for all
-let searching = null;
 let matchesOf = [];
 let painting = false;
 let following = null;
@@ -63,13 +61,15 @@ function paint() {
   const changed = fleet.settle();
   colouring.update(fleet, place.colour, changed);
   paintHead();
+  zoom.update(fleet);
   paintOthers();
-  scene = { ...sceneOf(), matches: matching(changed) };
+  const asked = { width: map.width, focused: at("list").matches(":focus-visible"), within: zoom.within };
+  scene = { ...sceneOf(fleet, colouring, asked, scene), matches: matching(changed) };
   map.draw(scene);
   list.update(scene);
   paintCauses(changed);
   paintDifferences();
-  paintCounts();
+  counts.update(scene, colouring);
   const views = chosenViews();
   panel.update(place.node, views, rightsText());
   const here = !actions.past && following !== null && views[0]?.kind === "node" ? views[0].name : null;
@@ -91,7 +91,8 @@ function paintHead() {
 function paintOthers() {
   const [kind, rights] = [place.show, rightsText()];
   tabs.update(fleet, kind);
-  at("overview").hidden = at("bar").hidden = at("legend").hidden = kind !== "";
+  at("overview").hidden = at("bar").hidden = at("legend").hidden = kind !== "" || zoom.alone;
+  document.body.classList.toggle("alone", kind === "" && zoom.alone);
   at("table").hidden = kind === "" || OTHERS.includes(kind);
   at("jobs").hidden = kind !== JOBS;
   at("health").hidden = kind !== HEALTH;
@@ -105,45 +106,15 @@ function chosenViews() {
   return place.node ? fleet.all(place.node) : [];
 }
 
-function sceneOf() {
-  const size = cellSize();
-  const key = [fleet.shape, place.group, size, map.width].join("\n");
-  const kept = scene?.key === key ? scene : null;
-  const layout = kept?.layout ?? layOut(groupsOf(fleet, place.group), map.width, size);
-  const by = place.colour;
-  const styles = new Map(colouring.labels.map((label) => [label, colouring.style(label, by)]));
-  return {
-    key,
-    fleet,
-    layout,
-    at: kept?.at ?? places(layout, fleet.nodes.length),
-    chosen: fleet.index.get(place.node) ?? null,
-    focused: at("list").matches(":focus-visible"),
-    asList: place.view === "list",
-    styleOf: (number) => styles.get(colouring.of(number)),
-    frozen: (number) => colouring.frozen[number] === 1,
-    spoken: (number) => `${fleet.nodes[number]}: ${spoken(number)}`,
-  };
-}
-
-function cellSize() {
-  const asked = Number(place.zoom);
-  return SIZES.includes(asked) ? asked : sizeFor(fleet.nodes.length);
-}
-
-function spoken(number) {
-  const label = colouring.of(number);
-  return `${SPOKEN[label] ?? (label || "none")}${colouring.frozen[number] ? ", frozen" : ""}`;
-}
-
 // Which nodes are lit: null for all, else a byte for each; the same array while nothing changed.
 function matching(changed) {
   const only = new Set(onlyLabels());
-  const of = [place.only, place.colour, picked, searched, fleet.shape, picked && causes, picked && differences.rows];
+  const of = [place.only, place.colour, picked, search.nodes, fleet.shape, picked && causes, picked && differences.rows];
   const stale = changed.size > 0 && only.size > 0;
   if (!stale && of.every((one, number) => one === matchesOf[number])) return scene?.matches ?? null;
   matchesOf = of;
   const on = found(picked) ? new Set(found(picked).on) : null;
+  const searched = search.nodes;
   if (!only.size && !on && !searched) return null;
   return Uint8Array.from(fleet.nodes, (name, number) => {
     if (only.size && !only.has(colouring.of(number))) return 0;
@@ -155,7 +126,8 @@ const found = (key) => [...causes, ...differences.rows].find((one) => one.key ==
 
 function pick(key) {
   picked = picked === key ? null : key;
-  paintSoon();
+  place.within = place.alone = ""; // its nodes may be anywhere
+  go();
 }
 
 function paintCauses(changed) {
@@ -168,7 +140,7 @@ function paintCauses(changed) {
     causes = causesOf(fleet);
     if (picked !== null) paintSoon(); // its nodes are others now, or it is gone
     if (!found(picked)) picked = null;
-    if (place.select) searchAgain();
+    if (place.select) search.soon();
   }
   causeList.update(causes, picked);
 }
@@ -182,32 +154,6 @@ function paintDifferences() {
   differences.update(title, then, now, picked);
   at("keep").hidden = place.since === "" && place.at === "";
   write(at("keep"), place.since ? "Compare with now" : "Compare with this time");
-}
-
-let countsShown = "";
-
-function paintCounts() {
-  const { labels, counts } = colouring;
-  // What is chosen stays, though it is gone: who chose it takes it back.
-  const shown = [...new Set([...labels, ...onlyLabels()])];
-  const rows = shown.map((label, number) => ({ label, count: counts[number] ?? 0 }));
-  if (place.colour !== "condition") rows.sort((one, other) => natural(one.label, other.label));
-  const told = JSON.stringify([rows, place.only, place.colour]);
-  const lit = scene.matches ? scene.matches.reduce((sum, one) => sum + one, 0) : null;
-  write(at("lit"), lit === null ? "" : `${lit} of ${fleet.nodes.length} nodes`);
-  if (told === countsShown) return;
-  countsShown = told;
-  const only = onlyLabels();
-  const items = rows
-    .filter(({ label, count }) => count || only.includes(label))
-    .map(({ label, count }) => {
-      const pressed = { pressed: String(only.includes(label)) };
-      const text = `${count} ${SHORT[label] ?? (label || "none")}`;
-      const classes = colouring.style(label, place.colour);
-      const options = { type: "button", data: { key: `=${label}` }, aria: pressed, textContent: text };
-      return make("li", { classes }, make("button", options));
-    });
-  refill(at("counts"), ...items);
 }
 
 // What the parent says of how long it lasts: the longest that is under way, or since when all rests.
@@ -238,41 +184,6 @@ function say(text) {
 }
 
 // ---- what is asked for
-
-// What a selector means changes with the states: it is asked again, but not all the time.
-function searchAgain() {
-  searching ??= setTimeout(search, SEARCH_EVERY_MS);
-}
-
-async function search() {
-  const select = place.select;
-  clearTimeout(searching);
-  searching = null;
-  if (!select) {
-    searched = null;
-    write(at("searched"), "");
-    return paintSoon();
-  }
-  try {
-    const found = place.at ? await foundThen(select, place.at) : await foundNow(select);
-    if (select !== place.select) return;
-    searched = new Set(found);
-    write(at("searched"), "");
-  } catch (error) {
-    if (select === place.select) write(at("searched"), error.message);
-  }
-  paintSoon();
-}
-
-async function foundNow(select) {
-  const told = await ask("GET", "status", { query: { select } });
-  return told.alike.flatMap((one) => expand(one.on));
-}
-
-async function foundThen(select, when) {
-  const told = await ask("GET", "past", { query: { select, at: when } });
-  return told.entities.map(({ entity }) => entity.split("@").at(-1).replace(/^node:/, ""));
-}
 
 function choose(number) {
   if (number === null) return;
@@ -311,14 +222,8 @@ async function travel() {
   fleet.touch();
   actions.past = when !== null;
   document.body.classList.toggle("past", actions.past);
-  if (place.select) search();
+  if (place.select) search.now();
   paintSoon();
-}
-
-function zoom(by) {
-  const now = SIZES.indexOf(cellSize());
-  place.zoom = String(SIZES[Math.min(SIZES.length - 1, Math.max(0, now + by))]);
-  go();
 }
 
 const map = new NodeMap({
@@ -329,9 +234,14 @@ const map = new NodeMap({
     at("list").focus({ preventScroll: true });
     choose(number);
   },
+  enter: (group) => zoom.enter(group),
+  open: () => zoom.in(),
   redraw: paintSoon,
 });
 const list = new NodeList(at("list"), choose);
+const zoom = new Zoom(at("zoom"), go);
+const counts = new Counts(at("counts"), go);
+const search = new Search(at("select"), paintSoon);
 const causeList = new CauseList(at("causes"), pick);
 const differences = new Differences({ element: at("differences"), heading: at("compared"), pick });
 const actions = new Actions(at("ask"), (text) => write(at("done"), text));
@@ -370,14 +280,8 @@ at("keep").addEventListener("click", () => {
   writePlace();
   travel();
 });
-at("counts").addEventListener("click", (event) => {
-  const key = event.target.dataset.key;
-  if (key === undefined) return;
-  toggleLabel(key.slice(1));
-  go();
-});
 at("group").addEventListener("change", () => {
-  place.group = at("group").value;
+  [place.group, place.within] = [at("group").value, ""];
   go();
 });
 at("colour").addEventListener("change", () => {
@@ -388,20 +292,15 @@ at("as-list").addEventListener("click", () => {
   place.view = place.view === "list" ? "" : "list";
   go();
 });
-at("larger").addEventListener("click", () => zoom(1));
-at("smaller").addEventListener("click", () => zoom(-1));
+for (const [button, by] of [["larger", 1], ["smaller", -1]]) {
+  at(button).addEventListener("click", () => {
+    place.zoom = String(nextSize(cellSize(fleet, scene.members), by));
+    go();
+  });
+}
 at("list").addEventListener("focus", paintSoon);
 at("list").addEventListener("blur", paintSoon);
 
-let typing = null;
-at("select").addEventListener("input", () => {
-  clearTimeout(typing);
-  typing = setTimeout(() => {
-    place.select = at("select").value.trim();
-    writePlace();
-    search();
-  }, SEARCH_AFTER_MS);
-});
 addEventListener("keydown", (event) => {
   if (event.key !== "/" || event.target.matches("input, select, textarea")) return;
   event.preventDefault();
@@ -421,9 +320,7 @@ function signedOut(text) {
 
 function begin() {
   const given = readPlace();
-  at("select").value = place.select;
-  if (!place.select) searched = null;
-  else if (following !== null) search();
+  search.begin(following !== null);
   if (following !== null && !given) return travel();
   following?.abort();
   if (!token.get()) return signedOut("no token: open the address that haptera printed");
@@ -464,7 +361,7 @@ async function who() {
   write(at("who"), told.scope === null ? "" : `${told.name}: ${told.scope}${limit}`);
   at("sign-out").hidden = false;
   brake.follow();
-  if (place.select) search();
+  if (place.select) search.now();
   paintSoon();
 }
 

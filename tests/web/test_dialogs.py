@@ -1,0 +1,109 @@
+"""Every dialog and form of the page, in both themes and widths: nothing serious for axe, no scroll.
+
+Needs Chromium (Debian: chromium); without it these tests are skipped.
+"""
+
+from importlib.resources import files
+
+import pytest
+
+from haptera.model.answers.views import BrakeView, ObservedView
+from haptera.model.changes import Declare, SetDesired
+from haptera.model.entity import EntityId
+from haptera.queue.duty import Duty
+from tests.api.serving import serving
+from tests.web.chromium import FOUND
+from tests.web.seen import NODES, changes, starts, tell
+from tests.web.test_acting import OPEN
+from tests.web.test_overview import leave, see
+from tests.web.test_tabs import FINDINGS
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.net,
+    pytest.mark.skipif(FOUND is None, reason="Chromium is not installed: apt install chromium"),
+]
+
+IMAGE, ROLL = EntityId("image", "debian-b", None), EntityId("roll", "c", None)
+STUCK, DRAINED = NODES[3], NODES[6]
+NODE_DEEDS = ("freeze", "power", "set", "retry")
+# What is looked at, and the button that opens a dialog there.
+DIALOGS = [
+    *(({"node": STUCK}, f"#panel [data-deed={deed}]") for deed in NODE_DEEDS),
+    ({"show": "image", "node": IMAGE}, "#panel [data-deed=roll]"),
+    *(
+        ({"show": "roll", "node": ROLL}, f"#panel [data-deed={d}]")
+        for d in ("pause", "abort", "undo")
+    ),
+    *(({"show": "jobs"}, f"#jobs [data-deed={deed}]") for deed in ("drain", "resume")),
+    ({"show": "jobs", "node": "job:1"}, "#panel [data-deed=cancel]"),
+    ({}, "#brake [data-deed=release]"),
+]
+WIDTHS = (1280, 390)
+
+
+@pytest.fixture(scope="module")
+def parent():
+    declared = [Declare(one, {}, "site") for one in (IMAGE, ROLL, EntityId("module", "roll", None))]
+    orders = {"image": "debian-c", "wish": "run"}.items()
+    desired = [SetDesired(ROLL, name, value, "user:eve") for name, value in orders]
+    with serving(*changes(), *declared, *desired) as one:
+        one.do(tell, one.backend)
+        built = ObservedView("built", known=True, method="read", by="image", age_ms=1)
+        one.do(one.backend.say, IMAGE, observed={"state": built})
+        duty = Duty("hold", "a fan", "user:eve", None)
+        one.do(one.backend.jobs.queue.set_duty, DRAINED, duty)
+        starts(one, "relax", NODES[0])
+        one.backend.braked = BrakeView("12 of 16 nodes are lost", 90_000)
+        yield one
+
+
+@pytest.fixture
+def page(browser):
+    yield browser
+    browser.ask("Emulation.clearDeviceMetricsOverride")
+    browser.ask("Emulation.setEmulatedMedia", features=[])
+
+
+def holds_all(page, what):
+    """Under axe's rules, and without scrolling sideways, in each width."""
+    page.evaluate((files("axe_core_python") / "axe.min.js").read_text("utf-8"))
+    for width in WIDTHS:
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        page.ask("Emulation.setDeviceMetricsOverride", **size)
+        assert page.evaluate(FINDINGS) == [], (what, width)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, (what, width)
+
+
+@pytest.mark.parametrize("theme", ["dark", "light"])
+def test_axe_finds_nothing_serious_in_any_dialog(page, parent, theme):
+    scheme = [{"name": "prefers-color-scheme", "value": theme}]
+    page.ask("Emulation.setEmulatedMedia", features=scheme)
+    for looked_at, button in DIALOGS:
+        see(page, parent, token="write-token", **looked_at)
+        page.await_(f"document.querySelector('{button}')")
+        page.evaluate(f"document.querySelector('{button}').click()")
+        page.await_(OPEN)
+        holds_all(page, button)
+    page.evaluate("sessionStorage.clear()")
+    leave(page)
+    page.go(parent.url)
+    page.await_("document.getElementById('sign-in')?.hidden === false")
+    holds_all(page, "sign-in")
+
+
+@pytest.mark.parametrize("theme", ["dark", "light"])
+@pytest.mark.parametrize(
+    "looked_at",
+    [
+        {"node": STUCK, "within": "rack1"},
+        {"node": STUCK, "within": "rack1", "alone": "yes"},
+        {"show": "roll", "node": ROLL},
+    ],
+)
+def test_axe_finds_nothing_serious_at_any_level(page, parent, theme, looked_at):
+    scheme = [{"name": "prefers-color-scheme", "value": theme}]
+    page.ask("Emulation.setEmulatedMedia", features=scheme)
+    see(page, parent, token="write-token", **looked_at)
+    page.await_("document.querySelector('#panel article')")
+    holds_all(page, looked_at)
