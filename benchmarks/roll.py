@@ -1,29 +1,40 @@
-"""How long nobody serves while a node rolls from one image to another, beside a bare script.
+"""What a roll costs: nobody serves while a node changes over, and all nodes fetch the image.
 
-    python benchmarks/roll.py [ROUNDS]        as root; needs runc and mksquashfs
+    python -m benchmarks.roll [ROUNDS]        as root; needs runc and mksquashfs
 
 In turns, on two small images: the flip of the module `system`, whose next image is staged before,
 and a shell script that does what many sites do: end the container, unmount, mount the other image,
 run it. Each init says by the kernel's clock (10 ms) when it begins and when it ends; the outage is
 from the end of the old one to the beginning of the new one.
+
+Then 50 nodes at once fetch an artefact, each in a process of its own, verified while it streams
+and read once more; beside 50 curl, which verify nothing, from the same server.
 """
 
 import asyncio
 import json
+import multiprocessing
+import os
 import platform
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from itertools import pairwise
 from pathlib import Path
 
 from haptera.lab import tree
+from haptera.modules.image.manifest import ImageManifest
 from haptera.modules.system.bundle import SystemSurroundings, configuration
+from haptera.modules.system.fetch import ArtefactSource
 from haptera.modules.system.module import System, SystemSettings, connect, flip, stage, start, stop
+from haptera.modules.system.parent import Parent
 from tests.modules.image_rig import Rig, a_root, squashed
 
 ROUNDS = 20
+NODES = 50
+ARTEFACT_BYTES = 8 << 20
 CLOCK = "read up rest </proc/uptime; echo"
 INIT = (
     f"trap '{CLOCK} ended $up; exit 0' TERM; {CLOCK} begun $up; while :; do sleep 99 & wait; done"
@@ -92,6 +103,35 @@ def swapped(rig: Rig, rounds: int) -> list[float]:
     return outages_ms(folder / "output.log")
 
 
+async def delivered_s(rig: Rig) -> tuple[float, float]:
+    """From the first request until the last of all nodes has all of it: haptera's way, and curl."""
+    manifest = rig.keep("big", os.urandom(ARTEFACT_BYTES))
+    rig.wanted = ["big"]
+    with multiprocessing.get_context("fork").Pool(NODES) as nodes:
+        async with rig.served() as parent:
+            orders = [(parent, rig.folder / f"cache{node}", manifest) for node in range(NODES)]
+            begun = time.monotonic()
+            await asyncio.to_thread(nodes.starmap, fetched, orders, 1)
+            ours = time.monotonic() - begun
+            begun = time.monotonic()
+            address = (
+                f"https://{parent.uplink.host}:{parent.uplink.port}/artefacts/{manifest.digest}"
+            )
+            words = ("curl", "-sfk", "-E", str(rig.identity), address, "-o")
+            each = [
+                await asyncio.create_subprocess_exec(*words, str(rig.folder / f"curl{node}"))
+                for node in range(NODES)
+            ]
+            if any(await asyncio.gather(*(one.wait() for one in each))):
+                raise SystemExit("a curl failed")
+            return ours, time.monotonic() - begun
+
+
+def fetched(parent: Parent, cache: Path, manifest: ImageManifest) -> None:
+    """One node has the artefact."""
+    ArtefactSource(parent, cache).artefact(manifest)
+
+
 def told(name: str, outages: list[float]) -> float:
     """Print the distribution; returns its median."""
     p50 = statistics.median(outages)
@@ -110,7 +150,10 @@ def main() -> None:
         print(f"{platform.machine()}, Linux {platform.release()}")
         flips = told("flip of the module", asyncio.run(flipped(rig, rounds)))
         swaps = told("bare script", swapped(rig, rounds))
+        ours, curls = asyncio.run(delivered_s(rig))
     print(f"ratio: 1/{swaps / flips:.1f}" if flips else "ratio: below the clock's 10 ms")
+    size = f"{NODES} nodes, {ARTEFACT_BYTES >> 20} MiB each"
+    print(f"{size}: fetched and verified {ours:.2f} s, curl {curls:.2f} s, {ours / curls:.1f}")
 
 
 if __name__ == "__main__":

@@ -60,6 +60,32 @@ lives "$init" || fail "the init of n1 that is written down does not live"
 [[ $(readlink "/proc/$init/ns/pid") != $(readlink /proc/self/ns/pid) ]] || fail "no pid namespace"
 [[ $(ls "/proc/$init/root/run/haptera") == jobs ]] || fail "more than the gate is in the system"
 
+# Commands on the node and in the system: their own status, nothing of haptera's left open, and
+# ended with whoever waits for them.
+[[ $(haptera exec n1 -- printenv HAPTERA_NODE) == n1 ]] || fail "no command runs on n1"
+[[ $(haptera exec n1/compute -- cat /etc/image) == debian-a ]] || fail "none runs in its system"
+[[ $(printf 'a\0b' | haptera exec -i n1/compute -- od -An -c | tr -d ' ') == 'a\0b' ]] ||
+  fail "what is sent to a command in n1's system does not arrive"
+status=0
+haptera exec n1/compute -- no-such-command 2>/dev/null || status=$?
+((status == 127)) || fail "a command that is not there ended with $status"
+haptera exec n1/compute -- sh -c 'exit 37' || status=$?
+((status == 37)) || fail "exit 37 came back as $status"
+[[ $(haptera exec n1/compute -- ls /run/haptera) == jobs ]] || fail "a command sees more than the gate"
+opened=$(haptera exec n1/compute -- ls -l /proc/self/fd)
+! grep -qE 'socket:|haptera' <<<"$opened" || fail "a command in n1's system has open: $opened"
+"$here/../../.venv/bin/haptera" --client "$root/client.json" exec n1/compute -- sleep 7654 &
+sleeping=$!
+sleeps() { pgrep -f '^sleep 7654$' >/dev/null; }
+wait_for "a command sleeps in n1's system" sleeps
+kill "$sleeping"
+is_over() { ! sleeps; }
+wait_for "it is ended with haptera exec" is_over
+audit=$(haptera history --audit -o json)
+grep -qF 'exec system:compute@n1 [\"sleep\",\"7654\"]' <<<"$audit" ||
+  fail "the audit does not have what was executed"
+echo "commands run on the node and in its system, and end with who waits for them"
+
 # The system shares its node's network, so it reaches haptera's ports; they want a token or a key.
 api=$(sed 's/.*"url": *"\([^"]*\)".*/\1/' "$root/client.json")
 [[ $(curl -s -o /dev/null -w '%{http_code}' "$api/v1/entities") == 401 ]] ||

@@ -53,6 +53,7 @@ from tests.model.view_subject import ViewSubject
 TOKENS = {
     "read-token": Bearer("eve", Scope.READ),
     "write-token": Bearer("bob", Scope.WRITE),
+    "exec-token": Bearer("kim", Scope.EXEC),
     "admin-token": Bearer("ada", Scope.ADMIN),
 }
 
@@ -118,6 +119,9 @@ class FakeBackend:
         self.unasked = "the agent does not answer"
         self.reasons = {}  # what is explained of entities
         self.logs = {}
+        self.executed = []  # what was asked
+        self.comes_of = []  # what each command tells
+        self.hung_up = 0  # commands that nobody waited for to the end
         self.inventories = {}  # JSON, by image
         self.graphs = {}  # drawings; of the others there is nothing to draw
         self.disrupts = []  # nodes that any change at all would disrupt
@@ -177,6 +181,18 @@ class FakeBackend:
         if entity not in self.logs:
             raise HapteraError(f"{entity} has no log yet")
         return part_of(BytesIO(self.logs[entity]), 1, LogAsked(entity, after=after))
+
+    async def execute(self, asked, who, what):
+        self.note(who, what)
+        self.executed.append(asked)
+        told = list(self.comes_of)
+        try:
+            while told:
+                yield told.pop(0)
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            self.hung_up += 1
+            raise
 
     def figures(self):
         return Figures(self.summary().counts)

@@ -166,7 +166,7 @@ def test_an_answer_too_long_to_be_kept_is_said_to_have_been_given():
 
 
 def test_all_that_writes_heeds_a_key_or_refuses_it():
-    """A token's text is told once, so that no answer with one is kept.
+    """A token's text is told once, so that no answer with one is kept; nor is a command's output.
 
     Jobs bring a key of their own; what else is asked of the queue may be repeated.
     """
@@ -183,10 +183,14 @@ def test_all_that_writes_heeds_a_key_or_refuses_it():
     assert [place for place in deaf if place[1] not in queue] == [
         ("POST", "/v1/tokens"),
         ("POST", "/v1/reports"),
+        ("POST", "/v1/entities/{entity}/exec"),
     ]
     body = {"name": "eve", "scope": "read", "for_s": 60}
     refused = keyed(app, "k", body, method="POST", path="/v1/tokens", token="admin-token")
     assert (told(refused), backend.minted) == ((400, Code.INVALID), {})
+    path = "/v1/entities/node:n1/exec"
+    refused = keyed(app, "k", {"words": ["true"]}, method="POST", path=path, token="admin-token")
+    assert told(refused) == (400, Code.INVALID)
 
 
 def test_a_narrower_token_of_the_same_name_is_not_told_the_answer_to_a_wider_one():

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.net, pytest.mark.campaign, pytest.mark.timeout(480)]
 
 PUBLISHED = Path(__file__).parents[2] / "docs/reference/openapi.json"
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "TRACE", "CONNECT")
-RANK = {"read": 0, "write": 1, "admin": 2}
+RANK = {"read": 0, "write": 1, "exec": 2, "admin": 3}
 FOR_S = 600
 # What is named is not there, or belongs to nobody: to be let in changes nothing.
 NAMED = {"entity": "node:n3", "node": "n9", "revision": "999999"}

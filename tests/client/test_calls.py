@@ -46,6 +46,7 @@ CALLS = [
     calls.apply(SITE, dry_run=True, take=True, why="first"),
     calls.diff(SITE),
     calls.export("site"),
+    calls.execute("system:login@n1", ["ls", "-l"], stdin=b"\xff", within_s=60),
     calls.freezes(),
     calls.freeze("rack1*", "new fans", for_s=60),
     calls.thaw("rack1*", why="done"),
@@ -83,7 +84,7 @@ def served():
     """Each endpoint that gives or takes JSON, or streams, by its method and path."""
     backend = FakeBackend()
     every = endpoints(backend, StreamRoute(backend, "quick"), Sites("quick"), "quick")
-    media = ("application/json", "text/event-stream")
+    media = ("application/json", "application/x-ndjson", "text/event-stream")
     return {(one.method, one.path): one for one in every if one.contract.media_type in media}
 
 

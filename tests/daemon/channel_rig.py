@@ -15,6 +15,7 @@ from haptera.core.state.limits import S
 from haptera.core.state.side import PARENT, Side
 from haptera.daemon.channels.agent_channel import AgentChannel
 from haptera.daemon.channels.parent_channel import ParentChannel
+from haptera.daemon.executing.executor import Executor
 from haptera.daemon.logs import Logs
 from haptera.kinds import KINDS
 from haptera.model.changes import Desired, Stored, StoredEntity
@@ -37,6 +38,7 @@ from haptera.runtime.identity.pki import (
 from haptera.runtime.network.request_server import RequestServer
 from haptera.runtime.network.tls import server_context
 from haptera.runtime.network.tls_server import TlsServer, listen
+from haptera.runtime.processes.forking import LoopZygote, exec_zygote
 from haptera.runtime.processes.secrets import SecretStore
 from haptera.runtime.store.sessions import SavedSession
 from haptera.wire.seal import Agreement
@@ -153,6 +155,11 @@ async def rig(
             local_host=NODE_HOST,
             wall_s=wall,
         )
+        zygote = LoopZygote(lambda: exec_zygote(["haptera.daemon.executing.keeper"]))
+        stack.callback(zygote.close)
+        executor = Executor(
+            zygote, place / "n01", "n01", lambda: [row.id for row in engines[1].table]
+        )
         counts: Counter[str] = Counter()
         async with asyncio.timeout(WITHIN_S), asyncio.TaskGroup() as tasks:
             requests = RequestServer(parent.admit, parent.answer, counts)
@@ -160,7 +167,7 @@ async def rig(
             server = TlsServer(context, requests.converse, counts, handshake_within_s=WITHIN_S)
             serving = [
                 tasks.create_task(server.serve(parent_socket)),
-                tasks.create_task(agent.serve(agent_socket)),
+                tasks.create_task(agent.serve(agent_socket, executor.execute)),
                 tasks.create_task(parent.exchange.run()),
                 tasks.create_task(agent.exchange.run()),
             ]

@@ -43,6 +43,7 @@ WATCHED = "until Ctrl-C: tests/cli/test_watching.py"
 RACK = "virtual machines, as root: tests/test_demos.py runs the rack's demo, whose check does it"
 BROKEN = "tests/lab/test_breaking.py does it, and RACK_FAULTS=1 the rack's demo"
 ROLLED = "of a real roll, as root: tests/test_demos.py runs its demo, whose check does it"
+EXECUTED = "needs a node: tests/cli/test_exec.py and the check of the images' demo do it"
 # Commands that no page's test types, and why.
 NOT_TYPED: dict[str, str] = {
     "haptera minos build": "takes half a minute, and a kernel: tests/minos/test_build.py does it",
@@ -62,6 +63,12 @@ NOT_TYPED: dict[str, str] = {
     "RACK_FAULTS=1 make demo DEMO=rack ARGS=--once": "for ten minutes: by hand",
     "haptera console rack1n1": "needs a BMC: tests/cli/test_forms.py does it",
     "haptera console --follow rack1n1": "as above",
+    "haptera exec": EXECUTED,
+    "haptera exec n1/compute -- COMMAND": EXECUTED,
+    'haptera token make eve --scope exec --within "rack1n*" --for 8h': "tests/cli/test_exec.py",
+    "haptera exec rack1n1 -- uptime": EXECUTED,
+    "haptera exec rack1n1/login -- cat /etc/os-release": EXECUTED,
+    'haptera exec -i rack1n1 -- sh -c "cat > /etc/motd" < motd': EXECUTED,
     "haptera override": "tests/core/test_safety.py and tests/cli/test_forms.py do it",
     "haptera override NODE -m WHY": "tests/core/test_safety.py and tests/cli/test_forms.py do it",
     "haptera audit verify": "tests/cli/test_audit.py does it",
@@ -81,6 +88,11 @@ NOT_TYPED: dict[str, str] = {
     "haptera fence check FILE COMMAND": "tests/cli/test_fence.py does it",
     "make demo DEMO=roll ARGS=--once": "needs root: tests/test_demos.py runs it",
     "make demo DEMO=slurm ARGS=--once": "needs root: tests/test_demos.py runs it",
+    "make demo DEMO=slurm_power ARGS=--once": "needs root: tests/test_demos.py runs it",
+    "for name in suspend resume reboot; do install -D -m 755 contrib/slurm/node-power "
+    "/etc/haptera/slurm/$name; done": "the demo slurm_power installs it so",
+    "(umask 077; haptera token make slurm --scope write --for 365d --client-file "
+    "> /etc/haptera/slurm.json)": "the demo slurm_power makes it so",
     "haptera roll resume debian-b": "it follows the roll: tests/cli/test_roll.py types it",
     "haptera roll status --watch": WATCHED,
     "haptera roll 'system:compute@n[1-4]' --image b --max-unavailable 1 --take --no-wait": ROLLED,

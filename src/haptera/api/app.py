@@ -21,6 +21,7 @@ from haptera.api.routes.brake import BrakeRoutes
 from haptera.api.routes.bulk import BulkRoutes
 from haptera.api.routes.console_readings import ConsoleReadings
 from haptera.api.routes.entities import EntityRoutes
+from haptera.api.routes.execution import ExecutionRoute
 from haptera.api.routes.freezes import FreezeRoutes
 from haptera.api.routes.history import HistoryRoutes
 from haptera.api.routes.inventory import InventoryRoute
@@ -107,6 +108,7 @@ def endpoints(
     yield from NodeRoutes(backend).endpoints()
     yield from InventoryRoute(backend).endpoints()
     yield from JobRoutes(backend, wall_s).endpoints()
+    yield from ExecutionRoute(backend).endpoints()
     yield from streams.endpoints()
     yield from page_endpoints()
 

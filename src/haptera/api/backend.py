@@ -1,6 +1,6 @@
 """What the API needs of the process that it runs in."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from cryptography.x509 import CertificateSigningRequest
@@ -23,10 +23,13 @@ from haptera.queue.queue import JobQueue
 from haptera.rest.schemas import ReplicaView, ReportTaken
 from haptera.rest.unclaimed import UnclaimedView
 from haptera.runtime.identity.tokens import ApiToken, Bearer, Certified, MintedToken
-from haptera.runtime.network.peer_messages import LogPlace, LogTold
+from haptera.runtime.network.peer_messages import ExecAnswer, ExecAsked, LogPlace, LogTold
 from haptera.runtime.store.feed import Follower
 from haptera.runtime.store.keyed import Held, KeptAnswer, RequestKey
 from haptera.selectors.selector import Selector
+
+# What is to be run, for whom, and what the audit says of it: what comes of it.
+Execute = Callable[[ExecAsked, str, str], AsyncGenerator[ExecAnswer, None]]
 
 
 class JobDesk(Protocol):
@@ -102,6 +105,14 @@ class Backend(Protocol):
 
         Raises:
             HapteraError: there is nothing, or its node's agent cannot be asked.
+        """
+
+    @property
+    def execute(self) -> Execute:
+        """Has a node run a command, once it is in the audit. To close it ends the command.
+
+        Raises:
+            HapteraError: the audit cannot be written.
         """
 
     async def inventory(self, image: str) -> bytes | None:

@@ -10,10 +10,12 @@ from haptera.client.address import Address, UnixSocket, parse_address
 from haptera.client.call import ApiAnswer, ApiCall
 from haptera.client.protocol import (
     KEPT_MAX,
+    AllRead,
     Arrived,
     Asking,
     Broken,
     CallDone,
+    Line,
     Open,
     Operation,
     Pause,
@@ -22,6 +24,7 @@ from haptera.client.protocol import (
     Waiting,
     asking,
     following,
+    reading,
 )
 from haptera.client.trust import context_of
 from haptera.rest.schemas import Event
@@ -84,6 +87,24 @@ class AsyncClient:
             while True:
                 if isinstance(operation, Arrived | Broken):
                     yield operation
+                    operation = next(operations)
+                else:
+                    operation = await _advance(wire, operations, operation)
+        finally:
+            wire.close()
+
+    async def lines(self, call: ApiCall[Shape]) -> AsyncGenerator[Shape, None]:
+        """Make a call that is answered in lines; each as it comes. To close it hangs up.
+
+        Raises:
+            UnreachableError, RefusedError: as of `ask`; also where the answer breaks off.
+        """
+        wire, operations = self._wire(), reading(call, self.access)
+        try:
+            operation = next(operations)
+            while not isinstance(operation, AllRead):
+                if isinstance(operation, Line):
+                    yield operation.told
                     operation = next(operations)
                 else:
                     operation = await _advance(wire, operations, operation)

@@ -11,10 +11,12 @@ from haptera.client.address import Address, UnixSocket, parse_address
 from haptera.client.call import ApiAnswer, ApiCall
 from haptera.client.protocol import (
     KEPT_MAX,
+    AllRead,
     Arrived,
     Asking,
     Broken,
     CallDone,
+    Line,
     Open,
     Operation,
     Pause,
@@ -23,6 +25,7 @@ from haptera.client.protocol import (
     Waiting,
     asking,
     following,
+    reading,
 )
 from haptera.model.errors import HapteraError
 from haptera.rest.schemas import Event
@@ -85,6 +88,24 @@ class Client:
             while True:
                 if isinstance(operation, Arrived | Broken):
                     yield operation
+                    operation = next(operations)
+                else:
+                    operation = _advance(wire, operations, operation)
+        finally:
+            wire.close()
+
+    def lines(self, call: ApiCall[Shape]) -> Generator[Shape, None, None]:
+        """Make a call that is answered in lines; each as it comes. To close it hangs up.
+
+        Raises:
+            UnreachableError, RefusedError: as of `ask`; also where the answer breaks off.
+        """
+        wire, operations = self._wire(), reading(call, self.access)
+        try:
+            operation = next(operations)
+            while not isinstance(operation, AllRead):
+                if isinstance(operation, Line):
+                    yield operation.told
                     operation = next(operations)
                 else:
                     operation = _advance(wire, operations, operation)

@@ -15,6 +15,7 @@ from haptera.model.answers.views import BrakeView, EntityDetail, EntityView
 from haptera.model.news import News
 from haptera.model.token_scope import Scope
 from haptera.queue.job import JobState
+from haptera.rest.exec import WITHIN_S_DEFAULT, ExecBody, ExecView
 from haptera.rest.jobs import (
     DutyBody,
     HolderView,
@@ -189,6 +190,17 @@ def diff(site: SiteBody) -> ApiCall[Difference]:
 def export(owner: str | None = None) -> ApiCall[Exported]:
     """What is in force as a site file, or what one owner has of it."""
     return ApiCall("GET", path("export"), Exported, _query(owner=owner))
+
+
+def execute(
+    entity: str, words: Iterable[str], *, stdin: bytes | None = None, within_s: int | None = None
+) -> ApiCall[ExecView]:
+    """Run a command on a node, or in a system, as `node:n1` or `system:login@n1`.
+
+    What comes of it is told in lines: to be read with `lines`.
+    """
+    body = ExecBody([*words], stdin, WITHIN_S_DEFAULT if within_s is None else within_s)
+    return ApiCall("POST", path("entities", entity, "exec"), ExecView, body=body)
 
 
 def freezes() -> ApiCall[Frozen]:

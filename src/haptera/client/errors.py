@@ -58,6 +58,12 @@ def refused(answer: bytes, url: str, status: int) -> HapteraError:
 def _words(error: Exception) -> str:
     if isinstance(error, TimeoutError) and error.errno is None:
         return "no answer in time"
+    from ssl import SSLCertVerificationError, SSLError  # only here: it takes as long as all else
+
+    if isinstance(error, SSLCertVerificationError):
+        return f"its certificate is refused: {error.verify_message.removesuffix('.')}"
+    if isinstance(error, SSLError):  # Its number is no errno.
+        return error.reason or str(error)
     # By its number: what asyncio puts in words names the address once more.
     number = error.errno if isinstance(error, OSError) else None
     words = os.strerror(number) if number is not None and number > 0 else str(error)

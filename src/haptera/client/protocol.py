@@ -75,6 +75,16 @@ class Arrived(msgspec.Struct, frozen=True):
     event: Event
 
 
+class Line(msgspec.Struct, Generic[Shape], frozen=True):
+    """One line of an answer that comes line by line."""
+
+    told: Shape
+
+
+class AllRead(msgspec.Struct, frozen=True):
+    """There are no more lines."""
+
+
 class Broken(msgspec.Struct, frozen=True):
     """The stream broke and is tried again."""
 
@@ -84,6 +94,7 @@ class Broken(msgspec.Struct, frozen=True):
 Operation: TypeAlias = Open | Send | Receive | Pause | Waiting
 Asking: TypeAlias = Generator[Operation | CallDone[Shape], bytes, None]
 Following: TypeAlias = Generator[Operation | Arrived | Broken, bytes, None]
+Reading: TypeAlias = Generator[Operation | Line[Shape] | AllRead, bytes, None]
 _Answering: TypeAlias = Generator[Operation, bytes, tuple["HttpExchange", bytes]]
 
 
@@ -123,6 +134,34 @@ def following(call: ApiCall[Event], access: Access) -> Following:
             yield Broken(unreachable(access.url, error))
         yield Pause(BACK_OFF_S[min(place.breaks, len(BACK_OFF_S) - 1)])
         place.breaks += 1
+
+
+def reading(call: ApiCall[Shape], access: Access) -> Reading[Shape]:
+    """What is answered in lines, as they come, to the last one.
+
+    Raises:
+        UnreachableError: nobody answers there, or what answered is gone before its end.
+        RefusedError: the answer is a problem, in the server's words.
+    """
+    exchange, begun = _exchange(call, access), b""
+    try:
+        yield Open()
+        yield Send(exchange.request)
+        body = b""
+        while exchange.status is None:
+            body += exchange.feed((yield Receive(ANSWER_WITHIN_S)))
+        if exchange.status != HTTPStatus.OK:
+            yield from _refuse(exchange, body, access)
+        while True:
+            *whole, begun = (begun + body).split(b"\n")
+            for line in whole:
+                yield Line(_decoded(line, call.gives, access.url))
+            if exchange.ended:
+                break
+            body = exchange.feed((yield Receive(SILENCE_S)))
+    except (OSError, EOFError, ValueError) as error:
+        raise unreachable(access.url, error) from None
+    yield AllRead()
 
 
 class _Place(msgspec.Struct):
@@ -180,7 +219,9 @@ def _stream(call: ApiCall[Event], access: Access, place: _Place) -> Following:
     while exchange.status is None:
         body = exchange.feed((yield Receive(CONNECT_WITHIN_S)))
     if exchange.status != HTTPStatus.OK:
-        yield from _refuse(exchange, body, access, place)
+        if exchange.status == HTTPStatus.GONE and place.id is not None:
+            raise _GoneError
+        yield from _refuse(exchange, body, access)
     while True:
         for sent in events.feed(body):
             event = _decoded(sent.data, call.gives, access.url)
@@ -193,10 +234,8 @@ def _stream(call: ApiCall[Event], access: Access, place: _Place) -> Following:
 
 
 def _refuse(
-    exchange: "HttpExchange", body: bytes, access: Access, place: _Place
+    exchange: "HttpExchange", body: bytes, access: Access
 ) -> Generator[Operation, bytes, NoReturn]:
-    if exchange.status == HTTPStatus.GONE and place.id is not None:
-        raise _GoneError
     while not exchange.ended:
         body += exchange.feed((yield Receive(CONNECT_WITHIN_S)))
         if len(body) > ANSWER_BYTES_MAX:

@@ -18,11 +18,13 @@ from haptera.core.state.side import PARENT, Side
 from haptera.core.sync.peers import LEASE_FOR
 from haptera.daemon.channels.agent_channel import AgentChannel
 from haptera.daemon.confining import confinements, grounds_of_agent
+from haptera.daemon.executing.executor import Executor
 from haptera.daemon.logs import Logs
 from haptera.daemon.parts import ARTEFACTS_PORT, HELLO_PORT, catalog_of, codec_of
 from haptera.daemon.queue.agent_side import AgentQueue
 from haptera.daemon.respawn import respawn
 from haptera.daemon.tree.moving import Mover
+from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.model.events import Enrolled
 from haptera.model.parts import Context
@@ -171,11 +173,16 @@ class _Agent:
             wall_s=clock.wall_s,
         )
         self._starter = Starter(self._processes, channel.find, driver.deliver)
+        execute = self._executor(engine).execute
         mover = Mover(enrolment, engine, self._move, channel.reaches)
         try:
             async with asyncio.TaskGroup() as tasks:
                 turns = driver.run(self._performer().perform)
-                talk = (channel.exchange.run(), channel.serve(self._requests), channel.renew())
+                talk = (
+                    channel.exchange.run(),
+                    channel.serve(self._requests, execute),
+                    channel.renew(),
+                )
                 for work in (turns, *talk, mover.run(), self._queue(engine).run(), keep_telling()):
                     tasks.create_task(work)
         finally:
@@ -204,6 +211,16 @@ class _Agent:
             return capacity_of(engine.table.attributes_of(node)) is not None
 
         return AgentQueue(self._channel.ask, takes, Path(self._settings.directory), node)
+
+    def _executor(self, engine: Engine) -> Executor:
+        """What runs commands here for people."""
+        node = engine.side.node
+        assert node is not None
+
+        def known() -> Iterable[EntityId]:
+            return (row.id for row in engine.table)
+
+        return Executor(self._zygote, Path(self._settings.directory), node, known)
 
     async def _enrol(self, invitation: Invitation | None) -> Enrolment:
         if invitation is None:

@@ -22,13 +22,13 @@ from haptera.runtime.processes.process import log_of
 class Logs:
     """The logs below `directory`, of the modules and the entities that are known here.
 
-    Names are looked up in these; none that comes from elsewhere becomes a path. Where consoles are
-    recorded, it is in the folder `consoles`.
+    Names are looked up in these; none that comes from elsewhere becomes a path. Consoles are
+    recorded in the folders `consoles`, one for each module that does that.
     """
 
     directory: Path
     modules: Collection[str]
-    consoles: Path | None = None
+    consoles: Collection[Path] = ()
 
     @property
     def log_dir(self) -> Path:
@@ -41,7 +41,7 @@ class Logs:
                 return part_of(file, os.fstat(file.fileno()).st_ino, asked)
         except FileNotFoundError:
             if asked.entity.kind == "node":
-                how = "`record_consoles: true` in the settings of the module ipmi begins one"
+                how = "`record_consoles: true` in the settings of its power module begins one"
                 return Unable(f"{asked.entity} has no record of its console yet: {how}")
             return Unable(f"{asked.entity} has no log yet")
         except (HapteraError, OSError) as error:
@@ -63,10 +63,18 @@ class Logs:
                 return system_home(self.directory, name).output
             case EntityId("image", name, _):
                 return store_of(self.directory).log(name)
-            case EntityId("node", name, _) if self.consoles is not None:
-                return record_of(self.consoles, name)
+            case EntityId("node", name, _) if self.consoles:
+                # Its platform may have been another.
+                return max((record_of(one, name) for one in self.consoles), key=_written_ns)
             case _:
                 raise HapteraError("only modules, services, systems, images and jobs have a log")
+
+
+def _written_ns(file: Path) -> int:
+    try:
+        return file.lstat().st_mtime_ns
+    except FileNotFoundError:
+        return 0
 
 
 def part_of(file: BinaryIO, inode: int, asked: LogAsked) -> LogTold:

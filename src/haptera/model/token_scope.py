@@ -8,4 +8,5 @@ class Scope(StrEnum):
 
     READ = "read"
     WRITE = "write"
+    EXEC = "exec"
     ADMIN = "admin"

@@ -56,6 +56,7 @@ UNWATCHED: Final = {
     "token certify": _TOKEN,
     "token make": _TOKEN,
     "token revoke": _TOKEN,
+    "exec": "it runs once",
     "evict": "it runs once",
     "override": "it runs once",
     "unclaimed": "there are no events for such machines: run it again",

@@ -36,7 +36,7 @@ from haptera.runtime.network.peer_messages import (
     SecretTold,
     Unable,
 )
-from haptera.runtime.network.request_server import CONVERSE_WITHIN_S, RequestServer
+from haptera.runtime.network.request_server import CONVERSE_WITHIN_S, Execute, RequestServer
 from haptera.runtime.network.tls import Certificate, client_context, is_parent, server_context
 from haptera.runtime.network.tls_server import TlsServer
 from haptera.runtime.processes.secrets import find_here
@@ -80,9 +80,9 @@ class AgentChannel:
         self.exchange = Exchange(engine, codec, self.ask, deliver)
         self.counts: Counter[str] = Counter()
 
-    async def serve(self, listener: socket.socket) -> None:
-        """Answer until cancelled."""
-        server = RequestServer(self._admit, self.answer, self.counts)
+    async def serve(self, listener: socket.socket, execute: Execute | None = None) -> None:
+        """Answer until cancelled; what the parent wants executed is `execute`'s."""
+        server = RequestServer(self._admit, self.answer, self.counts, execute=execute)
         await TlsServer(
             self._context, server.converse, self.counts, handshake_within_s=CONVERSE_WITHIN_S
         ).serve(listener)

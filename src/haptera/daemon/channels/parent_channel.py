@@ -1,7 +1,7 @@
 """What a parent and its agents ask each other, on the parent's side."""
 
 import ssl
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from pathlib import Path
 from uuid import UUID
 
@@ -19,6 +19,8 @@ from haptera.runtime.identity.pki import Authority, issue_node, parse_request
 from haptera.runtime.network.peer_client import ASK_WITHIN_S, Asker, Party
 from haptera.runtime.network.peer_messages import (
     Answer,
+    ExecAnswer,
+    ExecAsked,
     RenewAsked,
     Renewed,
     Request,
@@ -108,13 +110,14 @@ class ParentChannel:
         saved = self._sessions.get(node)
         if saved is None:
             return Unable(f"the agent of {node} has not enrolled yet")
-        agreement = saved.agreement
-        party = Party(
-            f"the agent of {node}",
-            saved.address,
-            lambda certificate: is_node(certificate, agreement.cluster, agreement.node),
-        )
-        return await self._asker.ask(party, request, within_s)
+        return await self._asker.ask(_agent(node, saved), request, within_s)
+
+    def execute(self, node: str, request: ExecAsked) -> AsyncGenerator[ExecAnswer, None]:
+        """Have a node's agent run a command; what comes of it."""
+        saved = self._sessions.get(node)
+        if saved is None:
+            return _unable(f"the agent of {node} has not enrolled yet")
+        return self._asker.execute(_agent(node, saved), request)
 
     async def _work(self, caller: str, asked: WorkAsked) -> Answer:
         try:
@@ -150,3 +153,16 @@ class ParentChannel:
                 self._authority, request, agreement.node, agreement.incarnation, self._wall_s()
             )
         )
+
+
+def _agent(node: str, saved: SavedSession) -> Party:
+    agreement = saved.agreement
+    return Party(
+        f"the agent of {node}",
+        saved.address,
+        lambda certificate: is_node(certificate, agreement.cluster, agreement.node),
+    )
+
+
+async def _unable(text: str) -> AsyncGenerator[ExecAnswer, None]:
+    yield Unable(text)

@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 from cryptography.x509 import CertificateSigningRequest
 
+from haptera.api.backend import Execute
 from haptera.controllers import groups
 from haptera.core.desired.desired_at import desired_before
 from haptera.core.engine import Engine
@@ -77,8 +78,6 @@ PROPOSAL_WITHIN_S: Final = 30.0
 PREVIEW_WITHIN_S: Final = 30.0
 # What tells this process's numbers of changes from those of others with the same store.
 _TAG_BYTES: Final = 4
-
-
 # How long a person waits for the word of a node's agent.
 AGENT_WITHIN_S: Final = 2.0
 
@@ -92,6 +91,7 @@ class Around:
 
     deliver: Callable[[Iterable[Event]], None]
     ask: AskAgent
+    execute: Execute
     evict: Callable[[str], Awaitable[int | None]]
     logs: Logs
     history: Path
@@ -122,6 +122,7 @@ class EngineBackend:
         self.bus = Bus(f"{epoch}-{tag}", lambda: (row.id for row in engine.table))
         self._deliver = around.deliver
         self._ask_agent = around.ask
+        self.execute = around.execute
         self._evict = around.evict
         self._logs = around.logs
         self._replicas = around.replicas

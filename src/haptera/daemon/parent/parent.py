@@ -24,6 +24,7 @@ from haptera.daemon.channels.parent_channel import ParentChannel
 from haptera.daemon.channels.sessions import Sessions
 from haptera.daemon.cluster import ClusterIdentity, check_cluster, keep_cluster, read_cluster
 from haptera.daemon.confining import confinement_told, confinements, grounds_of_parent
+from haptera.daemon.executing.audited import audited
 from haptera.daemon.logs import Logs
 from haptera.daemon.parent.backend import Around, EngineBackend
 from haptera.daemon.parent.client import write_client
@@ -74,8 +75,8 @@ from haptera.site.apply.sites import Sites
 
 HISTORY_FOLDER: Final = "history"
 JOB_LOGS: Final = "jobs"
-# Which module records consoles.
-CONSOLES_BY: Final = "ipmi"
+# Which modules record consoles.
+CONSOLES_BY: Final = ("ipmi", "libvirt", "qemu")
 BOOT_ID_BITS: Final = 63
 # What a parent takes for a node that tells it all anew.
 GREET_EACH_NS: Final = MS // 2
@@ -219,7 +220,7 @@ class _Parent:
             self._store, self._udp, self._channel, self._boot, self._channel.declares
         )
         self._tree = Tree(engine, self._store, self._sessions, self._deliver, self._feed.log)
-        consoles = self._grounds.folders / CONSOLES_BY
+        consoles = [self._grounds.folders / module for module in CONSOLES_BY]
         self._logs = Logs(self._home, self._catalog.modules(Context.PARENT), consoles)
         self._searcher = Searcher(self._zygote, self._deliver, self._logs.log_dir)
         self._readers = readers(self._zygote, self._logs.log_dir)
@@ -238,6 +239,7 @@ class _Parent:
             Around(
                 self._deliver,
                 self._channel.ask,
+                audited(self._store, self._channel.execute),
                 self._sessions.evict,
                 self._logs,
                 self._home / HISTORY_FOLDER,

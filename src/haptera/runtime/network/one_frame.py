@@ -1,6 +1,7 @@
-"""One message each way of a connection: a frame, of one of the shapes that may be said there."""
+"""Messages of a connection: each a frame, of one of the shapes that may be said there."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any, Final
 
 import msgspec
@@ -18,6 +19,18 @@ def pack(said: msgspec.Struct) -> bytes:
         ValueError: it is longer than a frame may be.
     """
     return encode_frame(msgspec.to_builtins(said, builtin_types=(bytes,)))
+
+
+async def hear_each(reader: asyncio.StreamReader, shape: Any) -> AsyncIterator[Any]:
+    """All that is said, as it comes; None is the last where it is none of these."""
+    frames = Frames()
+    while data := await reader.read(_READ_BYTES):
+        whole = frames.feed(data)
+        for content in () if isinstance(whole, Reject) else whole:
+            yield _read(content, shape)
+        if isinstance(whole, Reject):
+            yield None
+            return
 
 
 async def hear(

@@ -3,16 +3,27 @@
 import asyncio
 import os
 import ssl
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from typing import Final
 
-from haptera.runtime.network.one_frame import pack
-from haptera.runtime.network.peer_messages import Answer, Request, Unable, hear_answer
+from haptera.runtime.network.one_frame import hear_each, pack
+from haptera.runtime.network.peer_messages import (
+    Answer,
+    ExecAnswer,
+    ExecAsked,
+    Request,
+    Unable,
+    hear_answer,
+)
 from haptera.runtime.network.tls import Certificate, hang_up
 
 ASKED_AT_ONCE_MAX: Final = 32
 ASK_WITHIN_S: Final = 5.0
+# A person waits for a command.
+CONNECTED_WITHIN_S: Final = 15.0
+# A command's keeper tells every 5 s that it runs.
+SILENCE_S: Final = 45.0
 
 Address = tuple[str, int]
 
@@ -49,10 +60,37 @@ class Asker:
         except OSError as error:
             return Unable(f"{party.name} cannot be asked: {_words(error)}")
 
-    async def _converse(self, party: Party, request: Request) -> Answer:
-        reader, writer = await asyncio.open_connection(
+    async def execute(self, party: Party, request: ExecAsked) -> AsyncGenerator[ExecAnswer, None]:
+        """Have a command run; what comes of it, last its exit status, or `Unable`.
+
+        Who stops listening (`aclose`) ends the command.
+        """
+        try:
+            async with asyncio.timeout(CONNECTED_WITHIN_S):
+                reader, writer = await self._connect(party)
+        except TimeoutError:
+            yield Unable(f"{party.name} did not answer within {CONNECTED_WITHIN_S:g} s")
+            return
+        except OSError as error:
+            yield Unable(f"{party.name} cannot be asked: {_words(error)}")
+            return
+        try:
+            if not party.owns(writer.get_extra_info("peercert")):
+                yield Unable(f"the server that answered is not {party.name}")
+                return
+            writer.write(pack(request))
+            async for told in _executed(party.name, reader):
+                yield told
+        finally:
+            hang_up(writer.transport)
+
+    async def _connect(self, party: Party) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_connection(
             *party.address, ssl=self._context(), local_addr=self._local
         )
+
+    async def _converse(self, party: Party, request: Request) -> Answer:
+        reader, writer = await self._connect(party)
         try:
             if not party.owns(writer.get_extra_info("peercert")):
                 return Unable(f"the server that answered is not {party.name}")
@@ -65,6 +103,27 @@ class Asker:
             if answer is None
             else answer
         )
+
+
+async def _executed(name: str, reader: asyncio.StreamReader) -> AsyncGenerator[ExecAnswer, None]:
+    """What is told of a command, up to its end; a break is told in words."""
+    answers = hear_each(reader, ExecAnswer)
+    try:
+        while True:
+            async with asyncio.timeout(SILENCE_S):
+                told: ExecAnswer | None = await anext(answers, None)
+            if told is None:
+                break
+            yield told
+            if isinstance(told, Unable) or told.status is not None:
+                return
+    except TimeoutError:
+        yield Unable(f"{name} has been silent for {SILENCE_S:g} s")
+        return
+    except OSError as error:
+        yield Unable(f"{name} is gone, and the command with it: {_words(error)}")
+        return
+    yield Unable(f"{name} closed the connection before the command ended")
 
 
 def _words(error: OSError) -> str:

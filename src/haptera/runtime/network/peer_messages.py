@@ -11,6 +11,7 @@ from haptera.model.declared.remote_schema import ToldSchema
 from haptera.model.entity import EntityId
 from haptera.model.messages import Mark
 from haptera.queue.work import WorkAsked, WorkTold
+from haptera.rest.exec import STDIN_BYTES_MAX, WITHIN_S_MAX, WORDS_MAX
 from haptera.runtime.network.one_frame import hear
 
 LOG_BYTES_MAX: Final = 64 * 1024
@@ -37,6 +38,15 @@ class LogAsked(msgspec.Struct, frozen=True, tag_field="op", tag="log"):
     entity: EntityId
     size_bytes: Annotated[int, msgspec.Meta(ge=1, le=LOG_BYTES_MAX)] = LOG_BYTES_MAX
     after: LogPlace | None = None
+
+
+class ExecAsked(msgspec.Struct, frozen=True, tag_field="op", tag="exec"):
+    """Run a command on the node, or in a system there; without `stdin` it reads nothing."""
+
+    entity: EntityId
+    words: Annotated[tuple[str, ...], msgspec.Meta(min_length=1, max_length=WORDS_MAX)]
+    within_s: Annotated[int, msgspec.Meta(ge=1, le=WITHIN_S_MAX)]
+    stdin: Annotated[bytes, msgspec.Meta(max_length=STDIN_BYTES_MAX)] | None = None
 
 
 class ListAsked(msgspec.Struct, frozen=True, tag_field="op", tag="list"):
@@ -73,6 +83,7 @@ class SecretAsked(msgspec.Struct, frozen=True, tag_field="op", tag="secret"):
 
 Request = (
     EntityAsked
+    | ExecAsked
     | ListAsked
     | LogAsked
     | RecallAsked
@@ -93,6 +104,15 @@ class LogTold(msgspec.Struct, frozen=True, tag_field="op", tag="log told"):
 
     text: bytes
     begin: LogPlace
+
+
+class ExecTold(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="op", tag="exec told"):
+    """What a command wrote, as it comes; the last one has its exit status. Empty: it still runs."""
+
+    stdout: bytes = b""
+    stderr: bytes = b""
+    status: int | None = None
+    why: str | None = None
 
 
 class ListTold(msgspec.Struct, frozen=True, tag_field="op", tag="list told"):
@@ -131,6 +151,9 @@ class Unable(msgspec.Struct, frozen=True, tag_field="op", tag="unable"):
 Answer = (
     SecretTold | EntityTold | LogTold | ListTold | SchemaTold | Noted | Renewed | WorkTold | Unable
 )
+
+# What comes of a command, one after the other.
+ExecAnswer = ExecTold | Unable
 
 
 async def hear_request(reader: asyncio.StreamReader) -> Request | None:

@@ -8,7 +8,13 @@ from typing import Final
 
 from haptera.runtime.network.one_frame import pack
 from haptera.runtime.network.peer_client import ASKED_AT_ONCE_MAX
-from haptera.runtime.network.peer_messages import Answer, Request, Unable, hear_request
+from haptera.runtime.network.peer_messages import (
+    Answer,
+    ExecAsked,
+    Request,
+    Unable,
+    hear_request,
+)
 from haptera.runtime.network.tls import Certificate
 from haptera.runtime.network.tls_server import Talk
 
@@ -20,12 +26,17 @@ OF_ONE_CALLER_MAX: Final = 2 * ASKED_AT_ONCE_MAX
 
 _log = logging.getLogger(__name__)
 
+# Carries out what takes longer than an answer, and tells of it on this connection.
+Execute = Callable[[ExecAsked, Talk], Awaitable[None]]
 # Who asks, by name, as a verified certificate says; None: nobody who may.
 Admit = Callable[[Certificate], str | None]
 
 
 class RequestServer:
-    """One request a connection; who may not ask is hung up on, without an answer."""
+    """One request a connection; who may not ask is hung up on, without an answer.
+
+    What is to be executed has the connection for as long as it takes.
+    """
 
     def __init__(
         self,
@@ -34,11 +45,13 @@ class RequestServer:
         counts: Counter[str],
         *,
         within_s: float = CONVERSE_WITHIN_S,
+        execute: Execute | None = None,
     ) -> None:
         self._admit = admit
         self._answer = answer
         self._counts = counts
         self._within_s = within_s
+        self._execute = execute
         self._at_once: Counter[str] = Counter()
 
     async def converse(self, talk: Talk) -> None:
@@ -56,20 +69,38 @@ class RequestServer:
         self._at_once[caller] += 1
         try:
             async with asyncio.timeout(self._within_s):
-                await self._one(talk, caller)
+                request = await self._heard(talk)
+                if request is not None and not isinstance(request, ExecAsked):
+                    await self._told(talk, caller, request)
+            if isinstance(request, ExecAsked):
+                await self._executed(talk, caller, request)
         finally:
             self._at_once[caller] -= 1
             if not self._at_once[caller]:
                 del self._at_once[caller]
 
-    async def _one(self, talk: Talk, caller: str) -> None:
+    async def _heard(self, talk: Talk) -> Request | None:
         request = await hear_request(talk.reader)
         if request is None:
             self._counts["no request"] += 1
-            return
+            return None
         talk.heard()
         talk.let_in()
         self._counts[type(request).__name__] += 1
+        return request
+
+    async def _executed(self, talk: Talk, caller: str, request: ExecAsked) -> None:
+        """It ends by itself, or with the connection."""
+        if self._execute is not None:
+            await self._execute(request, talk)
+        async with asyncio.timeout(self._within_s):
+            if self._execute is None:
+                await self._told(talk, caller, request)
+            else:
+                talk.writer.close()
+                await talk.writer.wait_closed()
+
+    async def _told(self, talk: Talk, caller: str, request: Request) -> None:
         talk.writer.write(_packed(await self._answer(caller, request)))
         talk.writer.close()
         await talk.writer.wait_closed()

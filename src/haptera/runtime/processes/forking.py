@@ -202,6 +202,7 @@ class LoopZygote:
         *,
         output: int | None = None,
         ended: Callable[[int], None],
+        survives: bool = False,
     ) -> asyncio.Future[Child]:
         """Ask for a process, at once; `ended` is called with its status, once it ran and ended.
 
@@ -210,7 +211,9 @@ class LoopZygote:
         future: asyncio.Future[Child] = asyncio.get_running_loop().create_future()
         try:
             client = self._running()
-            request = client.ask_fork(target, arguments, descriptors, output=output)
+            request = client.ask_fork(
+                target, arguments, descriptors, output=output, survives=survives
+            )
         except OSError as error:
             future.set_exception(error)
         else:

@@ -131,12 +131,9 @@ class Store:
         """As `past`: the last that people and programs have asked for, latest first."""
         return read_deeds(self._path, count_max=count_max)
 
-    def note(self, author: str, what: str) -> None:
-        """Write down some time that somebody asked for something that changes no desired state."""
-        job = WriterJob(
-            partial(changes_sql.note, who=author, what=what, wall_s=self._wall_s()), _done
-        )
-        self._writer.put(job)
+    def note(self, author: str, what: str) -> Future[Failure | None]:
+        """Write down that somebody asked for something that changes no desired state."""
+        return self._ask(partial(changes_sql.note, who=author, what=what, wall_s=self._wall_s()))
 
     def token_for(self, intent_id: str) -> str | None:
         """The enrolment token minted with this intent, once; its secret is kept nowhere else."""
@@ -301,7 +298,3 @@ def kept(failure: Failure | None) -> None:
     """
     if failure is not None:
         raise HapteraError(failure.text, do="fix the cause, then try again")
-
-
-def _done(_: Failure | None) -> None:
-    """Nobody waits for it."""

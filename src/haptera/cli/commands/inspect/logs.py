@@ -1,4 +1,4 @@
-"""`haptera logs`: what a module or a service has written."""
+"""`haptera logs`: what a module, a service or a system has written."""
 
 import contextlib
 import select
@@ -21,7 +21,7 @@ LINES: Final = 50
 _ASK_EVERY_S: Final = 1.0
 _MAY_NOT: Final = {Code.UNAUTHENTICATED, Code.FORBIDDEN, Code.OUTSIDE_LIMIT}
 # Of these kinds are the entities that write.
-_LOGGED: Final = ("module", "service")
+_LOGGED: Final = ("module", "service", "system")
 
 follow_option: Final = click.option(
     *("-f", "--follow", "-w", "--watch", "watch"), is_flag=True, help="Follow it until Ctrl-C."
@@ -35,10 +35,10 @@ follow_option: Final = click.option(
 @output_option
 @click.pass_context
 def logs(ctx: click.Context, entity: str, lines: int, watch: bool, output: str) -> None:
-    r"""Show the last log lines of a module or a service.
+    r"""Show the last log lines of a module, a service or a system.
 
-    ENTITY is module:NAME (on the parent), module:NAME@NODE or service:NAME@NODE. For a node, the
-    logs of all its modules and services are shown.
+    ENTITY is module:NAME (on the parent), module:NAME@NODE, service:NAME@NODE or system:NAME@NODE.
+    For a node, the logs of all its modules, services and systems are shown.
 
     \b
     Examples:
@@ -50,7 +50,7 @@ def logs(ctx: click.Context, entity: str, lines: int, watch: bool, output: str) 
     if not entity.startswith("node:"):
         show_log(client, entity, lines, output, watch=watch)
     elif watch:
-        raise click.UsageError("--follow works with one log: name a module or a service")
+        raise click.UsageError("--follow works with one log: name a module, a service or a system")
     else:
         _print_logs(client, entity, lines, output)
 
