@@ -155,7 +155,7 @@ NOT_TYPED: dict[str, str] = {
 }
 TRANSCRIBED = "docs/tutorial/tour.md"
 # As root on a machine of its own; the pages themselves say where they were typed.
-BY_ROOT = ("docs/tutorial/install.md", "docs/tutorial/slurm.md")
+BY_ROOT = ("docs/reference/ansible.md", "docs/tutorial/install.md", "docs/tutorial/slurm.md")
 
 FOUND = {name: typed for page in PAGES for name, typed in sessions(page).items()}
 TRANSCRIPTS = [one.command for path in transcripts() for one in read(path).typed]
