@@ -1,6 +1,6 @@
 """What the API costs: one entity read and patched, 10,000 listed, a change told to 200 streams.
 
-    python benchmarks/api.py [ROUNDS]
+    python -m benchmarks.api [ROUNDS]
 
 The real application, engine and store, with 10,000 nodes and nothing to act on them, served by the
 daemon's own server in a process of its own; the baseline, in the same run and in turns with it, is

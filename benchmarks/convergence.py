@@ -1,6 +1,6 @@
 """How long 16 nodes of the demo take, from an acknowledged `apply` to 15 services that answer.
 
-    python benchmarks/convergence.py [ROUNDS]
+    python -m benchmarks.convergence [ROUNDS]
 
 The baseline, in the same run and in turns with it, is what delays and process starts alone cost:
 the same lab, BMCs and web servers, but a plain script that sends each BMC its command at once, and

@@ -1,6 +1,6 @@
 """What it costs to tell 200 listeners of a change, filtered and coalesced, and what a stalled one.
 
-    python benchmarks/events.py [ROUNDS]
+    python -m benchmarks.events [ROUNDS]
 
 A round is 50 turns of an engine in which 20 of 2,000 entities changed; then all listeners take
 what they were not told. The baseline, in the same run and in turns with it, is a bare list of 200

@@ -1,6 +1,6 @@
 """What a hello costs from one engine to the other: encode, seal, send, receive, open, read.
 
-    python benchmarks/hello_path.py [ROUNDS]
+    python -m benchmarks.hello_path [ROUNDS]
 
 Both ends are in this process, on loopback; figures are its CPU time, the kernel's part included.
 The baselines, in the same run and in turns with it, are a plain receive loop that looks at nothing,

@@ -1,6 +1,6 @@
 """How soon a killed module serves again, over the zygote: from SIGKILL to ready, and to an answer.
 
-    python benchmarks/module_restart.py [ROUNDS]
+    python -m benchmarks.module_restart [ROUNDS]
 
 The baseline, in the same run and in turns with it, is what a daemon without a zygote would do:
 start a new Python that imports the same module and serves. The ratios are what counts; the times

@@ -1,6 +1,6 @@
 """How a parent serves 10,000 nodes by one module: looked at every 10 s, watched, switched on.
 
-    python benchmarks/module_scale.py [NODES]
+    python -m benchmarks.module_scale [NODES]
 
 A real parent with a real module's process; the machines are states in the module's memory that
 answer after 20 ms. Told are: how long it takes until all are as desired, and the processor time of

@@ -42,6 +42,10 @@ def test_what_a_selector_means_is_set_and_unset_in_one_write(cluster, capsys):
     assert typed(capsys, "set", "node:*", "power=off", "--take", "-o", "name")[1] == "node:n[1-4]\n"
     assert typed(capsys, "unset", "node:n[1-4]", "power")[0] == OK
     assert set(wanted(capsys).values()) == {None}
+    assert typed(capsys, "set", "node:n1", "power=on")[0] == OK
+    assert typed(capsys, "set", "node:n1", "--unset", "power")[0] == OK
+    assert wanted(capsys)["n1"] is None
+    assert typed(capsys, "set", "node:n1")[2].endswith("Missing argument 'NAME=VALUE...'.\n")
 
 
 def test_all_is_set_or_nothing(cluster, capsys):

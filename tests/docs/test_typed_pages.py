@@ -134,7 +134,7 @@ NOT_TYPED: dict[str, str] = {
     "pip install examples/fans": "tests/kinds/test_brought.py installs it",
     ".venv/bin/python -m tests.transcripts NAME": "tests/test_transcripts.py compares the same",
     "python -m tests.world.hunt 0-5000": "takes hours; tests/world/test_storm.py has some",
-    ".venv/bin/python benchmarks/hello_path.py": "measures for minutes, by hand",
+    ".venv/bin/python -m benchmarks.hello_path": "measures for minutes, by hand",
     ".venv/bin/python -m benchmarks.planner": "measures for minutes, by hand",
     "python -m benchmarks.plans": "measures for minutes, by hand",
     "haptera evict NODE": "it ends a session for good: tests/cli/test_evicting.py",

@@ -32,7 +32,6 @@ dry_run_option = click.option("--dry-run", is_flag=True, help="Only show what wo
     "values",
     metavar="NAME=VALUE...",
     nargs=-1,
-    required=True,
     shell_complete=completing.values,
 )
 @click.option("--unset", "drops", metavar="NAME", multiple=True, help="Remove this desired value.")
@@ -61,6 +60,8 @@ def set_values(
       haptera set service:web@n1 port=8081 run=running --take
       haptera set node:rack1n[1-4] power=off --unset agent --take --dry-run
     """
+    if not (values or drops):
+        raise click.UsageError("Missing argument 'NAME=VALUE...'.", ctx)
     meant = {**dict.fromkeys(drops), **dict(map(_pair, values))}
     write(ctx, entity, meant, terms, dry_run=dry_run, output=output)
 
