@@ -52,7 +52,7 @@ check: setup-dev lint types contracts
 # The same examples of each property on each run, as many as at the desk; the campaign tries ten times as many.
 test: export HYPOTHESIS_PROFILE ?= ci
 test:
-	@tools/need --install ensurepip curl ss sqlite3 promtool dot perl chromium zsh fish || echo "make test: goes on without these"
+	@tools/need --install ensurepip curl ss sqlite3 promtool dot perl chromium zsh fish socat || echo "make test: goes on without these"
 	@$(MAKE) --no-print-directory setup-dev lint types contracts
 	.venv/bin/pytest -m "not net and not campaign" -n auto --dist worksteal
 	tools/tested -m "net and not campaign and not long" $(IN_TWO)

@@ -8,11 +8,8 @@ longest lease, by clocks that drift). So an epoch is never granted while an earl
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from haptera.kinds.group import LeaderPolicy
-
-FIRST_EPOCH: Final = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """The parent's durable state, `state.db`: what is desired, intents, sessions and tokens."""
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
@@ -33,6 +34,7 @@ from haptera.runtime.store.sessions import SavedSession
 from haptera.runtime.store.sessions_sql import Claimed, ClaimRefused
 from haptera.runtime.store.sqlite_writer import Failure, Shipped, Writer, WriterJob
 
+_log = logging.getLogger(__name__)
 STATE_FILE: Final = "state.db"
 _NOBODY: Final[Mapping[str, int]] = {}
 # How long the few who wait for the writer (start-up, minting a token) do so.
@@ -90,7 +92,6 @@ class Store:
         self._minted: dict[str, str] = {}
         self._tokens = {token.id: token for token in sessions_sql.load_tokens(connection)}
         self._writer = Writer(connection, path.name, shipped)
-        self.sessions_unsaved = 0
 
     def close(self) -> None:
         """Commit what is queued, then let go of the file."""
@@ -180,9 +181,9 @@ class Store:
 
     def save_session(self, session: SavedSession) -> None:
         """Write a session's address and its peer's boot-id some time; nobody waits for it."""
-        job = WriterJob(partial(sessions_sql.save_session, session=session), self._session_saved)
+        job = WriterJob(partial(sessions_sql.save_session, session=session), _session_saved)
         if refusal := self._writer.put(job):
-            self._session_saved(refusal)
+            _session_saved(refusal)
 
     def drop_session(self, peer: str) -> Future[Failure | None]:
         """Have a node's session forgotten, and the tokens by which it could have another."""
@@ -272,10 +273,6 @@ class Store:
                 self._minted.pop(change.id, None)
         self._deliver(Written(write.ticket, result.revision))
 
-    def _session_saved(self, result: Failure | None) -> None:
-        if result is not None:
-            self.sessions_unsaved += 1
-
     def _ask(self, work: Callable[[Connection], Answer]) -> Future[Answer | Failure]:
         future: Future[Answer | Failure] = Future()
         future.set_running_or_notify_cancel()  # what is queued can no longer be cancelled
@@ -298,3 +295,8 @@ def kept(failure: Failure | None) -> None:
     """
     if failure is not None:
         raise HapteraError(failure.text, do="fix the cause, then try again")
+
+
+def _session_saved(failure: Failure | None) -> None:
+    if failure is not None:
+        _log.warning("a session's address is not in the store: %s", failure.text)
