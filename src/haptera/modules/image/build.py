@@ -1,6 +1,7 @@
 """From a recipe or a source to an artefact: buildah makes the root, mksquashfs packs it."""
 
 import asyncio
+import json
 import os
 import shutil
 from collections.abc import Sequence
@@ -80,6 +81,7 @@ class Build:
         # What an earlier build left that was killed.
         await asyncio.to_thread(shutil.rmtree, self.work, ignore_errors=True)
         self.work.mkdir(parents=True)
+        self._configuration.write_text(self._places(), encoding="utf-8")
         self.log.write_bytes(b"")
         begun_s = int(self.log.stat().st_mtime)  # what is copied may lose its fractions
         artefact = self.work / "root.squashfs"
@@ -149,6 +151,15 @@ class Build:
         if missing:
             raise Refused(f"missing here: sudo apt install {' '.join(missing)}")
 
+    @property
+    def _configuration(self) -> Path:
+        return self.work / "containers.conf"
+
+    def _places(self) -> str:
+        """What keeps buildah's locks here: containers.conf(5) has them in /run and /etc."""
+        locks, networks = (json.dumps(str(self.work / one)) for one in ("locks", "networks"))
+        return f"[engine]\ntmp_dir={locks}\n[network]\nnetwork_config_dir={networks}\n"
+
     def _buildah(self, *words: str) -> tuple[str, ...]:
         places = ("--root", str(self.work / "storage"), "--runroot", str(self.work / "run"))
         return "buildah", *places, *words
@@ -181,6 +192,7 @@ class Build:
                 stdin=asyncio.subprocess.DEVNULL if reads is None else reads,
                 stdout=log if prints is None else prints,
                 stderr=log,
+                env={**os.environ, "CONTAINERS_CONF": str(self._configuration)},
                 preexec_fn=unbound,
             )
             try:

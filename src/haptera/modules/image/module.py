@@ -64,14 +64,13 @@ def connect(target: Target) -> Image:
     return Image(target, store_of(target.run_dir))
 
 
-# buildah mounts file systems to carry out a recipe; where it describes networks, it has a lock.
+# buildah mounts file systems to carry out a recipe.
 module = Module(
     "image",
     connect=connect,
     context=PARENT,
     settings=ImageSettings,
     needs=(Privilege.NAMESPACES,),
-    writes=("/etc/containers/networks",),
 )
 state = module.serves(image.state)
 applied = module.serves(image.applied)
