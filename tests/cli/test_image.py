@@ -170,5 +170,5 @@ def test_diff_names_the_image_whose_files_are_not_known(cluster, capsys):
     code, _, errors = typed(capsys, "image", "diff", "debian-a", "debian-x")
     assert (code, errors.splitlines()[:2]) == (
         REFUSED,
-        ["error: its files are not known here", "  image debian-x"],
+        ["error: there is no such image here, or no list of its files", "  image debian-x"],
     )

@@ -27,9 +27,9 @@ class InventoryRoute:
         told = await self.backend.inventory(image)
         if told is None:
             raise HapteraError(
-                "its files are not known here",
+                "there is no such image here, or no list of its files",
                 where=f"image {image}",
-                do="see haptera image list; an image that is there is listed once it is built anew",
+                do="haptera image list shows the images; build one again that is there",
                 code=Code.NOT_FOUND,
             )
         return Response(told, media_type="application/json")
