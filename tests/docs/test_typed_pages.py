@@ -75,6 +75,7 @@ NOT_TYPED: dict[str, str] = {
     "haptera module reload": "tests/cli/test_reloading.py does it",
     "haptera module reload NAME": "tests/cli/test_reloading.py does it",
     "haptera module reload outlet": "tests/cli/test_reloading.py does it",
+    "haptera serve --keep-user personality": "tests/cli/test_confined.py serves so",
     "haptera serve --keep-user MODULE": "tests/cli/test_confined.py serves so",
     "make demo": "until Ctrl-C",
     "make demo ARGS=--once": "the last step of `make test`",
@@ -88,6 +89,7 @@ NOT_TYPED: dict[str, str] = {
     "haptera fence check FILE COMMAND": "tests/cli/test_fence.py does it",
     "make demo DEMO=roll ARGS=--once": "needs root: tests/test_demos.py runs it",
     "make demo DEMO=slurm ARGS=--once": "needs root: tests/test_demos.py runs it",
+    "make demo DEMO=slurm_images ARGS=--once": "needs root: tests/test_demos.py runs it",
     "make demo DEMO=slurm_power ARGS=--once": "needs root: tests/test_demos.py runs it",
     "for name in suspend resume reboot; do install -D -m 755 contrib/slurm/node-power "
     "/etc/haptera/slurm/$name; done": "the demo slurm_power installs it so",

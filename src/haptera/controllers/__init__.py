@@ -4,4 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 # Where each is that a site may have by its name alone.
-BUNDLED: Final[Mapping[str, str]] = {"roll": "haptera.controllers.roll.controller:controller"}
+BUNDLED: Final[Mapping[str, str]] = {
+    "personality": "haptera.modules.slurm.personality:controller",
+    "roll": "haptera.controllers.roll.controller:controller",
+}

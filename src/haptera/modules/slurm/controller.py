@@ -34,6 +34,9 @@ class SlurmNode(msgspec.Struct, frozen=True):
     state_flags: list[str] = []
     reason: str = ""
     alloc_cpus: int = 0
+    features: str = ""
+    active_features: str = ""
+    partitions: list[str] = []
 
     @property
     def drains(self) -> bool:
@@ -70,15 +73,7 @@ class SlurmController:
         Raises:
             HapteraError: its controller does not answer. Nothing is known then, of no node.
         """
-        told = await self._commands.run("sinfo", "--all", "--json")
-        try:
-            listing = msgspec.json.decode(told, type=_Listing)
-        except msgspec.DecodeError as error:
-            raise SlurmAwayError(f"sinfo did not return a list of nodes: {error}") from error
-        # Without its controller sinfo succeeds, with an error and without nodes.
-        if listing.errors or not listing.nodes:
-            raise SlurmAwayError("slurmctld does not answer", do="check whether it runs")
-        return {one.name: one for one in listing.nodes}
+        return await listed(self._commands)
 
     async def own(self) -> SlurmNode:
         """This node.
@@ -114,6 +109,23 @@ class SlurmController:
             await self._commands.run("scontrol", "update", f"nodename={self.node}", *words)
         except SlurmRefusedError as error:
             raise Refused(str(error)) from error
+
+
+async def listed(commands: SlurmCommands) -> dict[str, SlurmNode]:
+    """All nodes of a Slurm, by their names there.
+
+    Raises:
+        SlurmAwayError: its controller does not answer.
+    """
+    told = await commands.run("sinfo", "--all", "--json")
+    try:
+        listing = msgspec.json.decode(told, type=_Listing)
+    except msgspec.DecodeError as error:
+        raise SlurmAwayError(f"sinfo did not return a list of nodes: {error}") from error
+    # Without its controller sinfo succeeds, with an error and without nodes.
+    if listing.errors or not listing.nodes:
+        raise SlurmAwayError("slurmctld does not answer", do="check whether it runs")
+    return {one.name: one for one in listing.nodes}
 
 
 def found(nodes: dict[str, SlurmNode], name: str) -> SlurmNode:
