@@ -75,6 +75,7 @@ class Page:
         self.requests = []
         self.answers = []
         self.wrong = []
+        self.loads = 0
 
     def open(self):
         target = self.ask("Target.createTarget", url="about:blank")["targetId"]
@@ -98,6 +99,12 @@ class Page:
     def await_(self, condition):
         """The first value of the condition that is something."""
         return self.evaluate(AWAIT % condition)
+
+    def await_load(self, before):
+        """Wait until a page was loaded since there were so many loads."""
+        deadline = clock.now_ns() + WAIT_S_MAX * 1_000_000_000
+        while self.loads <= before:
+            self._take(self._next(deadline, "with a loaded page"))
 
     def screenshot(self, path):
         """A picture of what is in sight, written to this file."""
@@ -126,6 +133,8 @@ class Page:
                 self.requests.append(parameters["request"])
             case "Network.responseReceived":
                 self.answers.append(parameters["response"])
+            case "Page.loadEventFired":
+                self.loads += 1
             case "Runtime.exceptionThrown":
                 self.wrong.append(parameters["exceptionDetails"])
             case "Log.entryAdded":

@@ -316,6 +316,11 @@ function signedOut(text) {
   document.body.classList.add("stale");
   say(text);
   at("sign-in").hidden = false;
+  at("sign-out").hidden = true;
+  write(at("who"), "");
+  if (actions.rights.scope === null) return;
+  actions.rights = { scope: null, within: null }; // what stays in sight has no buttons any more
+  paintSoon();
 }
 
 function begin() {
