@@ -80,6 +80,7 @@ ROUTES = [
     ("GET", "/page/panel.css", None),
     ("GET", "/page/panel.js", None),
     ("GET", "/page/place.js", None),
+    ("GET", "/page/plots.js", None),
     ("GET", "/page/scene.js", None),
     ("GET", "/page/searching.js", None),
     ("GET", "/page/status.css", None),

@@ -20,6 +20,7 @@ import { onlyLabels, place, readPlace, writePlace } from "./place.js";
 import { Graph } from "./graph.js";
 import { offer } from "./groups.js";
 import { fleetAt } from "./past.js";
+import { Plots } from "./plots.js";
 import { Running } from "./running.js";
 import { SavedPlan } from "./saved.js";
 import { cellSize, nextSize, sceneOf } from "./scene.js";
@@ -75,6 +76,7 @@ function paint() {
   const here = !actions.past && following !== null && views[0]?.kind === "node" ? views[0].name : null;
   nodeJobs.follow(live, here);
   log.offer(actions.past ? [] : views);
+  plots.offer(views.length && !place.node.startsWith("job:") ? place.node : null);
   graph.offer(actions.past ? [] : views.filter((view) => view.kind !== "job"));
 }
 
@@ -249,6 +251,7 @@ const panel = new Panel({ element: at("entity"), history: at("history"), actions
 const log = new Log(at("log"));
 new SavedPlan(at("saved"), actions);
 const graph = new Graph(at("graph"));
+const plots = new Plots(at("plots"));
 const brake = new Brake(at("brake"), actions);
 const table = new EntityTable(at("table"), chooseEntity);
 const jobs = new Jobs({ element: at("jobs"), actions, choose: chooseEntity, changed: paintSoon });
