@@ -8,7 +8,7 @@
 # make soak HOURS=500     simulate clusters for this many hours of simulated time
 # make lock               new requirements*.txt from pyproject.toml (ARGS=--upgrade: newest versions)
 # make clean              remove everything that the commands above created here
-.PHONY: help demo setup setup-dev check test campaign soak lint types contracts lock clean
+.PHONY: help demo example setup setup-dev check test campaign soak lint types contracts lock clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
@@ -40,10 +40,14 @@ setup:
 setup-dev:
 	@tools/setup dev
 
-demo: setup
+demo: example setup
 	@tools/need $$(cat $(EXAMPLE)/needs)
 	@mkdir -p "$$DEMO_DIR"
 	$(RUN_DEMO) $(ARGS)
+
+example:
+	@test -e $(EXAMPLE)/check.sh || { \
+		echo "there is no example $(DEMO); there are: $(patsubst examples/%/check.sh,%,$(wildcard examples/*/check.sh))" >&2; exit 1; }
 
 check: setup-dev lint types contracts
 	.venv/bin/pytest -m "not slow and not net and not campaign" -n auto --dist worksteal

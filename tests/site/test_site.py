@@ -131,7 +131,7 @@ NODES = "cluster: a\nnodes: {'n[1-3]': }\nservices: {web: }\ndesired:\n"
         ("cluster: a b\n", "1:10", "'a b' is not a name"),
         ("cluster: a\nnode: {}\n", "2:1", "unknown key node"),
         ("cluster: a\nnodes: 7\n", "2:8", "a mapping is expected here"),
-        ("cluster: &x a\n", "1:10", "anchors and aliases are not used here"),
+        ("cluster: &x a\n", "1:10", "a site file has no anchors and aliases (& and *)"),
         ("cluster: !!str a\n", "1:10", "tags are not used here"),
         ("cluster: é\x00\n", "1:11", "the character U+0000 cannot be in such a file"),
         ("cluster: a\n---\nb: 1\n", "2:1", "a second document begins here"),

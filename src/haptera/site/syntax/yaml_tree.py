@@ -94,7 +94,7 @@ class _Reader:
 
     def _check(self, event: Any) -> None:
         if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
-            raise _refused("anchors and aliases are not used here", event)
+            raise _refused("a site file has no anchors and aliases (& and *)", event)
         if event.tag is not None:
             raise _refused("tags are not used here", event)
 
