@@ -118,9 +118,9 @@ def machine() -> str:
     return ARCHITECTURE.get(os.uname().machine, os.uname().machine)
 
 
-def a_root(folder: Path, init: str) -> Path:
-    """A root with a shell and `sleep`, and this script as /init."""
-    for program in ("/bin/sh", "/bin/sleep"):
+def a_root(folder: Path, init: str, programs: tuple[str, ...] = ("/bin/sh", "/bin/sleep")) -> Path:
+    """A root with a shell and `sleep`, or these programs, and this script as /init."""
+    for program in programs:
         path = Path(program).resolve()
         for one in (path, *_libraries(path)):
             place = folder / str(one).lstrip("/")
