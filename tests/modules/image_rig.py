@@ -64,12 +64,16 @@ class Rig:
         self.identity.write_bytes(key_pem(key) + certified)
 
     def keep(
-        self, name: str, content: bytes, command: tuple[str, ...] = ("/init",)
+        self,
+        name: str,
+        content: bytes,
+        command: tuple[str, ...] = ("/init",),
+        stop_signal: str = "SIGTERM",
     ) -> ImageManifest:
         """An image whose artefact is these bytes."""
         artefact = self.store.work / "artefact"
         artefact.write_bytes(content)
-        told = ImageManifest(name, "", 0, machine(), command)
+        told = ImageManifest(name, "", 0, machine(), command, stop_signal=stop_signal)
         manifest = manifest_of(artefact, told)
         self.store.keep(artefact, manifest, self.signer)
         return manifest

@@ -18,6 +18,8 @@ CAPABILITIES: Final = (
     *("CAP_MKNOD", "CAP_NET_BIND_SERVICE", "CAP_NET_RAW", "CAP_SETFCAP", "CAP_SETGID"),
     *("CAP_SETPCAP", "CAP_SETUID", "CAP_SYS_CHROOT"),
 )
+# The signal that asks systemd, and no other init, to end: see systemd(1).
+SYSTEMD_STOP: Final = "SIGRTMIN+3"
 _MASKED: Final = ("acpi", "kcore", "keys", "latency_stats", "timer_list", "sched_debug", "scsi")
 _READ_ONLY: Final = ("bus", "fs", "irq", "sys", "sysrq-trigger")
 _QUIET: Final = ("nosuid", "noexec", "nodev")
@@ -35,7 +37,13 @@ class SystemSurroundings:
 def configuration(
     manifest: ImageManifest, root: Path, around: SystemSurroundings, cgroup: str
 ) -> dict[str, Any]:
-    """The `config.json` of a bundle; see the OCI's runtime specification."""
+    """The `config.json` of a bundle; see the OCI's runtime specification.
+
+    systemd keeps its services in groups of its own below the system's, and cannot mount itself what
+    it needs: see systemd.io/CONTAINER_INTERFACE.
+    """
+    by_systemd = manifest.stop_signal == SYSTEMD_STOP
+    namespaces = ("mount", "pid", "ipc", "uts", *(["cgroup"] if by_systemd else []))
     given = {"container": "haptera", "PATH": PATH_DEFAULT}
     given |= dict(one.partition("=")[::2] for one in manifest.environment)
     given |= around.environment
@@ -52,11 +60,11 @@ def configuration(
                 one: [*CAPABILITIES] for one in ("bounding", "effective", "permitted")
             },
         },
-        "mounts": [*_mounts(around)],
+        "mounts": [*_mounts(around), *(_SYSTEMD_MOUNTS if by_systemd else [])],
         "linux": {
             "cgroupsPath": cgroup,
             # The network is the node's: what a system serves, the node serves.
-            "namespaces": [{"type": one} for one in ("mount", "pid", "ipc", "uts")],
+            "namespaces": [{"type": one} for one in namespaces],
             "resources": {"devices": [{"allow": False, "access": "rwm"}]},
             "maskedPaths": [*(f"/proc/{one}" for one in _MASKED), "/sys/firmware"],
             "readonlyPaths": [f"/proc/{one}" for one in _READ_ONLY],
@@ -121,3 +129,9 @@ def _mount(place: str, sort: str, *options: str) -> dict[str, Any]:
 def _bind(source: Path, place: str) -> dict[str, Any]:
     options = ["bind", "ro", "nosuid", "nodev"]
     return {"destination": place, "type": "bind", "source": str(source), "options": options}
+
+
+_SYSTEMD_MOUNTS: Final = (
+    _mount("/run/lock", "tmpfs", *_QUIET, "mode=1777", "size=5m"),
+    _mount("/sys/fs/cgroup", "cgroup", *_QUIET, "rw"),
+)
