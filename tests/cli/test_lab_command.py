@@ -48,10 +48,11 @@ def started(folder, site="site.yaml"):
 def running(folder, **beside):
     """A lab that has converged; interrupted, it leaves nothing."""
     with lab(folder, **beside) as process:
-        page = process.stdout.readline()
+        page, to_try = process.stdout.readline(), process.stdout.readline()
         wait_for(lambda: typed("status", "--check", folder=folder)[0] == 0)
         yield process
     assert page.startswith(f"status page: http://127.{octet(cluster(folder))}.0.1:4270/#token=")
+    assert to_try.startswith("  open it: ")
     assert marked(folder) == []
 
 
