@@ -140,6 +140,29 @@ def test_iscs_client_gets_what_is_offered(machine: int, offers: Offers, tmp_path
         assert line in lease, lease
 
 
+def test_dhcping_is_answered_for_an_address_in_use(machine: int, offers: Offers) -> None:
+    needed("dhcping", "dhcping")
+    inside = ["nsenter", "-t", str(machine), "-n"]
+    run(*inside, "ip", "link", "set", PEER, "address", MAC, "up")
+    run(*inside, "ip", "address", "add", f"{ADDRESS}/24", "dev", PEER)
+
+    async def story() -> None:
+        (server,) = await serve_dhcp(offers, HERE, CARD, Strangers(None, wall_s))
+        client = await asyncio.create_subprocess_exec(
+            *(*inside, "dhcping", "-t", "30", "-s", str(HERE.address)),
+            *("-c", str(ADDRESS), "-h", MAC),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        try:
+            said, _ = await client.communicate()
+        finally:
+            server.close()
+        assert (client.returncode, said.decode()) == (0, f"Got answer from: {HERE.address}\n")
+
+    asyncio.run(story())
+
+
 def test_tftp_hpa_and_curl_fetch_what_is_offered_and_nothing_else(
     machine: int, offers: Offers, tmp_path: Path
 ) -> None:
