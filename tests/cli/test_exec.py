@@ -78,7 +78,9 @@ def test_what_haptera_could_not_run_or_lost_is_no_status_of_the_command(parent, 
     assert "the command has 20005 bytes" in said("n1", "echo", "x" * 19_999)
     assert parent.backend.executed == []
     parent.backend.comes_of = [Unable("system:login@n1 does not run")]
-    assert "system:login@n1 does not run" in said("n1/login", "true")
+    refused = said("n1/login", "true")
+    assert "system:login@n1 does not run" in refused
+    assert "haptera why system:login@n1 tells how it is" in refused
     parent.backend.comes_of = [ExecTold(), Unable("the agent of n1 is gone")]
     assert "the agent of n1 is gone" in said("n1", "true")
     for words in (["n1"], ["n1", "--"], ["n1", "-i", "cat"]):

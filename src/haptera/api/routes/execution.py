@@ -72,7 +72,8 @@ class ExecutionRoute:
         first = await anext(told)
         if isinstance(first, Unable):
             await told.aclose()
-            raise HapteraError(first.text, where=str(entity), code=Code.CONFLICT)
+            do = f"haptera why {entity} tells how it is"
+            raise HapteraError(first.text, where=str(entity), do=do, code=Code.CONFLICT)
         return ExecutionStream(self, caller, first, told, body.within_s)
 
     def _check(self, entity: EntityId, body: ExecBody) -> None:
