@@ -80,7 +80,9 @@ class PrivateSlurm:
 
 def free_blocks() -> Iterator[int]:
     """First ports of blocks that nobody listens in: one for slurmctld, and for each slurmd."""
-    for first in range(20_000 + os.getpid() % 600 * 20, 32_000, PORTS):
+    blocks = range(20_000, 32_000, PORTS)
+    begin = os.getpid() % len(blocks)
+    for first in (*blocks[begin:], *blocks[:begin]):
         if all(map(is_free, range(first, first + PORTS))):
             yield first
 
