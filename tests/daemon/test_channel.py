@@ -66,7 +66,8 @@ def test_a_parent_asks_how_an_agent_sees_an_entity(tmp_path: Path) -> None:
             assert (answer.view.entity, answer.view.desired["run"].value) == (str(WEB), "running")
             nobody = await one.parent.ask("n01", EntityAsked(EntityId("service", "db", "n01")))
             assert nobody == Unable("service:db@n01 is not known there")
-            assert one.agent.counts == {"EntityAsked": 2}
+            # Who has its answer may hang up before all is said to be over.
+            assert one.agent.counts["EntityAsked"] == 2
 
     asyncio.run(story())
 
