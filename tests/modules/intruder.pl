@@ -51,6 +51,7 @@ told('open a device', $opened);
 # Sockets: the kernel names those of the whole node, for the network is the node's.
 open my $sockets, '<', '/proc/net/unix' or die;
 my @sockets = map { /(\S*haptera\S*)$/ ? $1 : () } <$sockets>;
+told('read the names of sockets', scalar @sockets);
 my $reached = 0;
 for my $path (@sockets) {
     socket(my $end, PF_UNIX, SOCK_STREAM, 0) or die;
