@@ -240,6 +240,6 @@ def test_a_directory_in_use_names_who_uses_it(home):
     code, out, errors = typed("serve", "--dir", home, "--listen", OTHER, folder=home)
     assert (code, out) == (1, "")
     what, where, do = errors.splitlines()
-    assert what.startswith("error: is in use by process ")
+    assert what.startswith("error: this directory is in use by process ")
     assert where == f"  {home}/.haptera/parent/state.db"
     assert do == "  stop that process, or use another directory"

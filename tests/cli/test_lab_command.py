@@ -87,7 +87,7 @@ def test_a_second_lab_in_the_same_directory_is_refused_and_disturbs_nothing(fold
     with running(folder) as one:
         client = (folder / ".haptera" / "client.json").read_bytes()
         errors = told(
-            f"is in use by process {one.pid}",
+            f"this directory is in use by process {one.pid}",
             folder / ".haptera" / "lab" / "lab",
             "stop that process, or use another directory",
         )

@@ -36,7 +36,7 @@ def take(path: Path) -> Lock:
         holder = os.read(descriptor, 32).decode("ascii", "replace").strip()
         os.close(descriptor)
         raise HapteraError(
-            f"is in use by process {holder or '(not named yet)'}",
+            f"this directory is in use by process {holder or '(not named yet)'}",
             where=str(path),
             do="stop that process, or use another directory",
             code=Code.IN_USE,

@@ -62,11 +62,11 @@ def freeze(
         return
     if watch:
         raise click.UsageError("--watch shows what is frozen: leave SELECTOR out")
+    for_s = None if duration == EVER else _seconds(duration)
     if reason is None:
         raise HapteraError(
             "a freeze needs a reason", do="give one: --reason TEXT", code=Code.MISSING
         )
-    for_s = None if duration == EVER else _seconds(duration)
     view = client.ask(calls.freeze(selector, reason, for_s=for_s, even_if_none=even_if_none))
     if Format(output).for_people:
         click.echo(f"frozen: {freeze_sentence(view)}")
