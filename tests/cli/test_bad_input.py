@@ -55,7 +55,7 @@ def home(tmp_path_factory):
             told(
                 "a node has no variable 'powr'",
                 "site.yaml:3:28",
-                "did you mean power? there are agent, busy, netboot, power, slurm.state",
+                "did you mean power? there are agent, busy, netboot, power, slurm.state, slurm.use",
             ),
             id="an unknown variable",
         ),

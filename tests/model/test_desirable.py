@@ -25,7 +25,7 @@ def test_values_come_back_in_the_type_of_their_variable():
             "powr",
             "on",
             "a node has no variable 'powr'",
-            "did you mean power? there are agent, busy, netboot, power, slurm.state",
+            "did you mean power? there are agent, busy, netboot, power, slurm.state, slurm.use",
         ),
         (
             NODE,
@@ -41,7 +41,7 @@ def test_values_come_back_in_the_type_of_their_variable():
             "platform",
             "lab",
             "a node has no variable 'platform'",
-            "there are agent, busy, netboot, power, slurm.state",
+            "there are agent, busy, netboot, power, slurm.state, slurm.use",
         ),
         (SERVICE, "applied", "stale", "applied is set by haptera itself", "leave it out"),
         (SERVICE, "port", "80a", "service.port must be a whole number, not '80a'", "write digits"),

@@ -3,7 +3,9 @@
 import asyncio
 import os
 import shutil
+import signal
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,25 @@ import pytest
 from haptera.kinds import slurm as kind
 from haptera.kinds.slurm import SlurmState
 from haptera.model.entity import node_id
-from haptera.modules.slurm.controller import REASON, SlurmController, SlurmSettings
-from haptera.modules.slurm.module import hold, look_state, release
-from haptera.sdk import Draining, HapteraError, Target
+from haptera.modules.slurm.controller import (
+    BY,
+    DESIRED,
+    HELD,
+    MENDS_MAX,
+    SILENT,
+    SlurmController,
+    SlurmSettings,
+)
+from haptera.modules.slurm.module import (
+    drain,
+    hold,
+    look_state,
+    look_use,
+    mend,
+    release,
+    resume,
+)
+from haptera.sdk import Draining, HapteraError, Refused, Target
 from tests.daemon.test_slurm import PrivateSlurm
 
 WITHIN_S = 180.0
@@ -33,7 +51,8 @@ pytestmark = [
 def slurm(tmp_path: Path) -> Iterator[PrivateSlurm]:
     one = PrivateSlurm(tmp_path)
     try:
-        one.start(LAYOUT="one")
+        # A node that Slurm gave up it does not take back by itself.
+        one.start(LAYOUT="one", RETURN_TO_SERVICE="0", MORE="SlurmdTimeout=3")
         yield one
     finally:
         one.stop()
@@ -143,9 +162,121 @@ async def _drain_beside_another(slurm: PrivateSlurm) -> None:
     other = node(slurm, "small2")
     await hold(other)
     await hold(other)  # again is no error
-    assert (await other.own()).reason == REASON
+    assert (await other.own()).reason == BY + HELD
     await release(other)
     assert await seen(slurm, "small2") == [SlurmState.IDLE]
+
+
+def test_a_node_is_drained_as_desired_and_its_job_goes_on_to_its_end(slurm: PrivateSlurm) -> None:
+    asyncio.run(_drain_as_desired(slurm))
+
+
+async def _drain_as_desired(slurm: PrivateSlurm) -> None:
+    job = submit(slurm, "small1")
+    told: list[str] = []
+    one = node(slurm, "small1")
+    one.target = replace(one.target, tell=lambda text, _done: told.append(text))
+
+    async def begun() -> bool:
+        return bool(await one.jobs())
+
+    async def tells() -> bool:
+        return bool(told)
+
+    async def used() -> str:
+        return str((await look_use({node_id("small1"): one}))[node_id("small1")])
+
+    async def drained() -> bool:
+        return await used() == "drained"
+
+    await until(begun)
+    assert await used() == "open"
+    draining = asyncio.create_task(drain(one))
+    await until(tells)
+    assert (told[0], await used()) == (f"Slurm's job {job} runs", "draining")
+    # A disturbance meanwhile adds its own reason, and takes no other one away.
+    with pytest.raises(Draining, match=f"Slurm's job {job} runs"):
+        await hold(one)
+    assert (await one.own()).reason == f"{BY}{DESIRED}, {HELD}"
+    slurm.go.touch()
+    await draining
+    await until(drained)
+    await hold(one)
+    await resume(one)
+    assert ((await one.own()).reason, await used()) == (BY + HELD, "open")
+    await drain(one)
+    await release(one)
+    assert ((await one.own()).reason, await used()) == (BY + DESIRED, "drained")
+    await resume(one)
+    assert await used() == "open"
+    assert await seen(slurm, "small1") == [SlurmState.IDLE]
+    assert [(line["JobId"], line["JobState"]) for line in account(slurm)] == [(job, "COMPLETED")]
+
+
+def test_a_node_that_is_down_is_mended_only_for_a_known_reason_and_not_for_ever(
+    slurm: PrivateSlurm,
+) -> None:
+    asyncio.run(_mend(slurm))
+
+
+async def _mend(slurm: PrivateSlurm) -> None:
+    one = node(slurm, "small3")
+
+    def give_up(reason: str) -> None:
+        slurm.ask("scontrol", "update", "nodename=small3", "state=down", f"reason={reason}")
+
+    async def answers() -> bool:
+        return SILENT not in (await one.own()).state_flags
+
+    give_up("bad disk")
+    with pytest.raises(Refused, match="Slurm gave it up: bad disk"):
+        await mend(one)
+    for _ in range(MENDS_MAX):
+        give_up("Not responding")
+        assert await seen(slurm, "small3") == [SlurmState.DOWN]
+        # Has its slurmd asked.
+        slurm.ask("scontrol", "reconfigure")
+        await until(answers)
+        await mend(one)
+        assert await seen(slurm, "small3") == [SlurmState.IDLE]
+    give_up("Not responding")
+    slurm.ask("scontrol", "reconfigure")
+    await until(answers)
+    with pytest.raises(Refused, match=f"{MENDS_MAX + 1} times within an hour"):
+        await mend(one)
+    assert await seen(slurm, "small3") == [SlurmState.DOWN]
+
+    other = node(slurm, "small4")
+    slurm.ask("scontrol", "update", "nodename=small4", "state=drain", "reason=bad disk")
+    with pytest.raises(Refused, match="somebody else drains it: bad disk"):
+        await resume(other)
+
+
+def test_a_node_whose_slurmd_was_away_is_mended_once_that_answers(slurm: PrivateSlurm) -> None:
+    asyncio.run(_come_back(slurm))
+
+
+async def _come_back(slurm: PrivateSlurm) -> None:
+    one = node(slurm, "small2")
+
+    async def used() -> str:
+        return str((await look_use({node_id("small2"): one}))[node_id("small2")])
+
+    async def down() -> bool:
+        return await used() == "down"
+
+    async def answers() -> bool:
+        return SILENT not in (await one.own()).state_flags
+
+    os.kill(int((slurm.directory / "slurmd-small2.pid").read_text()), signal.SIGKILL)
+    await until(down)
+    with pytest.raises(Refused, match="Slurm gave it up, and its slurmd does not answer"):
+        await mend(one)
+    slurm.ask("slurmd", "-N", "small2")
+    await until(answers)
+    assert await used() == "down"
+    await mend(one)
+    assert await used() == "open"
 
 
 def test_without_its_controller_nothing_is_known_and_nothing_permitted(slurm: PrivateSlurm) -> None:

@@ -1,11 +1,39 @@
 """Nodes that a Slurm gives jobs: how it sees them, and that it drains them before a disturbance."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Final, TypeVar
 
 from haptera.kinds import slurm
-from haptera.kinds.slurm import SlurmState
-from haptera.modules.slurm.controller import JOBS_SHOWN_MAX, SlurmController, SlurmSettings, found
-from haptera.sdk import PARENT, Draining, EntityId, HapteraError, Module, Privilege
+from haptera.kinds.slurm import SlurmState, SlurmUse
+from haptera.modules.slurm.controller import (
+    DESIRED,
+    HELD,
+    JOBS_SHOWN_MAX,
+    SlurmController,
+    SlurmNode,
+    SlurmSettings,
+    found,
+)
+from haptera.sdk import (
+    PARENT,
+    Draining,
+    EntityId,
+    HapteraError,
+    Module,
+    Policy,
+    Privilege,
+    Refused,
+)
+
+Value = TypeVar("Value")
+
+# One attempt to drain waits so long for jobs, and asks for them so often.
+DRAIN_S: Final = 60.0
+JOBS_EVERY_S: Final = 5.0
+# Jobs may run for days; and what is down may come back at any time.
+PATIENT: Final = Policy(100_000, backoff_ms=1_000, backoff_ms_max=5_000, cool_down_ms=60_000)
+MENDING: Final = Policy(6, backoff_ms=4_000, backoff_ms_max=60_000, cool_down_ms=60_000)
 
 module = Module(
     "slurm",
@@ -17,6 +45,7 @@ module = Module(
     needs=(Privilege.ROOT,),
 )
 state = module.serves(slurm.state)
+use = module.serves(slurm.use)
 
 
 @state.look(
@@ -28,25 +57,84 @@ state = module.serves(slurm.state)
 async def look_state(
     nodes: Mapping[EntityId, SlurmController],
 ) -> Mapping[EntityId, SlurmState | Exception]:
-    told = await next(iter(nodes.values())).nodes()
-    seen: dict[EntityId, SlurmState | Exception] = {}
-    for entity, one in nodes.items():
-        try:
-            seen[entity] = found(told, one.node).seen
-        except HapteraError as error:
-            seen[entity] = error
-    return seen
+    return await _each(nodes, lambda one: one.seen)
+
+
+@use.look(
+    many=True,
+    every_s=10,
+    within_s=5,
+    outcomes=tuple(one for one in SlurmUse if one is not SlurmUse.UNKNOWN),
+)
+async def look_use(
+    nodes: Mapping[EntityId, SlurmController],
+) -> Mapping[EntityId, SlurmUse | Exception]:
+    return await _each(nodes, lambda one: one.use)
+
+
+@use.step(
+    (SlurmUse.OPEN, SlurmUse.DRAINING),
+    SlurmUse.DRAINED,
+    within_s=DRAIN_S + 10,
+    late_s=5,
+    stoppable=True,
+    ends_with_call=True,
+    policy=PATIENT,
+)
+async def drain(node: SlurmController) -> None:
+    """No job is ended for it: it waits for those that run."""
+    await node.drain(DESIRED)
+    clock = asyncio.get_running_loop()
+    until = clock.time() + DRAIN_S
+    while jobs := await node.jobs():
+        node.target.progress(running(jobs))
+        if node.target.unwanted:
+            return
+        if clock.time() > until:
+            raise HapteraError(running(jobs))
+        await asyncio.sleep(JOBS_EVERY_S)
+
+
+@use.step((SlurmUse.DRAINING, SlurmUse.DRAINED), SlurmUse.OPEN, within_s=10)
+async def resume(node: SlurmController) -> None:
+    there = await node.own()
+    if there.claims is None:
+        raise Refused(f"somebody else drains it: {there.reason}")
+    await node.resume(DESIRED)
+
+
+@use.step(SlurmUse.DOWN, SlurmUse.OPEN, within_s=10, policy=MENDING)
+async def mend(node: SlurmController) -> None:
+    await node.mend()
 
 
 @module.hold
 async def hold(node: SlurmController) -> None:
     """Drained first, then asked for its jobs: so none can begin between the two."""
-    await node.drain()
+    await node.drain(HELD)
     if jobs := await node.jobs():
-        more = f" and {len(jobs) - JOBS_SHOWN_MAX} more" if len(jobs) > JOBS_SHOWN_MAX else ""
-        raise Draining(f"Slurm's job {', '.join(jobs[:JOBS_SHOWN_MAX])}{more} runs")
+        raise Draining(running(jobs))
 
 
 @module.release
 async def release(node: SlurmController) -> None:
-    await node.resume()
+    await node.resume(HELD)
+
+
+def running(jobs: list[str]) -> str:
+    """What is waited for, in words."""
+    more = f" and {len(jobs) - JOBS_SHOWN_MAX} more" if len(jobs) > JOBS_SHOWN_MAX else ""
+    return f"Slurm's job {', '.join(jobs[:JOBS_SHOWN_MAX])}{more} runs"
+
+
+async def _each(
+    nodes: Mapping[EntityId, SlurmController], read: Callable[[SlurmNode], Value]
+) -> Mapping[EntityId, Value | Exception]:
+    told = await next(iter(nodes.values())).nodes()
+    seen: dict[EntityId, Value | Exception] = {}
+    for entity, one in nodes.items():
+        try:
+            seen[entity] = read(found(told, one.node))
+        except HapteraError as error:
+            seen[entity] = error
+    return seen
