@@ -40,5 +40,60 @@ def test_a_demo_ends_well(name: str) -> None:
     assert ran.returncode == 0, f"{ran.stdout[-4000:]}\n{ran.stderr[-4000:]}"
 
 
+@pytest.mark.net
+@pytest.mark.campaign
+@pytest.mark.timeout(WITHIN_S)
+@pytest.mark.parametrize(
+    ("name", "once"),
+    [
+        ("queue", " converged"),
+        ("slurm_power", "status page"),
+        ("tree", "status page"),
+        ("tree", " converged"),
+    ],
+)
+def test_a_demo_that_is_ended_leaves_no_process(name: str, once: str, tmp_path: Path) -> None:
+    needs = (ROOT / "examples" / name / "needs").read_text("utf-8").split()
+    lacking = subprocess.run([ROOT / "tools/need", *needs], capture_output=True, text=True)
+    if lacking.returncode != 0:
+        pytest.skip(lacking.stderr.strip())
+    if os.geteuid() != 0:
+        pytest.skip(f"the demo {name} starts a Slurm or mounts: run it as root")
+    with subprocess.Popen(
+        ["make", "demo", f"DEMO={name}", f"DEMO_DIR={tmp_path}"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        text=True,
+    ) as make:
+        assert make.stdout is not None
+        shown = []
+        for line in make.stdout:
+            shown.append(line)
+            if once in line:
+                break
+        assert _of(tmp_path) > {make.pid}, "".join(shown)
+
+        make.terminate()
+        # Whoever could still write has ended at its end.
+        shown += make.stdout
+
+    assert _of(tmp_path) == set(), "".join(shown)
+
+
+def _of(directory: Path) -> set[int]:
+    """The processes that have a directory in their words or their environment."""
+    found = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            told = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
+        except OSError:
+            continue  # It has ended.
+        if str(directory).encode() in told:
+            found.add(int(process.name))
+    return found
+
+
 def test_there_are_demos() -> None:
     assert "quickstart" in DEMOS

@@ -40,9 +40,11 @@ start_tree() {
 }
 
 stop_tree() {
+  local file pid pids=()
   for file in "$tree"/*.pid; do
-    [[ -e $file ]] && kill "$(cat "$file")" 2>/dev/null
+    [[ -e $file ]] && pid=$(cat "$file") && kill "$pid" 2>/dev/null && pids+=("$pid")
     rm -f "$file"
   done
-  wait
+  # Not the children of this shell.
+  for pid in "${pids[@]}"; do timeout 30 tail --pid="$pid" -s 0.1 -f /dev/null; done
 }
