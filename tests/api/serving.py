@@ -39,7 +39,9 @@ class Serving:
 
 
 @contextlib.contextmanager
-def serving(*changes, host="127.0.0.1", port=0, path=None, mode=0o600, entry=ENTRY, **limits):
+def serving(
+    *changes, host="127.0.0.1", port=0, path=None, mode=0o600, entry=ENTRY, tallies=None, **limits
+):
     """Serve a fake backend that holds these changes, on a port or on a Unix socket's path.
 
     Who serves at a port again does so at OWN, where nobody else can have taken it meanwhile.
@@ -53,7 +55,7 @@ def serving(*changes, host="127.0.0.1", port=0, path=None, mode=0o600, entry=ENT
         backend = FakeBackend()
         if changes:
             backend.write(*changes)
-        app = make_app(backend, Sites("quick"), cluster="quick", entry=entry)
+        app = make_app(backend, Sites("quick"), cluster="quick", tallies=tallies, entry=entry)
         server, loop = Server(app, listener, **limits), asyncio.get_running_loop()
         started.append((Serving(backend, app.state.streams, host, port, loop), server))
         ready.set()

@@ -36,6 +36,7 @@ TALLIES = Tallies(
     {"LogAsked": 1},
     slots={("burst", "busy"): 2},
     refusals={("burst", "quota"): 3},
+    disk_free=lambda: 3 << 30,
 )
 COUNTED = """\
 haptera_info{cluster="quick",version="0.1.0"} 1.0
@@ -50,6 +51,7 @@ haptera_steps_total{outcome="failed",step="labnode.switch_on"} 2.0
 haptera_part_usual_duration_seconds{part="labnode.switch_on"} 1.5
 haptera_module_processes_started_total{module="labnode"} 2.0
 haptera_module_serves{module="labnode"} 1.0
+haptera_store_disk_free_bytes 3.221225472e+09
 haptera_datagrams_refused_total{reason="replay"} 5.0
 haptera_enrolments_total{outcome="enrolled"} 4.0
 haptera_requests_total{request="LogAsked"} 1.0
@@ -159,3 +161,14 @@ def test_promtool_finds_nothing_to_say(app):
         check=False,
     )
     assert (told.returncode, told.stdout, told.stderr) == (0, b"", b"")
+
+
+def test_a_disk_that_cannot_be_asked_takes_no_other_figure_away():
+    def broken():
+        raise OSError(5, "Input/output error")
+
+    app = make_app(
+        FakeBackend(), Sites("quick"), cluster="quick", tallies=Tallies(disk_free=broken)
+    )
+    assert lines(app, "haptera_store_disk_free_bytes") == []
+    assert lines(app, "haptera_brake_engaged") == ["haptera_brake_engaged 0.0"]

@@ -7,6 +7,8 @@ from importlib.resources import files
 
 import pytest
 
+import haptera
+from haptera.api.routes.metrics import Tallies
 from haptera.model.answers.views import BrakeView, Condition
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
@@ -254,6 +256,17 @@ def test_haptera_itself_is_told_by_its_figures(page):
     brake = next(one for one in rows if one.startswith("brake engaged"))
     assert brake.split("\t")[2] == "0"
     page.await_("!document.querySelector('#health .wrong')")
+
+
+def test_the_disk_the_lag_of_a_standby_and_the_version_are_told(browser):
+    tallies = Tallies(lag=lambda: 7, disk_free=lambda: 3 << 30)
+    with serving(*changes(), tallies=tallies) as parent:
+        see(browser, parent, show="haptera")
+        rows = browser.await_(f"{ROWS % 'health'}.length && {ROWS % 'health'}")
+        told = {one.split("\t")[0]: one.split("\t")[1:3] for one in rows}
+        assert told["store disk free"] == ["", "3.0 GiB"]
+        assert told["standby lag commits"] == ["", "7"]
+        assert told["info"][0] == f"cluster=quick, version={haptera.__version__}"
 
 
 def test_a_token_that_may_only_read_sees_no_such_buttons(browser, parent):

@@ -35,9 +35,9 @@ class Tallies:
 
     Datagrams by why they were refused or not sent, enrolments by what came of them, requests of
     agents over TLS by what they asked for, or why they asked for nothing, connections to the API by
-    why they were ended. `lag` tells how many commits a standby lacks,
-    None where there is none. Instances are by their pool and phase, refusals of these by their pool
-    and cause.
+    why they were ended. `lag` tells how many commits a standby lacks, None where there is none;
+    `disk_free` the bytes left on the disk of the store, and raises OSError. Instances are by their
+    pool and phase, refusals of these by their pool and cause.
     """
 
     datagrams: Mapping[str, int] = field(default_factory=dict)
@@ -47,6 +47,7 @@ class Tallies:
     lag: Callable[[], int | None] = lambda: None
     slots: Mapping[tuple[str, str], int] = field(default_factory=dict)
     refusals: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    disk_free: Callable[[], int | None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +158,12 @@ def _sockets(tallies: Tallies) -> Iterator[Metric]:
     lag = tallies.lag()
     text = "Commits of the store that a standby has not received; absent without a standby."
     yield _gauge("standby_lag_commits", text, (), [] if lag is None else [((), lag)])
+    try:
+        free = tallies.disk_free()
+    except OSError:  # a disk that cannot be asked takes no other figure away
+        free = None
+    text = "Bytes left on the disk of the store."
+    yield _gauge("store_disk_free_bytes", text, (), [] if free is None else [((), free)])
     for name, text, label, counts in (
         ("datagrams_refused", "Datagrams refused, or not sent.", "reason", tallies.datagrams),
         ("enrolments", "Enrolment requests.", "outcome", tallies.enrolments),

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import secrets
+import shutil
 import signal
 import sys
 from collections import Counter
@@ -316,7 +317,11 @@ class _Parent:
             self._sites,
             cluster=self._settings.name,
             tallies=Tallies(
-                *counts, lambda: self._feed.lag, self._pools.standing, self._pools.refused
+                *counts,
+                lambda: self._feed.lag,
+                self._pools.standing,
+                self._pools.refused,
+                lambda: shutil.disk_usage(self._settings.HOME).free,
             ),
             meters=self._meters,
             entry=self._doors.entry,

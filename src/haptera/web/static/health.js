@@ -7,8 +7,9 @@ import { table } from "./table.js";
 const EVERY_MS = 5000;
 const LINE = /^(\w+)(?:\{(.*)\})? (\S+)$/;
 // Figures that tell whom they are about, or of each route: not what a person looks for first.
-const LEFT_OUT = ["haptera_info", "haptera_entities", "haptera_api_request_duration_seconds"];
+const LEFT_OUT = ["haptera_entities", "haptera_api_request_duration_seconds"];
 const UNITS = { seconds: "s", bytes: "bytes" };
+const GIB = 2 ** 30;
 
 export class Health {
   #timer = null;
@@ -64,14 +65,16 @@ function figures(text) {
 function row({ name, labels, value, help, count }) {
   const words = name.replace(/^haptera_/, "").replace(/_total$/, "");
   const unit = Object.keys(UNITS).find((one) => words.endsWith(`_${one}`));
-  const shown = Number.isInteger(value) ? value.toLocaleString("en") : value.toPrecision(3);
+  const large = unit === "bytes" && value >= GIB;
+  const plain = Number.isInteger(value) ? value.toLocaleString("en") : value.toPrecision(3);
+  const shown = large ? `${(value / GIB).toFixed(1)} GiB` : `${plain}${unit ? ` ${UNITS[unit]}` : ""}`;
   const each = count === null ? "" : ` on average, of ${count.toLocaleString("en")}`;
   return make(
     "tr",
     {},
     make("th", { scope: "row", textContent: words.replace(/_(seconds|bytes)$/, "").replaceAll("_", " ") }),
     make("td", { textContent: labels.replaceAll('"', "").replaceAll(",", ", ") }),
-    make("td", { textContent: `${shown}${unit ? ` ${UNITS[unit]}` : ""}${each}` }),
+    make("td", { textContent: `${shown}${each}` }),
     make("td", { classes: "quiet", textContent: help }),
   );
 }
