@@ -1,8 +1,11 @@
 """The route that Prometheus reads: `GET /metrics`, in its text format, with its conventions."""
 
+import contextlib
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from prometheus_client import Metric
@@ -36,8 +39,8 @@ class Tallies:
     Datagrams by why they were refused or not sent, enrolments by what came of them, requests of
     agents over TLS by what they asked for, or why they asked for nothing, connections to the API by
     why they were ended. `lag` tells how many commits a standby lacks, None where there is none;
-    `disk_free` the bytes left on the disk of the store, and raises OSError. Instances are by their
-    pool and phase, refusals of these by their pool and cause.
+    `home` is the store's folder, None without one. Instances are by their pool and phase, refusals
+    of these by their pool and cause.
     """
 
     datagrams: Mapping[str, int] = field(default_factory=dict)
@@ -47,7 +50,7 @@ class Tallies:
     lag: Callable[[], int | None] = lambda: None
     slots: Mapping[tuple[str, str], int] = field(default_factory=dict)
     refusals: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    disk_free: Callable[[], int | None] = lambda: None
+    home: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,12 +161,10 @@ def _sockets(tallies: Tallies) -> Iterator[Metric]:
     lag = tallies.lag()
     text = "Commits of the store that a standby has not received; absent without a standby."
     yield _gauge("standby_lag_commits", text, (), [] if lag is None else [((), lag)])
-    try:
-        free = tallies.disk_free()
-    except OSError:  # a disk that cannot be asked takes no other figure away
-        free = None
-    text = "Bytes left on the disk of the store."
-    yield _gauge("store_disk_free_bytes", text, (), [] if free is None else [((), free)])
+    free: list[tuple[tuple[str, ...], float]] = []
+    with contextlib.suppress(OSError):  # a disk that cannot be asked takes no other figure away
+        free = [] if tallies.home is None else [((), shutil.disk_usage(tallies.home).free)]
+    yield _gauge("store_disk_free_bytes", "Bytes left on the disk of the store.", (), free)
     for name, text, label, counts in (
         ("datagrams_refused", "Datagrams refused, or not sent.", "reason", tallies.datagrams),
         ("enrolments", "Enrolment requests.", "outcome", tallies.enrolments),

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import secrets
-import shutil
 import signal
 import sys
 from collections import Counter
@@ -311,18 +310,12 @@ class _Parent:
 
     def _app(self, enrolled: Mapping[str, int], requests: Mapping[str, int]) -> Starlette:
         """The API, with what its metrics count."""
-        counts = (self._udp.counts, enrolled, requests, self._doors.counts)
+        counts = (self._udp.counts, enrolled, requests, self._doors.counts, lambda: self._feed.lag)
         return make_app(
             self._backend,
             self._sites,
             cluster=self._settings.name,
-            tallies=Tallies(
-                *counts,
-                lambda: self._feed.lag,
-                self._pools.standing,
-                self._pools.refused,
-                lambda: shutil.disk_usage(self._settings.HOME).free,
-            ),
+            tallies=Tallies(*counts, self._pools.standing, self._pools.refused, self._home),
             meters=self._meters,
             entry=self._doors.entry,
         )
