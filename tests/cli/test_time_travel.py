@@ -36,5 +36,11 @@ def test_what_was_so_before_a_change_and_a_restart_is_told(tmp_path):
             ("node:n2", {"power": "on"}),
         ]
         assert {one["condition"] for one in then} <= {"waiting", "stuck", "acting"}
-        (_, happened) = asked(tmp_path, "history", "--all", "-n", "1000")
-        assert [one["sort"] for one in happened].count("begun") == 2
+        # What happened is gathered for a moment before it is written down.
+        wait_for(lambda: _begun(tmp_path) == 2)
+
+
+def _begun(folder):
+    """How often a parent began, as the history tells."""
+    (_, happened) = asked(folder, "history", "--all", "-n", "1000")
+    return [one["sort"] for one in happened].count("begun")
