@@ -55,6 +55,11 @@ def test_all_is_set_or_nothing(cluster, capsys):
     assert wanted(capsys)["n1"] is None
 
 
+def test_a_value_that_can_never_be_is_told_before_whose_it_is(cluster, capsys):
+    told = "error: node.power cannot be 'purple'\n"
+    assert typed(capsys, "set", "node:n4", "power=purple")[2].startswith(told)
+
+
 def test_what_is_set_is_of_one_kind(cluster, capsys):
     assert typed(capsys, "set", "n[1-1]", "run=stopped") == (
         REFUSED,

@@ -43,14 +43,15 @@ def desire(
     """
     for name, value in sorted(patch.items()):
         find_desirable(kind, name)
+        # First: what can never be so is no question of who owns it.
+        checked = None if value is None else check_desired(kind, name, value)
         one = held.get(name)
         if one is not None and one.owner != owner and claim is Claim.LEAVE:
             raise ConflictError(
                 f"{name} of {entity} belongs to {one.owner}, who wants {one.value}",
                 do=f"have {one.owner} release it",
             )
-        if value is not None:
-            checked = check_desired(kind, name, value)
+        if checked is not None:
             if one is None or (one.value, one.owner) != (checked, owner):
                 yield SetDesired(entity, name, checked, owner)
         elif one is not None:
