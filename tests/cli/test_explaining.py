@@ -94,13 +94,16 @@ def test_the_last_output_line_of_a_crashed_service_stands_in_why(says):
 
 def test_a_missing_binary_is_told_by_why_and_logs_in_the_words_of_the_spawn(says):
     told = "/no/such/binary: No such file or directory\n"
-    assert says("why", "service:absent@n1", text="stuck").endswith(f"service.start: {told}")
+    why = says("why", "service:absent@n1", text="stuck")
+    assert f"service.start: {told}  needs  the agent of n1, by service.start\n" in why
     assert says("logs", "service:absent@n1", text="binary") == told
 
 
 def test_what_python_raises_in_a_look_stands_in_why_with_its_type_and_in_logs_whole(says, begun_ns):
     told = "ValueError: invalid literal for int() with base 10: 'one'\n"
-    assert says("why", "node:n2", text="ValueError").endswith(f"leaky.look: {told}")
+    why = says("why", "node:n2", text="ValueError")
+    assert f"leaky.look: {told}  needs  the parent, by leaky.look\n  again  in " in why
+    assert why.endswith("; at once: haptera retry node:n2\n")
     log = says("logs", "module:leaky", text="ValueError")
     assert log.startswith("look of node:n2 failed:\nTraceback (most recent call last):\n")
     assert 'int(target.attributes["rack"])' in log

@@ -22,6 +22,7 @@ from haptera.cli.output.words import (
     COLOURS,
     details,
     of_group,
+    outlook,
     printable,
     sentence,
     told,
@@ -29,7 +30,7 @@ from haptera.cli.output.words import (
 )
 from haptera.client import Client, calls
 from haptera.kinds.group import numbered
-from haptera.model.answers.views import SETTLED, EntityDetail, EntityView
+from haptera.model.answers.views import SETTLED, Condition, EntityDetail, EntityView
 from haptera.model.errors import Code, HapteraError
 from haptera.queue.job import ENDED
 from haptera.rest.job_selector import is_of_jobs
@@ -88,8 +89,7 @@ def _why(client: Client, selection: str | None, verbose: bool, output: str) -> N
         for view in views:
             _print_whole(view, output)
     else:
-        for group in grouped(views):
-            print_sentence(together(group), output, colour=COLOURS[group.condition])
+        _print_grouped(views, output)
     if len(views) == 1 and views[0].entity == selection:
         lines = [*_of_pool(client, views[0]), *of_group(views[0], _leases(client, views[0]))]
         for line in lines:
@@ -160,6 +160,14 @@ def _print_whole(view: EntityView, output: str) -> None:
     if isinstance(view, EntityDetail):
         for line in told(view):
             print_sentence(line, output, indent="  agent  ")
+
+
+def _print_grouped(views: Collection[EntityView], output: str) -> None:
+    for group in grouped(views):
+        print_sentence(together(group), output, colour=COLOURS[group.condition])
+        if group.condition is Condition.STUCK and len(group.views) == 1:
+            for line in outlook(group.views[0]):
+                print_sentence(line, output, indent="  ")
 
 
 def _asked_about(client: Client, selection: str | None) -> list[EntityView]:
