@@ -116,7 +116,7 @@ def test_each_view_has_buttons_for_who_may_and_none_for_who_may_only_read(browse
 
 
 def test_who_signs_out_leaves_no_token_and_no_cluster_behind(browser, parent):
-    see(browser, parent, token="write-token", node=STUCK)
+    see(browser, parent, token="write-token", node=STUCK, within="rack1")
     assert browser.evaluate("sessionStorage.length") == 1
     before = browser.loads
     browser.evaluate("document.getElementById('sign-out').click()")
@@ -125,6 +125,9 @@ def test_who_signs_out_leaves_no_token_and_no_cluster_behind(browser, parent):
     assert browser.await_(words("no token: open the address that haptera printed"))
     assert browser.evaluate("sessionStorage.length + localStorage.length") == 0
     assert browser.evaluate("document.cookie") == ""
+    visited = [one["url"] for one in browser.ask("Page.getNavigationHistory")["entries"]]
+    assert [url for url in visited if url.startswith(parent.url)] == [f"{parent.url}/"]
+    assert "quick" not in browser.evaluate("document.title")
     assert (
         browser.evaluate(
             "document.querySelector('[data-node], [data-entity], #sign-out:not([hidden])')"

@@ -24,6 +24,12 @@ export function writePlace() {
   history.replaceState(null, "", location.pathname + location.search + (text && `#${text}`));
 }
 
+// What was looked at, and by whom, is nobody's any more: not even its names stay in the address.
+export function leavePlace() {
+  token.forget();
+  history.replaceState(null, "", location.pathname);
+}
+
 // Which labels alone are shown; none for all.
 export const onlyLabels = () => (place.only ? place.only.split(",").map(plain) : []);
 

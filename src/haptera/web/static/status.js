@@ -16,7 +16,7 @@ import { Log } from "./log.js";
 import { NodeMap } from "./map.js";
 import { NodeJobs } from "./nodejobs.js";
 import { Panel } from "./panel.js";
-import { onlyLabels, place, readPlace, writePlace } from "./place.js";
+import { leavePlace, onlyLabels, place, readPlace, writePlace } from "./place.js";
 import { Graph } from "./graph.js";
 import { offer } from "./groups.js";
 import { fleetAt } from "./past.js";
@@ -383,8 +383,8 @@ at("sign-in").addEventListener("submit", (event) => {
   begin();
 });
 at("sign-out").addEventListener("click", () => {
-  token.forget();
   following?.abort();
+  leavePlace();
   location.reload();
 });
 
