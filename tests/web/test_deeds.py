@@ -12,7 +12,7 @@ from haptera.runtime.identity.tokens import ApiToken, Bearer, Scope
 from tests.api.serving import serving
 from tests.web.chromium import FOUND
 from tests.web.seen import NODES, changes, starts, tell
-from tests.web.test_acting import DEEDS, OPEN, STUCK, confirm, press
+from tests.web.test_acting import DEEDS, OPEN, STUCK, UNSAID, confirm, press
 from tests.web.test_overview import equals, see
 from tests.web.test_status_page import words
 
@@ -77,7 +77,7 @@ def test_a_node_is_drained_after_the_jobs_there_were_told(browser, parent):
     asked = browser.evaluate(DIALOG)
     assert (f"Drain {NODES[0]}?" in asked, "job:1" in asked) == (True, True)
     confirm(browser)
-    assert browser.evaluate(OPEN)  # whoever finds it is to know why
+    assert browser.evaluate(UNSAID)  # whoever finds it is to know why
     assert NODES[0] not in parent.backend.jobs.queue.duties
     browser.evaluate("document.getElementById('span').value = '600'")
     confirm(browser, "a fan")
