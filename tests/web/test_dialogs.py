@@ -3,20 +3,23 @@
 Needs Chromium (Debian: chromium); without it these tests are skipped.
 """
 
+import time
 from importlib.resources import files
 
 import pytest
 
+from haptera.model.answers.past import Happened, Sort
 from haptera.model.answers.views import BrakeView, ObservedView
 from haptera.model.changes import Declare, SetDesired
-from haptera.model.entity import EntityId
+from haptera.model.entity import EntityId, node_id
 from haptera.queue.duty import Duty
 from tests.api.serving import serving
+from tests.cli.drawing.examples import EXAMPLES
 from tests.web.chromium import FOUND
 from tests.web.seen import NODES, changes, starts, tell
 from tests.web.test_acting import OPEN
 from tests.web.test_overview import leave, see
-from tests.web.test_tabs import FINDINGS
+from tests.web.test_tabs import FINDINGS, SEEN
 
 pytestmark = [
     pytest.mark.long,
@@ -44,7 +47,8 @@ WIDTHS = (1280, 390)
 
 @pytest.fixture(scope="module")
 def parent():
-    declared = [Declare(one, {}, "site") for one in (IMAGE, ROLL, EntityId("module", "roll", None))]
+    others = (EntityId("module", "roll", None), EntityId("group", "ledger", None))
+    declared = [Declare(one, {}, "site") for one in (IMAGE, ROLL, *others)]
     orders = {"image": "debian-c", "wish": "run"}.items()
     desired = [SetDesired(ROLL, name, value, "user:eve") for name, value in orders]
     with serving(*changes(), *declared, *desired) as one:
@@ -54,6 +58,13 @@ def parent():
         duty = Duty("hold", "a fan", "user:eve", None)
         one.do(one.backend.jobs.queue.set_duty, DRAINED, duty)
         starts(one, "relax", NODES[0])
+        one.do(one.backend.graphs.update, {node_id(STUCK): EXAMPLES["chain"]})
+        began = time.time() - 1000
+        one.backend.happenings = [
+            Happened(began + 100 * number, f"node:{STUCK}", Sort.SEEN, name, value)
+            for number, values in ((2, ("off", "30")), (1, ("on", "20")))
+            for name, value in zip(("power", "celsius"), values, strict=True)
+        ]
         one.backend.braked = BrakeView("12 of 16 nodes are lost", 90_000)
         yield one
 
@@ -90,6 +101,25 @@ def test_axe_finds_nothing_serious_in_any_dialog(page, parent, theme):
     page.go(parent.url)
     page.await_("document.getElementById('sign-in')?.hidden === false")
     holds_all(page, "sign-in")
+
+
+UNFOLD = "document.querySelectorAll('details:not([hidden])').forEach((one) => { one.open = true; })"
+# What is there of a node once all is unfolded: its graph, and its plots.
+UNFOLDED = ("#graph .state", "#plots polyline", "#plots rect")
+
+
+@pytest.mark.parametrize("theme", ["dark", "light"])
+def test_axe_finds_nothing_serious_in_any_view_with_all_unfolded(page, parent, theme):
+    scheme = [{"name": "prefers-color-scheme", "value": theme}]
+    page.ask("Emulation.setEmulatedMedia", features=scheme)
+    for looked_at in SEEN:
+        see(page, parent, token="write-token", **looked_at)
+        page.evaluate(UNFOLD)
+        if looked_at.get("node") == STUCK:
+            for part in UNFOLDED:
+                page.evaluate(UNFOLD)
+                page.await_(f"document.querySelector('{part}')")
+        holds_all(page, looked_at)
 
 
 @pytest.mark.parametrize("theme", ["dark", "light"])
