@@ -165,6 +165,25 @@ def test_a_node_is_switched_off_after_its_plan_and_its_owner_were_seen(page, par
     page.await_(f"{button} === 'Switch on'")
 
 
+DRAWN = """
+import('./page/setting.js').then(({drawn}) => {
+  const chain = [{does: 'reboots it'}];
+  const all = {of: 'node', on: 'n[1-90]', usual_ms: 1000, at_least_ms: 0};
+  const groups = [1, 3, 30, null].map((rounds) => (
+    {...all, chain, rounds, busy: null, services: null, why: null}));
+  const [list] = drawn({rewrites: [], groups, disrupted: null});
+  const boxes = (one) => [...one.querySelectorAll('.waves span')].map((e) => e.textContent);
+  return [...list.children].map(boxes);
+})
+"""
+
+
+def test_a_plan_is_drawn_with_a_box_for_each_round_of_its_budgets(page):
+    none, three, thirty, never = page.evaluate(DRAWN)
+    assert (none, three, never) == ([], ["1", "2", "3"], [])
+    assert thirty == [*map(str, range(1, 24)), "… 30"]
+
+
 def test_a_value_that_is_refused_says_why(page):
     page.evaluate(f"location.hash = 'node={NODES[0]}'")
     press(page, "set")

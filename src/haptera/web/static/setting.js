@@ -4,6 +4,7 @@ import { ask } from "./api.js";
 import { duration, make } from "./dom.js";
 
 const GROUPS_MAX = 20;
+const WAVES_MAX = 24;
 
 // The form that asks for a value of this entity; `close` ends it, `done` says what was done. With a
 // `wish`, a name and a value, it begins with these, and with their plan where it may be shown.
@@ -114,7 +115,15 @@ function group(one) {
   const waits = one.busy === null ? "" : `; waits for the jobs of ${one.busy}`;
   const hits = one.services === null ? "" : `; hits ${one.services}`;
   const text = `${titleOf(one)}: ${steps || one.why || "nothing"}${takes}${rounds(one)}${waits}${hits}`;
-  return make("li", { textContent: text });
+  return make("li", {}, text, waves(one));
+}
+
+// One box for each round, in their order; who goes in which is decided only when it begins.
+function waves({ chain, rounds: count }) {
+  if (!chain.length || count === null || count === 1) return null;
+  const boxes = Array.from({ length: Math.min(count, WAVES_MAX) }, (_, at) => make("span", { textContent: at + 1 }));
+  if (count > WAVES_MAX) boxes[WAVES_MAX - 1].textContent = `\u2026 ${count}`;
+  return make("div", { classes: "waves", role: "img", aria: { label: `${count} rounds, one after the other` } }, ...boxes);
 }
 
 function rounds({ chain, rounds: count, at_least_ms: least }) {
