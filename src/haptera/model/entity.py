@@ -77,4 +77,4 @@ def check_name(text: str) -> str:
 
 def is_name(text: str) -> bool:
     """Whether entities, and what else has a name, could be called so."""
-    return len(text.encode()) <= NAME_BYTES_MAX and _NAME.fullmatch(text) is not None
+    return _NAME.fullmatch(text) is not None and len(text) <= NAME_BYTES_MAX

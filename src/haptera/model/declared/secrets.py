@@ -54,7 +54,7 @@ def parse_reference(text: str) -> Reference:
     whole = not {"{", "}"} & {*_HOLE.sub("x", rest)}
     if not colon and is_secret_name(_HOLE.sub("x", text)):
         return Reference(Keeper.PARENT, text)
-    fits = rest.startswith("/") and len(rest.encode()) <= _PATH_BYTES_MAX
+    fits = rest.startswith("/") and len(rest.encode(errors="surrogatepass")) <= _PATH_BYTES_MAX
     if keeper == Keeper.FILE and fits and whole:
         return Reference(Keeper.FILE, rest)
     if keeper == Keeper.ENVIRONMENT and rest.isidentifier() and rest.isascii():
