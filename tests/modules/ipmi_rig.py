@@ -45,7 +45,7 @@ mc_enable 0x20
 SCRIPT: Final = """#!/bin/sh
 cd {directory} || exit 1
 case "$1 $2" in
-"get power") if rm lie 2>/dev/null; then echo power:1; else echo "power:$(cat power)"; fi ;;
+"get power") echo "power:$(cat lie power 2>/dev/null | head -n 1)"; rm -f lie ;;
 "get boot") echo "boot:$(cat boot)" ;;
 "set power") echo "$1 $2 $3" >>record; echo "$3" >power ;;
 "set boot") echo "$1 $2 $3" >>record; echo "$3" >boot ;;
@@ -71,8 +71,8 @@ class Machine:
         (self.directory / "power").write_text(f"{power}\n")
 
     def lie_once(self) -> None:
-        """Have the next reading say that it is on."""
-        (self.directory / "lie").touch()
+        """Have the next reading say the opposite of what is so."""
+        (self.directory / "lie").write_text("0\n" if self.power == "1" else "1\n")
 
     @property
     def record(self) -> list[str]:

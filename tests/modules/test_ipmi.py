@@ -50,17 +50,35 @@ def test_a_system_that_shuts_down_keeps_its_power_until_it_has(tmp_path: Path) -
 
 @pytest.mark.net
 @pytest.mark.campaign
-def test_a_change_counts_once_two_readings_agree(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("power", "is_", "told"),
+    [("0", Power.OFF, "says on, then off"), ("1", Power.ON, "says off, then on")],
+)
+def test_a_change_counts_once_two_readings_agree(
+    power: str, is_: Power, told: str, tmp_path: Path
+) -> None:
     async def story(one: Machine) -> None:
         bmc = bmc_of(one)
-        assert await look_power(bmc) is Power.OFF
+        assert await look_power(bmc) is is_
         one.lie_once()
-        with pytest.raises(UnsettledError, match="says on, then off"):
+        with pytest.raises(UnsettledError, match=told):
             await look_power(bmc)
-        assert await look_power(bmc) is Power.OFF
+        assert await look_power(bmc) is is_
 
     with machine(tmp_path) as one:
+        one.set_power(power)
         asyncio.run(story(one))
+        assert one.record == []
+
+
+@pytest.mark.net
+@pytest.mark.campaign
+def test_a_system_that_goes_on_loses_its_power_though_one_reading_said_off(tmp_path: Path) -> None:
+    with machine(tmp_path) as one:
+        one.set_power("1")
+        one.lie_once()
+        asyncio.run(switch_off(bmc_of(one, graceful_s=3)))
+        assert (one.power, one.record) == ("0", ["set shutdown 1", "set power 0"])
 
 
 @pytest.mark.net

@@ -43,7 +43,11 @@ class Chassis:
     obeys: bool = True
     told: list[str] = field(default_factory=list)
     address: str = "bench"
-    graceful_s: float = 0
+
+    @property
+    def graceful_s(self) -> float:
+        """Two readings' time for a system that obeys; none is waited for one that does not."""
+        return 20 if self.obeys else 0
 
     async def status(self) -> PowerName:
         return self.shows

@@ -136,6 +136,9 @@ async def force_off(bmc: MachineBmc) -> None:
 
 
 async def _wait_until_off(bmc: MachineBmc) -> None:
-    # A BMC tells nothing unasked.
-    while await bmc.status() == "on":  # noqa: ASYNC110
-        await asyncio.sleep(GRACEFUL_READ_S)
+    """A change as any other: two readings agree on it."""
+    readings = 0
+    while readings < 2:
+        # A BMC tells nothing unasked.
+        readings = readings + 1 if await bmc.status() == "off" else 0
+        await asyncio.sleep(SETTLE_S if readings else GRACEFUL_READ_S)
