@@ -206,15 +206,34 @@ def fold(names: Iterable[str]) -> str:
     >>> fold(["n10", "n9", "rack2n1", "rack1n1", "rack1n2", "rack2n2", "n08"])
     'n[9,08,10],rack[1-2]n[1-2]'
     """
-    alike: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
-    for name in set(names):
+    folder = NameFolder()
+    for name in names:
+        folder.add(name)
+    return folder.text()
+
+
+class NameFolder:
+    """Names that are to be one node-set, added one by one: what is left for the end is short.
+
+    They are kept by their texts and all of their numbers but the last one: most of the joining is
+    done by that.
+    """
+
+    def __init__(self) -> None:
+        self._alike: dict[tuple[str, ...], dict[tuple[str, ...], set[str]]] = {}
+
+    def add(self, name: str) -> None:
         one = split(name)
-        alike.setdefault(one.texts, []).append(one.numbers)
-    return ",".join(
-        _written(texts, block)
-        for texts in sorted(alike, key="%s".join)
-        for block in sorted(_blocks(alike[texts]), key=_largest_first)
-    )
+        ends = self._alike.setdefault(one.texts, {})
+        ends.setdefault(one.numbers[:-1], set()).update(one.numbers[-1:])
+
+    def text(self) -> str:
+        """All of them, each once, sorted and short."""
+        return ",".join(
+            _written(texts, block)
+            for texts in sorted(self._alike, key="%s".join)
+            for block in sorted(_blocks(self._alike[texts]), key=_largest_first)
+        )
 
 
 def natural(text: str) -> list[tuple[int, str]]:
@@ -329,18 +348,13 @@ def _side_by_side(reader: Reader, at: int) -> HapteraError:
     return reader.error("two brackets with no letter between", "write them as one", at)
 
 
-def _blocks(rows: list[tuple[str, ...]]) -> set[_Numbers]:
+def _blocks(ends: dict[tuple[str, ...], set[str]]) -> set[_Numbers]:
     """Join blocks that differ in one dimension only, until none do; they never overlap."""
-    if not rows[0]:
-        return {()}
-    # The last dimension first, on the texts as they are: most of the joining is done by that.
-    ends: dict[tuple[str, ...], set[str]] = {}
-    for row in rows:
-        ends.setdefault(row[:-1], set()).add(row[-1])
     blocks = {
-        (*(frozenset((text,)) for text in head), frozenset(texts)) for head, texts in ends.items()
+        tuple(frozenset(one) for one in (*((text,) for text in head), texts) if one)
+        for head, texts in ends.items()
     }
-    dimensions = range(len(rows[0]))
+    dimensions = range(len(next(iter(blocks))))
     before = -1
     while len(blocks) != before:
         before = len(blocks)
@@ -350,11 +364,16 @@ def _blocks(rows: list[tuple[str, ...]]) -> set[_Numbers]:
 
 
 def _joined(blocks: set[_Numbers], dimension: int) -> set[_Numbers]:
-    alike: dict[tuple[_Numbers, _Numbers], set[str]] = {}
+    alike: dict[tuple[_Numbers, _Numbers], list[frozenset[str]]] = {}
     for block in blocks:
         others = (block[:dimension], block[dimension + 1 :])
-        alike.setdefault(others, set()).update(block[dimension])
-    return {(*head, frozenset(texts), *tail) for (head, tail), texts in alike.items()}
+        alike.setdefault(others, []).append(block[dimension])
+    return {(*head, _united(some), *tail) for (head, tail), some in alike.items()}
+
+
+def _united(some: list[frozenset[str]]) -> frozenset[str]:
+    """Most are alone, and may be large: these are not copied."""
+    return some[0] if len(some) == 1 else frozenset().union(*some)
 
 
 def _largest_first(block: _Numbers) -> tuple[int, list[tuple[int, str, str]]]:
