@@ -21,6 +21,7 @@ from haptera.kinds import KINDS
 from haptera.model.changes import Declare
 from haptera.model.entity import EntityId, node_id
 from haptera.model.facts import Fact, Method
+from haptera.planner.domain.pieces import at_once
 from haptera.selectors.nodeset import expand, fold, parse_nodeset
 from haptera.selectors.selector import parse_selector
 
@@ -89,9 +90,9 @@ def least_ms(rounds: int, run: Callable[[], object]) -> float:
 def ask(asked: Asked, table: EntityTable, plain: list[Plain], rounds: int) -> str:
     """How long it takes to find what is meant, the selector being read already."""
     selectors = [parse_selector(asked.text)]
-    found = len(list(meant(table, selectors, NOW)))
+    found = len(at_once(meant(table, selectors, NOW)))
     assert found == sum(map(asked.plain, plain)), asked.text
-    ms = least_ms(rounds, lambda: list(meant(table, selectors, NOW)))
+    ms = least_ms(rounds, lambda: at_once(meant(table, selectors, NOW)))
     plain_ms = least_ms(rounds, lambda: [one for one in plain if asked.plain(one)])
     figures = f"{found:6} meant  {ms:7.2f} ms  plain {plain_ms:6.2f} ms  {ms / plain_ms:5.1f}"
     return f"{asked.text:50} {figures}"
@@ -99,7 +100,7 @@ def ask(asked: Asked, table: EntityTable, plain: list[Plain], rounds: int) -> st
 
 def tell(table: EntityTable, rounds: int) -> str:
     """How long it takes to tell all nodes in whole, for comparison."""
-    rows = list(meant(table, [parse_selector("node:*")], NOW))
+    rows = at_once(meant(table, [parse_selector("node:*")], NOW))
     ms = least_ms(rounds, lambda: [view(row, NOW) for row in rows])
     return (
         f"{'... telling all nodes in whole, for comparison':50} {len(rows):6}        {ms:7.2f} ms"

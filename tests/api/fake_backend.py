@@ -41,6 +41,7 @@ from haptera.model.entity import parse_entity
 from haptera.model.errors import HapteraError
 from haptera.model.news import News
 from haptera.model.token_scope import Scope
+from haptera.planner.domain.pieces import at_once
 from haptera.rest.schemas import ReplicaView, ReportTaken
 from haptera.runtime.identity.tokens import ApiToken, Bearer, Certified, MintedToken
 from haptera.runtime.network.peer_messages import LogAsked
@@ -137,10 +138,13 @@ class FakeBackend:
     def declared(self, entity):
         return self.store.get(entity)
 
-    def stored(self):
+    async def stored(self):
         return copy.deepcopy(list(self.store.values()))
 
-    def entities(self, selectors):
+    async def entities(self, selectors):
+        return self._entities(selectors)
+
+    def _entities(self, selectors):
         views = [self._view(one) for _, one in sorted(self.store.items())]
         return [view for view in views if self._all_mean(selectors, view)]
 
@@ -194,19 +198,20 @@ class FakeBackend:
             self.hung_up += 1
             raise
 
-    def figures(self):
-        return Figures(self.summary().counts)
+    async def figures(self):
+        return Figures((await self.summary()).counts)
 
-    def alike(self, selectors):
-        views = self.entities(selectors)
-        return alike(
+    async def alike(self, selectors):
+        views = self._entities(selectors)
+        standing = (
             (parse_entity(one.entity), Stance(Verdict(one.condition, one.why), frozen=one.frozen))
             for one in views
         )
+        return at_once(alike(standing))
 
-    def summary(self, within=None):
+    async def summary(self, within=None):
         counts = {}
-        for view in self.entities([] if within is None else [within]):
+        for view in self._entities([] if within is None else [within]):
             counts.setdefault(view.kind, Counter())[view.condition.value] += 1
         return Summary({kind: dict(one) for kind, one in counts.items()})
 
@@ -227,7 +232,7 @@ class FakeBackend:
         other.store, other.extra = copy.deepcopy(self.store), self.extra
         other.write(*changes)
         nodes = sum(one.kind == "node" for one in self.store)
-        return fake_plan(other.entities([]), nodes, self.disrupts)
+        return fake_plan(other._entities([]), nodes, self.disrupts)
 
     async def begin_keyed(self, key, sha256):
         return keyed.begin(self._keyed, key, sha256, 1000.0)

@@ -75,10 +75,14 @@ haptera_jobs_without_place 2.0
 """
 
 
+async def figures():
+    return FIGURES
+
+
 @pytest.fixture
 def app():
     backend = FakeBackend()
-    backend.figures = lambda: FIGURES
+    backend.figures = figures
     fill(backend.jobs.queue)
     return make_app(
         backend,

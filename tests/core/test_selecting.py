@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from haptera.core.state.entity.verdict import Verdict
 from haptera.core.state.limits import MS
-from haptera.core.state.selecting import Declared, attributes_of, groups_of, means, meant
+from haptera.core.state.selecting import Declared, attributes_of, groups_of, means, meant, names_of
 from haptera.core.state.table import EntityTable
 from haptera.core.views.query import view
 from haptera.kinds import KINDS
@@ -14,6 +14,7 @@ from haptera.model.answers.views import Condition
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.model.facts import Fact, Method
+from haptera.planner.domain.pieces import at_once
 from haptera.selectors.nodeset import expand
 from haptera.selectors.selector import parse_selector
 from tests.model.view_subject import ViewSubject
@@ -100,7 +101,7 @@ MODULE = "module:labnode"
 def test_a_selector_means_these_now(text, found):
     table = cluster()
     selector = parse_selector(text)
-    assert sorted(str(row.id) for row in meant(table, [selector], NOW)) == sorted(found)
+    assert sorted(str(row.id) for row in at_once(meant(table, [selector], NOW))) == sorted(found)
     assert sorted(str(row.id) for row in table if means(table, selector, row.id, NOW)) == sorted(
         found
     )
@@ -108,12 +109,13 @@ def test_a_selector_means_these_now(text, found):
 
 def test_all_of_several_selectors_are_meant_at_once():
     selectors = [parse_selector(text) for text in ("r1*", "node:*", "power=off")]
-    assert [str(row.id) for row in meant(cluster(), selectors, NOW)] == ["node:r1n2"]
+    assert [str(row.id) for row in at_once(meant(cluster(), selectors, NOW))] == ["node:r1n2"]
     assert not means(cluster(), selectors[0], node_id("r1n9"), NOW)
 
 
 def test_groups_hold_the_nodes_that_there_are():
-    groups = groups_of(cluster())
+    table = cluster()
+    groups = groups_of(table, names_of(attributes_of(table)))
     assert expand("@gpu", groups) == ("r1n1", "r2n1")
     assert expand("@*!@rack:*", groups) == ("r2n2",)
 
@@ -283,7 +285,7 @@ def test_what_is_meant_is_what_a_plain_evaluator_finds(state, asked):
     expected = {one for one, node in there if is_so(one.kind, one.node, node)}
     event(f"meant: {'none' if not expected else 'all' if len(expected) == len(there) else 'some'}")
 
-    assert {row.id for row in meant(table, [selector], NOW)} == expected
+    assert {row.id for row in at_once(meant(table, [selector], NOW))} == expected
     assert all(selector.could_mean(one) for one in expected)
     if selector.by_name:
         assert expected == {one for one, _ in there if selector.could_mean(one)}

@@ -7,6 +7,7 @@ from haptera.core.state.selecting import Declared
 from haptera.kinds.rules.rule import OF_BYTES_MAX
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import HapteraError
+from haptera.planner.domain.pieces import at_once
 from haptera.selectors.selector import Selector, parse_selector
 
 NODES = [f"r{rack}n{number}" for rack in (1, 2) for number in (1, 2, 3)]
@@ -38,7 +39,7 @@ ENTITIES = {
     ],
 )
 def test_what_is_left_of_names_is_written_by_name(held: str, by: str, left: Thaw | None) -> None:
-    assert thaw(parse_selector(held), parse_selector(by), ENTITIES) == left
+    assert at_once(thaw(parse_selector(held), parse_selector(by), ENTITIES)) == left
 
 
 @pytest.mark.parametrize(
@@ -58,28 +59,28 @@ def test_what_is_left_of_names_is_written_by_name(held: str, by: str, left: Thaw
 def test_what_else_is_left_is_written_as_all_but_what_was_thawed(
     held: str, by: str, rest: str
 ) -> None:
-    left = thaw(parse_selector(held), parse_selector(by), ENTITIES)
+    left = at_once(thaw(parse_selector(held), parse_selector(by), ENTITIES))
 
     assert left is not None
     assert left.rest == rest
 
 
 def test_where_all_of_it_is_thawed_nothing_is_left() -> None:
-    assert thaw(parse_selector("@rack:r1"), parse_selector("r1*"), ENTITIES) == Thaw(
+    assert at_once(thaw(parse_selector("@rack:r1"), parse_selector("r1*"), ENTITIES)) == Thaw(
         "@rack:r1", None
     )
-    assert thaw(parse_selector("@rack:r1"), parse_selector("r2*"), ENTITIES) is None
+    assert at_once(thaw(parse_selector("@rack:r1"), parse_selector("r2*"), ENTITIES)) is None
 
 
 def test_what_is_left_takes_no_more_than_a_rule_can() -> None:
     held, by = parse_selector("n[1-999]"), parse_selector("n[1-999/2]")
-    left = thaw(held, by, {})
+    left = at_once(thaw(held, by, {}))
     assert left is not None
     assert left.rest == "n[1-999] and not n[1-999/2]"
 
     one_by_one = parse_selector(",".join(f"n{number}" for number in range(100, 400, 2)))
     with pytest.raises(HapteraError) as raised:
-        thaw(parse_selector("n*"), one_by_one, {node_id("n100"): {}, node_id("n101"): {}})
+        at_once(thaw(parse_selector("n*"), one_by_one, {node_id("n100"): {}, node_id("n101"): {}}))
     assert raised.value.what == f"what stays frozen of n* is longer than {OF_BYTES_MAX} bytes"
     assert raised.value.do == "thaw n*, then freeze what should stay frozen"
 
@@ -109,7 +110,7 @@ def selected(selector: Selector) -> set[EntityId]:
 def test_nothing_thawed_stays_frozen_and_nothing_else_is_thawed(held: Selector) -> None:
     for by in SELECTORS:
         before = selected(held)
-        left = thaw(held, by, ENTITIES)
+        left = at_once(thaw(held, by, ENTITIES))
         if left is None:
             assert not before & selected(by)
             continue

@@ -17,6 +17,7 @@ from haptera.model.errors import HapteraError
 from haptera.model.events import Proposed, Written
 from haptera.model.news import News
 from haptera.model.parts import Context
+from haptera.planner.domain.pieces import at_once
 from haptera.selectors.subscription import EVERY_TYPE
 
 RULES = ("budget", "freeze", "policy")
@@ -81,5 +82,5 @@ def test_a_kind_without_variables_is_stored_shown_and_stands_idle() -> None:
         "budget:racks", Condition.IDLE, [], None,
     )  # fmt: skip
     assert shown.desired == {"at_once": DesiredView(2, "site")}
-    assert summary(engine.table).counts == {"budget": {"idle": 1}}
+    assert at_once(summary(engine.table)).counts == {"budget": {"idle": 1}}
     assert engine.deadline() is None

@@ -198,12 +198,12 @@ def test_what_cannot_be_written_is_refused_whole(
     keys: dict[str, Any], text: str, conflict: bool
 ) -> None:
     async def hold(one: Talk) -> None:
-        before = one.backend.stored()
+        before = await one.backend.stored()
         keys["desired"] = {"node:n1": {"agent": "up"}} | keys.get("desired", {})
         refused = await one.write(**keys)
         assert (refused["op"], refused["conflict"]) == ("refused", conflict)
         assert text in refused["text"]
-        assert one.backend.stored() == before
+        assert await one.backend.stored() == before
 
     talk(hold)
 

@@ -15,6 +15,7 @@ from haptera.model.events import Reported
 from haptera.model.facts import Method
 from haptera.model.messages import ObservedUpdate, SeenValue
 from haptera.modules import load
+from haptera.planner.domain.pieces import at_once
 from haptera.testing.network import NetworkFaults
 from haptera.testing.world import World
 from haptera.testing.world_process import WorldProcess
@@ -131,7 +132,7 @@ def test_what_is_desired_flows_down_three_levels_and_what_is_seen_up() -> None:
     }
     near = engine(world.parent).neighbours
     assert near.reports is not None
-    told = summary(engine(world.parent).table, near.reports.subtree).subtrees
+    told = at_once(summary(engine(world.parent).table, near.reports.subtree)).subtrees
     assert {parent: told[parent]["service"] for parent in told} == {
         "t1": {"converged": 2},
         "t2": {"converged": 2},

@@ -58,11 +58,11 @@ def make_app(
     streams = StreamRoute(backend, cluster)
     meters, keys = meters or Meters(), Idempotency(backend)
     callers = Callers(backend.check_token, entry.check_peer)
-    meters.registry.register(Counted(cluster, backend.figures, tallies or Tallies()))
+    meters.registry.register(counted := Counted(cluster, backend.figures, tallies or Tallies()))
     meters.registry.register(CountedJobs(lambda: backend.jobs.queue, wall_s))
     served = [
         *endpoints(backend, streams, sites, cluster, wall_s),
-        *MetricsRoute(meters).endpoints(),
+        *MetricsRoute(meters, counted).endpoints(),
     ]
     served.append(openapi_endpoint(served))
     methods: dict[str, list[str]] = {}

@@ -68,7 +68,10 @@ class JobDesk(Protocol):
 
 
 class Backend(Protocol):
-    """Questions are answered at once, from memory; `propose` and `preview` take their time."""
+    """Questions are answered from memory: about one entity at once, about all over many turns.
+
+    `propose` and `preview` take their time.
+    """
 
     @property
     def epoch(self) -> int: ...
@@ -79,7 +82,7 @@ class Backend(Protocol):
 
     def revision(self) -> int: ...
 
-    def entities(self, selectors: Collection[Selector]) -> Iterable[EntityView]:
+    async def entities(self, selectors: Collection[Selector]) -> Iterable[EntityView]:
         """Those that all of these mean, by name; each is looked at when it is taken."""
 
     def means(self, selector: Selector, entity: EntityId) -> bool:
@@ -118,15 +121,18 @@ class Backend(Protocol):
     async def inventory(self, image: str) -> bytes | None:
         """The files of an image as JSON, by its name or its digest; None if they are not known."""
 
-    def alike(self, selectors: Collection[Selector]) -> list[AlikeView]:
+    async def alike(self, selectors: Collection[Selector]) -> list[AlikeView]:
         """Those that all of these mean, told together where they stand alike."""
 
-    def summary(self, within: Selector | None = None) -> Summary: ...
+    async def summary(self, within: Selector | None = None) -> Summary: ...
 
-    def figures(self) -> Figures: ...
+    async def figures(self) -> Figures: ...
 
-    def stored(self) -> Sequence[StoredEntity]:
-        """The desired layer; handed to another thread, so nothing in it may change later."""
+    async def stored(self) -> Sequence[StoredEntity]:
+        """The desired layer, of one revision.
+
+        It is handed to another thread, so nothing in it may change later.
+        """
 
     async def propose(
         self, changes: tuple[Change, ...], if_revision: int | None, author: Author

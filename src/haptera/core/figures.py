@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from haptera.core.engine import Engine
 from haptera.core.sync.peers import Tier
 from haptera.core.views.query import summary
+from haptera.planner.domain.pieces import Pieces
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +35,12 @@ class Figures:
     refused: Mapping[str, int] = field(default_factory=dict)
 
 
-def figures(engine: Engine, now: int) -> Figures:
+def figures(engine: Engine, now: int) -> Pieces[Figures]:
     """All of an engine's figures."""
+    stands = yield from summary([*engine.table])
     heard = Counter(peer.tier for peer in engine.neighbours)
     return Figures(
-        summary(engine.table).counts,
+        stands.counts,
         {tier: heard[tier] for tier in Tier},
         dict(engine.acts.outcomes),
         dict(engine.neighbours.usual),

@@ -119,7 +119,16 @@ class NodeSet:
 
     def members(self, groups: Groups = no_groups) -> tuple[Member, ...]:
         """All names with their dimensions, each name once, the first writing first."""
+        return tuple(self.each(groups))
+
+    def each(self, groups: Groups = no_groups) -> Iterator[Member]:
+        """The same, one by one where that can be: none is made before it is asked for."""
         found: dict[str, Member] = {}
+        if len(self.steps) == 1:
+            for member in self.steps[0][1].members(groups):
+                if found.setdefault(member.name, member) is member:
+                    yield member
+            return
         for operator, some in self.steps:
             match operator:
                 case SetOperator.UNION:
@@ -133,7 +142,7 @@ class NodeSet:
                     other = {member.name: member for member in some.members(groups)}
                     both = found.keys() & other.keys()
                     found = {n: m for n, m in (found | other).items() if n not in both}
-        return tuple(found.values())
+        yield from found.values()
 
 
 def expand(text: str, groups: Groups = no_groups) -> tuple[str, ...]:

@@ -91,7 +91,7 @@ class EntityRoutes:
 
     async def summary(self, _request: Request, caller: Caller) -> Response:
         """How many entities of each kind stand in each condition."""
-        told = self.backend.summary(caller.within)
+        told = await self.backend.summary(caller.within)
         backend = self.backend
         view = SummaryView(
             self.cluster, backend.epoch, backend.revision(), told.counts, told.subtrees
@@ -100,7 +100,7 @@ class EntityRoutes:
 
     async def status(self, request: Request, caller: Caller) -> Response:
         """How all stand, or those selected: what stands alike is told together, with its nodes."""
-        told = self.backend.alike(_chosen(request, caller))
+        told = await self.backend.alike(_chosen(request, caller))
         view = StatusView(self.cluster, self.backend.epoch, self.backend.revision(), told)
         return as_json(view)
 
@@ -109,7 +109,7 @@ class EntityRoutes:
 
         Each is as it was when it was sent, at the revision that is told or a later one.
         """
-        found = self.backend.entities(_chosen(request, caller))
+        found = await self.backend.entities(_chosen(request, caller))
         if wants_lines(request):
             return Lines(found)
         none = Entities(self.backend.epoch, self.backend.revision(), [])

@@ -1,7 +1,7 @@
 """Routes of freezes: what is frozen, freezing more of it, thawing some."""
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,6 +13,7 @@ from haptera.api.requests.body import as_json, read_body
 from haptera.api.requests.endpoint import NOT_FOUND, UNWRITTEN, Caller, Contract, Endpoint, author
 from haptera.api.requests.query import THAWED, WHY
 from haptera.core.desired.thaw import Thaw, thaw
+from haptera.core.state.allowance import READ_AT_ONCE, READING_EACH
 from haptera.core.state.selecting import Declared
 from haptera.kinds import KINDS
 from haptera.kinds.meaning import check_selector
@@ -30,12 +31,14 @@ from haptera.model.changes import (
 from haptera.model.declared.desired_check import check_plain
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import Code, HapteraError
+from haptera.planner.domain.pieces import Pieces, slices
 from haptera.rest.schemas import FreezeBody, FreezeView, Frozen, Thawed, ThawView
 from haptera.runtime.identity.tokens import Scope
+from haptera.runtime.over_turns import over_turns
 from haptera.runtime.store.optimistic_write import write
 from haptera.selectors.nodeset import fold
 from haptera.selectors.selector import Selector, parse_selector
-from haptera.selectors.selector_ast import NODE, Pattern, parts_of
+from haptera.selectors.selector_ast import Pattern, parts_of
 from haptera.selectors.text_cursor import place
 
 _KIND: Final = freeze.kind.name
@@ -66,27 +69,27 @@ class FreezeRoutes:
 
     async def all(self, _request: Request, _caller: Caller) -> Response:
         """All freezes."""
-        return as_json(Frozen(self._views()))
+        there = await self._there()
+        return as_json(Frozen(await over_turns(there.views(there.freezes))))
 
     async def freeze(self, request: Request, caller: Caller) -> Response:
         """Freeze; the same selector of the same person anew says why, and for how long, anew."""
         body = await read_body(request, FreezeBody)
         wanted = self._wanted(body)
-        self._check_there(body)
         owner = f"user:{caller.name}"
+        await over_turns(_check_there(await self._there(), body))
 
         async def make() -> tuple[Change, ...]:
-            mine = [one for one in self._freezes() if one.owner == owner]
-            held = next((one for one in mine if _of(one) == body.selector), None)
+            held = (await self._there()).freeze_of(owner, body.selector)
             return tuple(_freezing(held, wanted, owner))
 
         await write(self.backend, make, Author(owner, body.reason))
-        views = [one for one in self._views() if one.owner == owner]
-        view = next((one for one in views if one.selector == body.selector), None)
-        if view is None:
+        there = await self._there()
+        if (mine := there.freeze_of(owner, body.selector)) is None:
             raise HapteraError(
                 f"{body.selector} was thawed meanwhile", do="freeze it again", code=Code.CONFLICT
             )
+        (view,) = await over_turns(there.views([mine]))
         return as_json(view)
 
     async def thaw(self, request: Request, caller: Caller) -> Response:
@@ -96,37 +99,17 @@ class FreezeRoutes:
         before: list[EntityId] = []
 
         async def make() -> tuple[Change, ...]:
-            before[:] = self._held()
-            thawed[:] = self._thawed(by)
+            there = await self._there()
+            before[:] = await over_turns(there.held())
+            thawed[:] = await over_turns(_thawed(there, by))
             return tuple(_thawing(one, left, f"user:{caller.name}") for one, left in thawed)
 
         revision, _ = await write(self.backend, make, author(request, caller))
-        after = set(self._held())
-        free = [str(one) for one in before if one not in after]
+        there = await self._there()
+        views = await over_turns(there.views(there.freezes))
+        free = await over_turns(_free(before, set(await over_turns(there.held()))))
         told = [ThawView(_of(one), one.owner, left.thawed, left.rest) for one, left in thawed]
-        return as_json(Thawed(revision, told, free, self._views()))
-
-    def _check_there(self, body: FreezeBody) -> None:
-        """See that it freezes something, and that each node is there that it names itself.
-
-        Raises:
-            HapteraError: a name is mistyped, or a pattern means nothing and may not.
-        """
-        selector, entities = _selector(body.selector), self._acted_on()
-        nodes = {one.id.name for one in entities if one.id.kind == NODE}
-        if missing := sorted(_named(selector) - nodes):
-            do = "see which there are: haptera get node"
-            raise HapteraError(
-                f"no such node: {fold(missing)}", where=_WHERE, do=do, code=Code.SELECTS_NOTHING
-            )
-        if not body.even_if_none and not any(map(selector.means, entities)):
-            raise HapteraError(
-                f"{selector} selects nothing that is declared",
-                where=_WHERE,
-                do="select what exists; for what will be declared later, use a pattern and"
-                " --even-if-none (even_if_none)",
-                code=Code.SELECTS_NOTHING,
-            )
+        return as_json(Thawed(revision, told, free, views))
 
     def _wanted(self, body: FreezeBody) -> dict[str, str | int]:
         _check_acted_on(_selector(body.selector))
@@ -141,41 +124,108 @@ class FreezeRoutes:
             wanted[freeze.until_s.name] = check_plain(freeze.until_s, until_s)
         return wanted
 
-    def _thawed(self, by: Selector) -> list[tuple[StoredEntity, Thaw]]:
-        """The freezes of which something is thawed.
+    async def _there(self) -> "_There":
+        return await over_turns(_read(await self.backend.stored()))
 
-        Raises:
-            HapteraError: there are none, or what is left of one cannot be said.
-        """
-        entities = {one.entity: one.attributes for one in self.backend.stored()}
-        found = [(one, thaw(parse_selector(_of(one)), by, entities)) for one in self._freezes()]
-        thawed = [(one, left) for one, left in found if left is not None]
-        if not thawed:
-            raise HapteraError(
-                f"nothing of {by} is frozen", do=_told(self._views()), code=Code.NOT_FOUND
-            )
-        return thawed
 
-    def _freezes(self) -> list[StoredEntity]:
-        """All that select something."""
-        stored = [one for one in self.backend.stored() if one.entity.kind == _KIND]
-        return sorted((one for one in stored if _of(one)), key=lambda one: one.entity)
+@dataclass(frozen=True, slots=True)
+class _There:
+    """What is declared, with its attributes, and the freezes that select something, by id.
 
-    def _held(self) -> list[EntityId]:
-        """The declared entities that any freeze holds."""
-        selectors = [parse_selector(_of(one)) for one in self._freezes()]
-        acted_on = self._acted_on()
-        return [one.id for one in acted_on if any(held.means(one) for held in selectors)]
+    What is `acted_on` has a state that parts could change, and can be frozen.
+    """
 
-    def _acted_on(self) -> list[Declared]:
-        """What is declared, has a state that parts could change, and can be frozen."""
-        declared = {one.entity: one.attributes for one in self.backend.stored()}
-        ids = sorted((one for one in declared if one.kind in _ACTED_ON), key=str)
-        return [Declared(one, lambda name: declared.get(node_id(name))) for one in ids]
+    entities: dict[EntityId, Mapping[str, str]]
+    freezes: list[StoredEntity]
+    acted_on: list[Declared]
 
-    def _views(self) -> list[FreezeView]:
-        entities = self._acted_on()
-        return [_view(one, entities) for one in self._freezes()]
+    def freeze_of(self, owner: str, selector: str) -> StoredEntity | None:
+        """Somebody's freeze with this selector."""
+        mine = (one for one in self.freezes if (one.owner, _of(one)) == (owner, selector))
+        return next(mine, None)
+
+    def views(self, freezes: Iterable[StoredEntity]) -> Pieces[list[FreezeView]]:
+        views = list[FreezeView]()
+        for one in freezes:
+            held = yield from self.meant([parse_selector(_of(one))])
+            views.append(_view(one, len(held)))
+        return views
+
+    def held(self) -> Pieces[list[EntityId]]:
+        """What any freeze holds."""
+        return self.meant([parse_selector(_of(one)) for one in self.freezes])
+
+    def meant(self, selectors: Collection[Selector]) -> Pieces[list[EntityId]]:
+        """What any of these selects, of what can be frozen."""
+        found = list[EntityId]()
+        for some in slices(self.acted_on, READ_AT_ONCE):
+            found += (one.id for one in some if any(each.means(one) for each in selectors))
+            yield READING_EACH * (1 + len(selectors)) * len(some)
+        return found
+
+
+def _read(stored: Iterable[StoredEntity]) -> Pieces[_There]:
+    there = _There({}, [], [])
+
+    def attributes(name: str) -> Mapping[str, str] | None:
+        return there.entities.get(node_id(name))
+
+    for some in slices(stored, READ_AT_ONCE):
+        there.entities.update((one.entity, one.attributes) for one in some)
+        there.freezes.extend(one for one in some if one.entity.kind == _KIND and _of(one))
+        acted_on = (one.entity for one in some if one.entity.kind in _ACTED_ON)
+        there.acted_on.extend(Declared(one, attributes) for one in acted_on)
+        yield READING_EACH * len(some)
+    there.freezes.sort(key=lambda one: one.entity)
+    return there
+
+
+def _check_there(there: _There, body: FreezeBody) -> Pieces[None]:
+    """See that it freezes something, and that each node is there that it names itself.
+
+    Raises:
+        HapteraError: a name is mistyped, or a pattern means nothing and may not.
+    """
+    selector = _selector(body.selector)
+    if missing := sorted(one for one in _named(selector) if node_id(one) not in there.entities):
+        do = "see which there are: haptera get node"
+        raise HapteraError(
+            f"no such node: {fold(missing)}", where=_WHERE, do=do, code=Code.SELECTS_NOTHING
+        )
+    if not body.even_if_none and not (yield from there.meant([selector])):
+        raise HapteraError(
+            f"{selector} selects nothing that is declared",
+            where=_WHERE,
+            do="select what exists; for what will be declared later, use a pattern and"
+            " --even-if-none (even_if_none)",
+            code=Code.SELECTS_NOTHING,
+        )
+
+
+def _thawed(there: _There, by: Selector) -> Pieces[list[tuple[StoredEntity, Thaw]]]:
+    """The freezes of which something is thawed.
+
+    Raises:
+        HapteraError: there are none, or what is left of one cannot be said.
+    """
+    thawed = list[tuple[StoredEntity, Thaw]]()
+    for one in there.freezes:
+        left = yield from thaw(parse_selector(_of(one)), by, there.entities)
+        if left is not None:
+            thawed.append((one, left))
+    if not thawed:
+        views = yield from there.views(there.freezes)
+        raise HapteraError(f"nothing of {by} is frozen", do=_told(views), code=Code.NOT_FOUND)
+    return thawed
+
+
+def _free(before: Iterable[EntityId], after: Container[EntityId]) -> Pieces[list[str]]:
+    """What was held and is not any more, by name."""
+    names = list[str]()
+    for some in slices(before, READ_AT_ONCE):
+        names += (str(one) for one in some if one not in after)
+        yield READING_EACH * len(some)
+    return sorted(names)
 
 
 def _selector(text: str) -> Selector:
@@ -226,7 +276,7 @@ def _thawing(held: StoredEntity, left: Thaw, owner: str) -> Change:
     return SetDesired(held.entity, freeze.of.name, left.rest, owner)
 
 
-def _view(one: StoredEntity, entities: Iterable[Declared]) -> FreezeView:
+def _view(one: StoredEntity, holds: int) -> FreezeView:
     values = {name: desired.value for name, desired in one.desired.items()}
     selector = parse_selector(_of(one))
     until_s = values.get(freeze.until_s.name)
@@ -236,7 +286,7 @@ def _view(one: StoredEntity, entities: Iterable[Declared]) -> FreezeView:
         str(values.get(freeze.reason.name, "")),
         one.owner,
         None if until_s is None else int(until_s),
-        sum(selector.means(entity) for entity in entities),
+        holds,
     )
 
 

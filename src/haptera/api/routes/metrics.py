@@ -3,7 +3,7 @@
 import contextlib
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -58,6 +58,7 @@ class MetricsRoute:
     """What was measured, and what is counted when it is asked for."""
 
     meters: Meters
+    counted: "Counted"
 
     def endpoints(self) -> Iterator[Endpoint]:
         contract = Contract(media_type="text/plain")
@@ -65,20 +66,27 @@ class MetricsRoute:
 
     async def metrics(self, request: Request, _caller: Caller) -> Response:
         """Figures for Prometheus."""
+        await self.counted.count()
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
         return Response(encode(self.meters.registry), headers={"Content-Type": content_type})
 
 
 class Counted(Collector):
-    """The figures of an engine, and the tallies of its runtime, as they are when asked for."""
+    """The figures of an engine as last counted, and the tallies of its runtime as they are."""
 
-    def __init__(self, cluster: str, figures: Callable[[], Figures], tallies: Tallies) -> None:
+    def __init__(
+        self, cluster: str, figures: Callable[[], Awaitable[Figures]], tallies: Tallies
+    ) -> None:
         self._cluster = cluster
         self._figures = figures
+        self._counted = Figures()
         self._tallies = tallies
 
+    async def count(self) -> None:
+        self._counted = await self._figures()
+
     def collect(self) -> Iterable[Metric]:
-        figures = self._figures()
+        figures = self._counted
         about = InfoMetricFamily("haptera", "The cluster, and the version of haptera.")
         about.add_metric((), {"cluster": self._cluster, "version": haptera.__version__})
         yield about

@@ -87,7 +87,7 @@ class NodeRoutes:
 
     async def unclaimed(self, _request: Request, _caller: Caller) -> Response:
         """The machines that asked for an address and are no node's, the latest first."""
-        return as_json(Unclaimed(self._unclaimed()))
+        return as_json(Unclaimed(await self._unclaimed()))
 
     async def claim(self, request: Request, caller: Caller) -> Response:
         """Have a machine that asked for an address be a node that has no MAC address yet."""
@@ -95,7 +95,7 @@ class NodeRoutes:
         mac = _checked((await read_body(request, ClaimBody)).mac)
 
         async def make() -> tuple[Change, ...]:
-            held = self._free(self.backend.declared(node), node.name, mac)
+            held = await self._free(self.backend.declared(node), node.name, mac)
             # It stays whose it is: a claim says what a site could not know.
             return (Declare(node, {**held.attributes, _MAC: mac}, held.owner),)
 
@@ -108,19 +108,19 @@ class NodeRoutes:
             self.backend.ask(node)
         return as_json(ClaimMade(node.name, mac, change.owner))
 
-    def _unclaimed(self) -> list[UnclaimedView]:
-        owners = self._owners()
+    async def _unclaimed(self) -> list[UnclaimedView]:
+        owners = await self._owners()
         return [one for one in self.backend.strangers() if one.mac not in owners]
 
-    def _owners(self) -> dict[str, str]:
+    async def _owners(self) -> dict[str, str]:
         """The names of nodes by their MAC addresses."""
         return {
             found.hex(":"): one.entity.name
-            for one in self.backend.stored()
+            for one in await self.backend.stored()
             if (found := parse_mac(one.attributes.get(_MAC, ""))) is not None
         }
 
-    def _free(self, held: StoredEntity | None, node: str, mac: str) -> StoredEntity:
+    async def _free(self, held: StoredEntity | None, node: str, mac: str) -> StoredEntity:
         """The node, which and whose machine nobody has claimed."""
         if held is None:
             raise missing(node_id(node))
@@ -130,7 +130,7 @@ class NodeRoutes:
                 do="claim the machine for another node, or remove `mac` from this one first",
                 code=Code.CONFLICT,
             )
-        if (owner := self._owners().get(mac)) is not None:
+        if (owner := (await self._owners()).get(mac)) is not None:
             do = "list unclaimed machines: haptera unclaimed"
             raise HapteraError(f"{mac} already belongs to {owner}", do=do, code=Code.CONFLICT)
         if all(one.mac != mac for one in self.backend.strangers()):

@@ -3,10 +3,12 @@
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from haptera.core.state.allowance import READ_AT_ONCE, READING_EACH
 from haptera.core.state.selecting import Declared
 from haptera.kinds.rules.rule import OF_BYTES_MAX
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import Code, HapteraError
+from haptera.planner.domain.pieces import Pieces, slices
 from haptera.selectors.nodeset import NodeSet, fold
 from haptera.selectors.selector import ALL, Selector
 from haptera.selectors.selector_ast import NODE, AllOf, AnyOf, Pattern
@@ -23,16 +25,17 @@ class Thaw:
     rest: str | None
 
 
-def thaw(held: Selector, by: Selector, entities: Entities) -> Thaw | None:
+def thaw(held: Selector, by: Selector, entities: Entities) -> Pieces[Thaw | None]:
     """Take `by` out of what is held; None where they have nothing in common.
 
     Where what is held names its nodes one by one, what is left does so too.
 
+    >>> from haptera.planner.domain.pieces import at_once
     >>> from haptera.selectors.selector import parse_selector
-    >>> thaw(parse_selector("rack1n[1-4]"), parse_selector("rack*n2"), {})
+    >>> at_once(thaw(parse_selector("rack1n[1-4]"), parse_selector("rack*n2"), {}))
     Thaw(thawed='rack1n2', rest='rack1n[1,3-4]')
     >>> declared = {node_id("rack1n1"): {}, node_id("rack1n2"): {}}
-    >>> thaw(parse_selector("rack1*"), parse_selector("rack1n2"), declared)
+    >>> at_once(thaw(parse_selector("rack1*"), parse_selector("rack1n2"), declared))
     Thaw(thawed='rack1n2', rest='rack1* and not rack1n2')
 
     Raises:
@@ -40,20 +43,25 @@ def thaw(held: Selector, by: Selector, entities: Entities) -> Thaw | None:
     """
     if by.text in (ALL, held.text):
         return Thaw(held.text, None)
-    mine = [one for one in entities if _means(held, one, entities)]
+    mine = yield from _meant(held, entities)
     if isinstance(held.choice, Pattern) and isinstance(by.choice, Pattern) and by.by_name:
         nodes, names = held.choice.on, held.choice.names
         if _covers_names(held.choice, by.choice, mine) and nodes is not None and nodes.plain:
             return _split(held, by, nodes, by.choice.on, _on_nodes)
-        alike = held.choice.kind == by.choice.kind and _covers_nodes(held.choice, by.choice, mine)
-        if alike and names is not None and names.plain:
+        alike = held.choice.kind == by.choice.kind and names is not None and names.plain
+        if alike and names is not None and _covers_nodes(by.choice, mine):
             return _split(held, by, names, by.choice.names, _named)
-    taken = [one for one in entities if _means(by, one, entities)]
+    taken = yield from _meant(by, entities)
     return _joined(held, by, mine, taken)
 
 
-def _means(selector: Selector, entity: EntityId, entities: Entities) -> bool:
-    return selector.means(Declared(entity, lambda name: entities.get(node_id(name))))
+def _meant(selector: Selector, entities: Entities) -> Pieces[list[EntityId]]:
+    found = list[EntityId]()
+    for some in slices(entities, READ_AT_ONCE):
+        subjects = (Declared(one, lambda name: entities.get(node_id(name))) for one in some)
+        found += (one.id for one in subjects if selector.means(one))
+        yield READING_EACH * len(some)
+    return found
 
 
 def _covers_names(held: Pattern, by: Pattern, mine: Iterable[EntityId]) -> bool:
@@ -70,7 +78,7 @@ def _covers_names(held: Pattern, by: Pattern, mine: Iterable[EntityId]) -> bool:
     return all(by.names.has(one) for one in names)
 
 
-def _covers_nodes(held: Pattern, by: Pattern, mine: Iterable[EntityId]) -> bool:
+def _covers_nodes(by: Pattern, mine: Iterable[EntityId]) -> bool:
     nodes = by.on
     return nodes is None or all(one.node is not None and nodes.has(one.node) for one in mine)
 

@@ -6,6 +6,9 @@ from typing import Final
 # In moves that a search could try. After so much work nothing more is begun in a turn. What was
 # begun last may cost as much as a question may: all of it together takes the core some 10 ms.
 TURN_WORK_MAX: Final = 20_000
+# What reading an entity costs, where all are asked about; and how many are read at once.
+READING_EACH: Final = 50
+READ_AT_ONCE: Final = 100
 
 
 @dataclass(slots=True)

@@ -2,8 +2,11 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
+from heapq import merge
 from typing import Final
 
+from haptera.core.state.allowance import READ_AT_ONCE, READING_EACH
 from haptera.core.state.limits import MS
 from haptera.core.state.row import EntityState
 from haptera.core.state.table import EntityTable
@@ -11,6 +14,7 @@ from haptera.kinds import KINDS, node
 from haptera.kinds.extensions import node_kind
 from haptera.model.declared.schema import Attribute, Plain, Variable
 from haptera.model.entity import EntityId, node_id
+from haptera.planner.domain.pieces import Pieces, slices
 from haptera.selectors.names import EVERY, GroupName, Groups
 from haptera.selectors.selector import Selector
 from haptera.selectors.selector_ast import CONDITION, NEVER_MS, NODE, Datum, StateLayer
@@ -19,15 +23,32 @@ _UNSET: Final = ""
 
 # A node's attributes by its name; None where there is no such node.
 Attributes = Callable[[str], Mapping[str, str] | None]
+# The groups that a node is in, by its name and their source.
+NamesOf = Callable[[str, str | None], Collection[str]]
 
 
-def meant(table: EntityTable, selectors: Collection[Selector], now: int) -> Iterator[EntityState]:
-    """The rows that all of these mean, as they are now."""
-    groups = _Indexed(table)
-    for row in candidates(table, selectors):
-        subject = _Seen(row, table, groups, now)
-        if all(selector.means(subject) for selector in selectors):
-            yield row
+def meant(
+    table: EntityTable, selectors: Collection[Selector], now: int
+) -> Pieces[list[EntityState]]:
+    """The rows that all of these mean, each as it is when its turn comes."""
+    found = list[EntityState]()
+    groups = groups_of(table, cache(names_of(attributes_of(table))))
+    for some in slices(candidates(table, selectors), READ_AT_ONCE):
+        for row in some:
+            subject = _Seen(row, table, groups, now)
+            if all(selector.means(subject) for selector in selectors):
+                found.append(row)
+        yield READING_EACH * (1 + len(selectors)) * len(some)
+    return found
+
+
+def by_name(rows: Iterable[EntityState]) -> Pieces[Iterable[tuple[str, EntityState]]]:
+    """Sorted slice by slice, and put together when they are taken."""
+    sorted_slices = list[list[tuple[str, EntityState]]]()
+    for some in slices(rows, READ_AT_ONCE):
+        sorted_slices.append(sorted((str(row.id), row) for row in some))
+        yield READING_EACH * len(some)
+    return merge(*sorted_slices)
 
 
 def means(table: EntityTable, selector: Selector, entity: EntityId, now: int) -> bool:
@@ -35,7 +56,8 @@ def means(table: EntityTable, selector: Selector, entity: EntityId, now: int) ->
     row = table.get(entity)
     if row is None:
         return False
-    return selector.means(_Seen(row, table, groups_of(table), now))
+    groups = groups_of(table, names_of(attributes_of(table)))
+    return selector.means(_Seen(row, table, groups, now))
 
 
 def candidates(table: EntityTable, selectors: Iterable[Selector]) -> Iterable[EntityState]:
@@ -43,14 +65,28 @@ def candidates(table: EntityTable, selectors: Iterable[Selector]) -> Iterable[En
     for selector in selectors:
         nodes = selector.nodes()
         if nodes is not None and nodes.count_max <= len(table):
-            return (row for one in nodes.members() for row in table.on(one.name))
-    return table
+            return (row for one in nodes.each() for row in table.on(one.name))
+    return [*table]
 
 
-def groups_of(table: EntityTable) -> Groups:
-    """The groups that the attributes of the nodes make."""
-    attributes = attributes_of(table)
-    return lambda group: _Members(group, attributes, table.nodes)
+def groups_of(table: EntityTable, names: NamesOf) -> Groups:
+    """The groups that the nodes of a table are in by these names."""
+    return lambda group: _Members(group, names, table.nodes)
+
+
+def names_of(attributes: Attributes) -> NamesOf:
+    """Which groups of a source a node is in: its attribute `groups`, or that of the source."""
+
+    def names(node_name: str, source: str | None) -> Collection[str]:
+        there = attributes(node_name)
+        if there is None:
+            return ()
+        value = there.get(node.groups.name if source is None else source, _UNSET)
+        if source is not None:
+            return () if value == _UNSET else (EVERY, value)
+        return EVERY, *value.replace(",", " ").split()
+
+    return names
 
 
 def attributes_of(table: EntityTable) -> Attributes:
@@ -84,7 +120,7 @@ class Declared:
         return None
 
     def groups(self, group: GroupName) -> Collection[str]:
-        return _Members(group, self.attributes, tuple)
+        return _Members(group, names_of(self.attributes), tuple)
 
 
 # Not frozen: one is made for each row that is looked at, and that would take twice as long.
@@ -136,54 +172,20 @@ class _Seen:
 
 @dataclass(frozen=True, slots=True)
 class _Members(Collection[str]):
-    """The nodes of a group: by their attribute `groups`, or by that which its source names."""
+    """The nodes of a group."""
 
     group: GroupName
-    attributes: Attributes
+    names: NamesOf
     nodes: Callable[[], Iterable[str]]
 
     def __contains__(self, name: object) -> bool:
-        there = self.attributes(name) if isinstance(name, str) else None
-        return self.group.name in _names_in(there, self.group.source)
+        return isinstance(name, str) and self.group.name in self.names(name, self.group.source)
 
     def __iter__(self) -> Iterator[str]:
         return (name for name in self.nodes() if name in self)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
-
-
-class _Indexed:
-    """The same groups for many questions in a row: of each source that is asked for, found once."""
-
-    def __init__(self, table: EntityTable) -> None:
-        self._table = table
-        self._by_source: dict[str | None, dict[str, set[str]]] = {}
-
-    def __call__(self, group: GroupName) -> Collection[str]:
-        found = self._by_source.get(group.source)
-        if found is None:
-            found = self._by_source[group.source] = self._find(group.source)
-        return found.get(group.name, ())
-
-    def _find(self, source: str | None) -> dict[str, set[str]]:
-        found: dict[str, set[str]] = {}
-        attributes = attributes_of(self._table)
-        for name in self._table.nodes():
-            for group in _names_in(attributes(name), source):
-                found.setdefault(group, set()).add(name)
-        return found
-
-
-def _names_in(attributes: Mapping[str, str] | None, source: str | None) -> Collection[str]:
-    """The groups of a source that a node with these attributes is in; None: there is no such."""
-    if attributes is None:
-        return ()
-    if source is None:
-        named = attributes.get(node.groups.name, _UNSET)
-        return EVERY, *named.replace(",", " ").split()
-    value = attributes.get(source, _UNSET)
-    return () if value == _UNSET else (EVERY, value)
 
 
 def _value_of(row: EntityState, datum: Datum, unknown: str) -> str:

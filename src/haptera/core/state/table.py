@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import assert_never
 
+from haptera.core.state.allowance import READ_AT_ONCE, READING_EACH
 from haptera.core.state.entity.belief import Belief
 from haptera.core.state.entity.node_report import NodeReport
 from haptera.core.state.row import EntityState
@@ -19,6 +20,7 @@ from haptera.model.changes import (
 )
 from haptera.model.declared.schema import Kind
 from haptera.model.entity import EntityId, node_id
+from haptera.planner.domain.pieces import Pieces, slices
 
 
 class EntityTable:
@@ -177,6 +179,14 @@ class EntityTable:
         """The whole desired layer, as it is stored."""
         return tuple(_stored(row) for row in self if row.desired.declared)
 
+    def storing(self) -> Pieces[list[StoredEntity]]:
+        """As `stored`, each entity as it is when its turn comes."""
+        found = list[StoredEntity]()
+        for some in slices([*self], READ_AT_ONCE):
+            found += (_stored(row) for row in some if row.desired.declared)
+            yield READING_EACH * len(some)
+        return found
+
     def declared(self, entity: EntityId) -> StoredEntity | None:
         """The desired layer of one entity, as it is stored."""
         row = self._rows.get(entity)
@@ -198,12 +208,14 @@ class EntityTable:
                 return entity
             case SetDesired(entity, name, value, owner):
                 row = self.make(entity)
-                row.desired.values[name], row.desired.revision = Desired(value, owner), revision
+                # What was stored before is read on elsewhere, and stays as it was.
+                row.desired.values = {**row.desired.values, name: Desired(value, owner)}
+                row.desired.revision = revision
                 row.relent()
                 return entity
             case UnsetDesired(entity, name):
                 row = self.make(entity)
-                row.desired.values.pop(name, None)
+                row.desired.values = {n: one for n, one in row.desired.values.items() if n != name}
                 row.desired.revision = revision
                 row.relent()
                 return entity

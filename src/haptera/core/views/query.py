@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from haptera.core.modules.catalog import Catalog
+from haptera.core.state.allowance import READ_AT_ONCE, READING_EACH
 from haptera.core.state.diff import goal as goal_of
 from haptera.core.state.entity.work import ReadingConflict
 from haptera.core.state.limits import MS
@@ -30,6 +31,7 @@ from haptera.model.answers.views import (
 from haptera.model.chain import Chain, Do, Find, Link, NoChain
 from haptera.model.facts import Fact
 from haptera.model.parts import Manifest
+from haptera.planner.domain.pieces import Pieces, slices
 from haptera.planner.explain.explain import PlanQuestion, explain
 from haptera.planner.search.search_budget import affordable
 
@@ -116,7 +118,7 @@ def explained(
 
 def summary(
     rows: Iterable[EntityState], subtree: Callable[[str], str | None] = lambda _: None
-) -> Summary:
+) -> Pieces[Summary]:
     """How many entities of each kind stand in each condition: in all, and in each subtree.
 
     `subtree` tells below which parent a node is; None: it is kept here.
@@ -124,15 +126,17 @@ def summary(
     stands: Counter[_Stand] = Counter()
     below: dict[str, Counter[_Stand]] = {}
     parents: dict[str, str | None] = {}
-    for row in rows:
-        stand = row.id.kind, row.stance.condition
-        stands[stand] += 1
-        node = row.id.node
-        if node is not None:
-            if node not in parents:
-                parents[node] = subtree(node)
-            if (parent := parents[node]) is not None:
-                below.setdefault(parent, Counter())[stand] += 1
+    for some in slices(rows, READ_AT_ONCE):
+        for row in some:
+            stand = row.id.kind, row.stance.condition
+            stands[stand] += 1
+            node = row.id.node
+            if node is not None:
+                if node not in parents:
+                    parents[node] = subtree(node)
+                if (parent := parents[node]) is not None:
+                    below.setdefault(parent, Counter())[stand] += 1
+        yield READING_EACH * len(some)
     return Summary(_told(stands), {one: _told(below[one]) for one in sorted(below)})
 
 

@@ -16,7 +16,8 @@ from haptera.controllers import groups
 from haptera.core.desired.desired_at import desired_before
 from haptera.core.engine import Engine
 from haptera.core.figures import Figures, figures
-from haptera.core.state.selecting import means, meant
+from haptera.core.state.row import EntityState
+from haptera.core.state.selecting import by_name, means, meant
 from haptera.core.views.bus import Bus
 from haptera.core.views.course import course_of
 from haptera.core.views.query import detail, explained, summary, view
@@ -64,7 +65,8 @@ from haptera.runtime.network.peer_messages import (
     Request,
     Unable,
 )
-from haptera.runtime.store.event_log_reader import Chosen, KnownThen, known_at, last_happenings
+from haptera.runtime.over_turns import over_turns
+from haptera.runtime.store.event_log_reader import Chosen, known_at, last_happenings, past_views
 from haptera.runtime.store.feed import Follower
 from haptera.runtime.store.keyed import Held, KeptAnswer, RequestKey
 from haptera.runtime.store.optimistic_write import WriteError, refused
@@ -74,6 +76,9 @@ from haptera.selectors.selector import Selector
 
 # How long a proposal waits for the disk before its asker is told so.
 PROPOSAL_WITHIN_S: Final = 30.0
+# All that is desired is read over many turns, and again where it changed meanwhile; after so often
+# it is read in one.
+READ_AGAIN_MAX: Final = 3
 # The engine itself waits less long for plans; but it may be behind.
 PREVIEW_WITHIN_S: Final = 30.0
 # What tells this process's numbers of changes from those of others with the same store.
@@ -135,10 +140,10 @@ class EngineBackend:
     def revision(self) -> int:
         return self._engine.table.revision
 
-    def entities(self, selectors: Collection[Selector]) -> Iterable[EntityView]:
+    async def entities(self, selectors: Collection[Selector]) -> Iterable[EntityView]:
         table = self._engine.table
-        rows = sorted(meant(table, selectors, now_ns()), key=lambda row: str(row.id))
-        return (view(row, now_ns()) for row in rows if table.get(row.id) is row)
+        named = await over_turns(by_name(await self._meant(selectors)))
+        return (view(row, now_ns()) for _, row in named if table.get(row.id) is row)
 
     def means(self, selector: Selector, entity: EntityId) -> bool:
         return means(self._engine.table, selector, entity, now_ns())
@@ -222,21 +227,28 @@ class EngineBackend:
     def declared(self, entity: EntityId) -> StoredEntity | None:
         return self._engine.table.declared(entity)
 
-    def alike(self, selectors: Collection[Selector]) -> list[AlikeView]:
-        rows = meant(self._engine.table, selectors, now_ns())
-        return alike((row.id, row.stance) for row in rows)
+    async def alike(self, selectors: Collection[Selector]) -> list[AlikeView]:
+        rows = await self._meant(selectors)
+        return await over_turns(alike((row.id, row.stance) for row in rows))
 
-    def summary(self, within: Selector | None = None) -> Summary:
-        table = self._engine.table
-        rows = table if within is None else meant(table, [within], now_ns())
+    async def summary(self, within: Selector | None = None) -> Summary:
+        rows = [*self._engine.table] if within is None else await self._meant([within])
         reports = self._engine.neighbours.reports
         assert reports is not None, "an agent has no such backend"
-        return summary(rows, reports.subtree)
+        return await over_turns(summary(rows, reports.subtree))
 
-    def figures(self) -> Figures:
-        return figures(self._engine, now_ns())
+    async def figures(self) -> Figures:
+        return await over_turns(figures(self._engine, now_ns()))
 
-    def stored(self) -> Sequence[StoredEntity]:
+    async def _meant(self, selectors: Collection[Selector]) -> list[EntityState]:
+        return await over_turns(meant(self._engine.table, selectors, now_ns()))
+
+    async def stored(self) -> Sequence[StoredEntity]:
+        for _ in range(READ_AGAIN_MAX):
+            revision = self.revision()
+            found = await over_turns(self._engine.table.storing())
+            if self.revision() == revision:
+                return found
         return self._engine.table.stored()
 
     def past(
@@ -246,24 +258,17 @@ class EngineBackend:
 
     async def at(self, chosen: Chosen, at_s: float) -> list[PastView]:
         """How what is chosen was at a time."""
-        now = [one for one in self.stored() if chosen(one.entity)]
-        revision = self.revision()
-        return await asyncio.to_thread(self._at, chosen, at_s, now, revision)
+        revision, stored = self.revision(), await self.stored()
+        now = [one for one in stored if chosen(one.entity)]
+
+        def read() -> list[PastView]:
+            since = self._store.changed_since(chosen, at_s, revision)
+            return past_views(desired_before(now, since), known_at(self._history, chosen, at_s))
+
+        return await asyncio.to_thread(read)  # Files are read.
 
     def happened(self, chosen: Chosen, count_max: int) -> list[Happened]:
         return last_happenings(self._history, chosen, count_max=count_max)
-
-    def _at(
-        self, chosen: Chosen, at_s: float, now: Iterable[StoredEntity], revision: int
-    ) -> list[PastView]:
-        """In a thread of its own: files are read."""
-        since = self._store.changed_since(chosen, at_s, revision)
-        desired = desired_before(now, since)
-        known = known_at(self._history, chosen, at_s)
-        return [
-            _past(entity, desired.get(entity), known.get(entity, KnownThen()))
-            for entity in sorted(desired.keys() | known.keys(), key=str)
-        ]
 
     def written(self, revision: int) -> list[Changed]:
         return self._store.written(revision)
@@ -385,15 +390,3 @@ class EngineBackend:
         waiting = self._answers.get(answer.ticket)
         if waiting is not None and not waiting.done():
             waiting.set_result(answer)
-
-
-def _past(entity: EntityId, stored: StoredEntity | None, known: KnownThen) -> PastView:
-    desired = {} if stored is None else stored.desired
-    return PastView(
-        str(entity),
-        {} if stored is None else stored.attributes,
-        {name: one.value for name, one in sorted(desired.items())},
-        dict(sorted(known.observed.items())),
-        known.condition,
-        known.why,
-    )

@@ -26,7 +26,7 @@ async def apply_at_start(
     async def make() -> tuple[Change, ...]:
         files = await asyncio.to_thread(gather, [site])
         proposal = await sites.read(files, constants_of(site))
-        stored = backend.stored()
+        stored = await backend.stored()
         return await asyncio.to_thread(proposal.changes, stored, Claim.LEAVE)
 
     try:

@@ -47,7 +47,7 @@ Take = Callable[[Sequence[SavedSession], Mapping[str, int]], Awaitable[Sequence[
 class Stores(Proposing, Protocol):
     """Who takes proposals, and says what is desired now."""
 
-    def stored(self) -> Sequence[StoredEntity]: ...
+    async def stored(self) -> Sequence[StoredEntity]: ...
 
 
 class Above:
@@ -136,7 +136,7 @@ class Above:
         wanted = relayed(entities, self._name)
 
         async def make() -> tuple[Change, ...]:
-            return changes(wanted, self._backend.stored())
+            return changes(wanted, await self._backend.stored())
 
         await write(self._backend, make, Author("above", "as the parent above desires"))
         nodes = nodes_of(entities, self._name)

@@ -1,6 +1,7 @@
 """Long work in pieces: generators that yield between slices, so that others have their turn."""
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator
+from itertools import islice
 from typing import TypeVar
 
 Whole = TypeVar("Whole")
@@ -10,13 +11,15 @@ One = TypeVar("One")
 Pieces = Generator[int, None, Whole]
 
 
-def slices(many: Sequence[One], count: int) -> Iterator[Sequence[One]]:
-    """So many at a time, in their order.
+def slices(many: Iterable[One], count: int) -> Iterator[list[One]]:
+    """So many at a time, in their order; none is asked for before its slice is.
 
     >>> [*slices("abcde", 2)]
-    ['ab', 'cd', 'e']
+    [['a', 'b'], ['c', 'd'], ['e']]
     """
-    return (many[start : start + count] for start in range(0, len(many), count))
+    left = iter(many)
+    while some := list(islice(left, count)):
+        yield some
 
 
 def at_once(pieces: Pieces[Whole]) -> Whole:

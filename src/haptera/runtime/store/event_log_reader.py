@@ -1,11 +1,12 @@
 """Reading what was written down: what happened, and how all was at a time."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from haptera.model.answers.past import Happened, Sort
+from haptera.model.answers.past import Happened, PastView, Sort
+from haptera.model.changes import StoredEntity
 from haptera.model.entity import EntityId, parse_entity
 from haptera.runtime.store.event_log_writer import days, file_of
 from haptera.runtime.store.history_sql import reading
@@ -68,3 +69,25 @@ def _read(path: Path, rest: str, *values: float) -> Iterator[Happened]:
     with reading(path) as connection:
         for at_s, entity, sort, *others in connection.execute(query, values):
             yield Happened(at_s, entity, Sort(sort), *others)
+
+
+def past_views(
+    desired: Mapping[EntityId, StoredEntity], known: Mapping[EntityId, KnownThen]
+) -> list[PastView]:
+    """Each entity as it was at a time, by what was desired of it then and what was known."""
+    return [
+        _past(entity, desired.get(entity), known.get(entity, KnownThen()))
+        for entity in sorted(desired.keys() | known.keys(), key=str)
+    ]
+
+
+def _past(entity: EntityId, stored: StoredEntity | None, known: KnownThen) -> PastView:
+    desired = {} if stored is None else stored.desired
+    return PastView(
+        str(entity),
+        {} if stored is None else stored.attributes,
+        {name: one.value for name, one in sorted(desired.items())},
+        dict(sorted(known.observed.items())),
+        known.condition,
+        known.why,
+    )
