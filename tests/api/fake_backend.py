@@ -314,10 +314,11 @@ class FakeBackend:
         known = any(made <= revision for made, _ in rows)
         return [one for _, one in rows[::-1]] if known else []
 
-    def deeds(self, count_max):
+    def deeds(self, within, count_max):
+        assert within is None, "a real store tells what concerns whom"
         return self.noted[::-1][:count_max]
 
-    def note(self, who, what):
+    def note(self, who, what, entity=None):
         self.noted.append(Deed(1000.0, who, what))
 
     def write(self, *changes, author=None):

@@ -46,16 +46,21 @@ def test_a_nodes_console_is_told_to_who_may_read_the_node(tmp_path):
             assert (await told("n1", None)).status == HTTPStatus.OK
             await backend.mint_token(Bearer("written after those", Scope.READ), 60)
             readers = ["user:of n1", "user:of None"]
-            assert [(one.who, one.what) for one in backend.deeds(9) if "console" in one.what] == [
-                (who, "console node:n1") for who in readers
-            ]
+            assert [
+                (one.who, one.what) for one in backend.deeds(None, 9) if "console" in one.what
+            ] == [(who, "console node:n1") for who in readers]
 
     asyncio.run(story())
 
 
 def test_a_line_in_the_audit_stands_for_a_day_of_reading():
     noted, now = [], [1_000.0]
-    readings = ConsoleReadings(lambda who, what: noted.append((now[0], who, what)), lambda: now[0])
+
+    def note(who, what, entity):
+        assert what == f"console {entity}"
+        noted.append((now[0], who, what))
+
+    readings = ConsoleReadings(note, lambda: now[0])
     for at_s in (1_000.0, 1_001.0, 1_000.0 + STANDS_S - 1, 1_000.0 + STANDS_S, 5.0):
         now[0] = at_s
         readings.read("user:eve", node_id("n1"))

@@ -49,8 +49,8 @@ class Unreadable(FakeBackend):
     def past(self, chosen, *, before, count_max):
         return read_changes(NOWHERE, chosen, before=before, count_max=count_max)
 
-    def deeds(self, count_max):
-        return read_deeds(NOWHERE, count_max=count_max)
+    def deeds(self, within, count_max):
+        return read_deeds(NOWHERE, within, count_max=count_max)
 
     def happened(self, chosen, count_max):
         with reading(NOWHERE):

@@ -24,7 +24,7 @@ def write_some(one: Opened) -> None:
         Declare(N01, {"rack": "1"}, "site"), SetDesired(N01, "power", "on", "site"), author=SITE
     )
     one.write(SetDesired(N01, "power", "off", "user:eve"), Undeclare(N01), author=EVE)
-    one.store.note("user:eve", "released the brake")
+    one.store.note("user:eve", "retry node:n01", N01)
     one.write(Declare(N01, {}, "site"))
     one.write(SetDesired(N01, "power", "on", "site"), author=SITE)
 
@@ -63,7 +63,8 @@ def test_what_nobody_touched_fits_and_the_last_hash_is_found_again(path: Path) -
         ("DELETE FROM history WHERE revision = 5", "the write of revision 5 is missing, of link 4"),
         ("UPDATE deeds SET what = 'nothing'", "deed 1 was altered"),
         ("DELETE FROM deeds", "deed 1 is missing, of link 3"),
-        ("INSERT INTO deeds VALUES (9, 1.0, 'user:bob', 'nothing')", "deed 9 is in no link"),
+        ("UPDATE deeds SET entity = NULL", "deed 1 was altered"),
+        ("INSERT INTO deeds VALUES (9, 1.0, 'user:bob', 'x', NULL)", "deed 9 is in no link"),
         ("INSERT INTO writes VALUES (9, 1.0, 'site', NULL)", "the write of revision 9 is in no"),
         ("DELETE FROM links WHERE id = 2", "links 2 to 2 are missing"),
         ("DELETE FROM links WHERE id = 1", "links 1 to 1 are missing"),

@@ -24,11 +24,14 @@ from haptera.model.errors import Code, HapteraError
 from haptera.runtime.store.changes_sql import FORGOTTEN_AT_ONCE, HISTORY_KEPT_S
 from haptera.runtime.store.history_sql import DEEDS, OF_WRITE
 from haptera.runtime.store.store import Store
+from haptera.selectors.selector import parse_selector
 from tests.api.fake_backend import FakeBackend
 from tests.runtime.test_store import Opened, opened
 
 N01, N02 = node_id("n01"), node_id("n02")
 WEB = EntityId("service", "web", "n01")
+# A name that no entity has.
+NO_NAME = node_id("?")
 EVE, SITE = Author("user:eve", "the port is taken"), Author("user:ada")
 
 
@@ -106,9 +109,41 @@ def test_no_row_is_looked_at_again_for_each_other(tmp_path: Path, query: str) ->
     with opened(path) as one:
         one.write(Declare(N01, {}, "site"))
     with contextlib.closing(sqlite3.connect(path)) as reader:
-        told = [row[3] for row in reader.execute(f"EXPLAIN QUERY PLAN {query}", (1,))]
+        reader.create_function("concerns", 4, lambda *row: True)
+        wanted = {"1": 1, "all": True, "count_max": 9}
+        told = [row[3] for row in reader.execute(f"EXPLAIN QUERY PLAN {query}", wanted)]
     assert any("history" in line for line in told)
     assert not [line for line in told if "CORRELATED" in line]
+
+
+def test_of_some_entities_the_audit_has_what_concerns_them_alone(tmp_path: Path) -> None:
+    heat = EntityId("freeze", "heat", None)
+    with opened(tmp_path / "state.db") as one:
+        for wall_s, changes in enumerate(
+            (
+                (Declare(N01, {}, "site"), Declare(N02, {}, "site"), Declare(WEB, {}, "site")),
+                (SetDesired(N02, "power", "on", "site"),),
+                (Declare(heat, {}, "user:eve"), SetDesired(heat, "of", "n01", "user:eve")),
+                (SetDesired(heat, "of", "n[01-02]", "user:eve"),),
+                (SetDesired(heat, "of", "n02", "user:eve"),),
+            )
+        ):
+            one.wall_s = 1000.0 + wall_s
+            one.write(*changes, author=EVE)
+        for what, entity in (("retry", N01), ("evict n02", N02), ("brake", None), ("?", NO_NAME)):
+            one.wall_s += 1
+            one.store.note("user:ada", what, entity)
+        one.write(SetDesired(N02, "power", "off", "site"), author=SITE)
+
+        def told(within: str | None, count_max: int = 99) -> list[tuple[str, int | None]]:
+            selector = None if within is None else parse_selector(within)
+            return [(each.what, each.revision) for each in one.store.deeds(selector, count_max)]
+
+        assert told("n01") == [("retry", None), ("1 change", 7), ("1 change", 6), ("2 changes", 3)]
+        assert told("n01", 1) == [("retry", None)]
+        assert told("service:web") == [("1 change", 3)]
+        assert told("n03") == []
+        assert len(told(None)) == 10
 
 
 def test_what_is_too_old_is_forgotten_with_the_next_writes(tmp_path: Path) -> None:

@@ -162,11 +162,17 @@ class Backend(Protocol):
     def written(self, revision: int) -> list[Changed]:
         """As `past`: all changes of the write that made a revision; none if it is not known."""
 
-    def deeds(self, count_max: int) -> list[Deed]:
-        """As `past`: the last that people and programs have asked for, latest first."""
+    def deeds(self, within: Selector | None, count_max: int) -> list[Deed]:
+        """As `past`: the last that people and programs have asked for, latest first.
 
-    def note(self, who: str, what: str) -> None:
-        """Write down that somebody asked for something that changes nothing desired."""
+        With `within`, what concerns nothing that it means is left out, and not counted.
+        """
+
+    def note(self, who: str, what: str, entity: EntityId | None = None) -> None:
+        """Write down that somebody asked for something that changes nothing desired.
+
+        `entity` is what it is about, where that is one.
+        """
 
     async def evict(self, node: str) -> int | None:
         """End a node's session, whose incarnation that was; None where it has none.

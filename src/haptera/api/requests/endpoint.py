@@ -21,6 +21,7 @@ from haptera.model.entity import parse_entity
 from haptera.model.errors import Code, DuplicateError, HapteraError, LimitError, UnknownNameError
 from haptera.runtime.clock import now_ns
 from haptera.runtime.identity.tokens import Scope
+from haptera.selectors.covering import covers
 from haptera.selectors.selector import Selector, parse_selector
 
 KEY_HEADER: Final = "Idempotency-Key"
@@ -206,6 +207,17 @@ def narrowed(selector: Selector, caller: Caller) -> Selector:
         return selector
     check_by_name([selector])
     return parse_selector(f"({selector}) and ({caller.within})")
+
+
+def check_covered(selector: Selector, caller: Caller) -> None:
+    """Refuse a selector that may mean more than a caller may change, be it there or not."""
+    within = caller.within
+    if within is not None and not covers(within, selector):
+        raise HapteraError(
+            f"the token is limited to {within}, and {selector} may select more",
+            do=f"name only what it includes, or add: and ({within})",
+            code=Code.OUTSIDE_LIMIT,
+        )
 
 
 def _check_query(request: Request, queries: tuple[Query, ...]) -> None:

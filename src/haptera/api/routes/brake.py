@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -13,6 +14,8 @@ from haptera.api.requests.query import WHY
 from haptera.model.answers.views import BrakeView
 from haptera.runtime.identity.tokens import Scope
 
+UNCOUNTED: Final = "many nodes fell silent"
+
 
 @dataclass(frozen=True, slots=True)
 class BrakeRoutes:
@@ -20,13 +23,16 @@ class BrakeRoutes:
 
     def endpoints(self) -> Iterator[Endpoint]:
         contract = Contract(gives=BrakeView)
-        yield Endpoint("GET", "/v1/brake", Scope.READ, self.get, contract)
+        yield Endpoint("GET", "/v1/brake", Scope.READ, self.get, contract, narrows=True)
         contract = Contract(gives=BrakeView, queries=(WHY,), keyed=True)
         yield Endpoint("DELETE", "/v1/brake", Scope.WRITE, self.release, contract)
 
-    async def get(self, _request: Request, _caller: Caller) -> Response:
-        """Why the brake is on, and for how long."""
-        return as_json(self.backend.brake())
+    async def get(self, _request: Request, caller: Caller) -> Response:
+        """Why the brake is on, and for how long; a limited token is not told of how many nodes."""
+        brake = self.backend.brake()
+        if caller.within is not None and brake.why is not None:
+            brake = BrakeView(UNCOUNTED, brake.left_ms)
+        return as_json(brake)
 
     async def release(self, request: Request, caller: Caller) -> Response:
         """Disruptive steps go on at once; the answer is how it stood before."""

@@ -16,7 +16,9 @@ READINGS_MAX: Final = 10_000
 class ConsoleReadings:
     """Notes each reading that no line in the audit stands for yet; a new process knows of none."""
 
-    def __init__(self, note: Callable[[str, str], None], wall_s: Callable[[], float]) -> None:
+    def __init__(
+        self, note: Callable[[str, str, EntityId], None], wall_s: Callable[[], float]
+    ) -> None:
         self._note = note
         self._wall_s = wall_s
         self._noted: OrderedDict[tuple[str, EntityId], float] = OrderedDict()
@@ -31,4 +33,4 @@ class ConsoleReadings:
         self._noted.move_to_end((who, node))
         if len(self._noted) > READINGS_MAX:
             self._noted.popitem(last=False)
-        self._note(who, f"console {node}")
+        self._note(who, f"console {node}", node)

@@ -168,7 +168,7 @@ class EntityRoutes:
         """Try what is stuck again, now."""
         entity = _entity_of(request)
         self._view(entity)
-        self.backend.note(author(request, caller).who, f"retry {entity}")
+        self.backend.note(author(request, caller).who, f"retry {entity}", entity)
         self.backend.ask(entity)
         return as_json(Retried(str(entity)), status=HTTPStatus.ACCEPTED)
 

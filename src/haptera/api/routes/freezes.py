@@ -10,7 +10,15 @@ from starlette.responses import Response
 
 from haptera.api.backend import Backend
 from haptera.api.requests.body import as_json, read_body
-from haptera.api.requests.endpoint import NOT_FOUND, UNWRITTEN, Caller, Contract, Endpoint, author
+from haptera.api.requests.endpoint import (
+    NOT_FOUND,
+    UNWRITTEN,
+    Caller,
+    Contract,
+    Endpoint,
+    author,
+    check_covered,
+)
 from haptera.api.requests.query import THAWED, WHY
 from haptera.core.desired.thaw import Thaw, thaw
 from haptera.core.state.allowance import READ_AT_ONCE, READING_EACH
@@ -36,8 +44,9 @@ from haptera.rest.schemas import FreezeBody, FreezeView, Frozen, Thawed, ThawVie
 from haptera.runtime.identity.tokens import Scope
 from haptera.runtime.over_turns import over_turns
 from haptera.runtime.store.optimistic_write import write
+from haptera.selectors.covering import covers
 from haptera.selectors.nodeset import fold
-from haptera.selectors.selector import Selector, parse_selector
+from haptera.selectors.selector import Selector, fold_entities, parse_selector
 from haptera.selectors.selector_ast import Pattern, parts_of
 from haptera.selectors.text_cursor import place
 
@@ -58,23 +67,24 @@ class FreezeRoutes:
     wall_s: Callable[[], float]
 
     def endpoints(self) -> Iterator[Endpoint]:
-        contract = Contract(gives=Frozen)
-        yield Endpoint("GET", "/v1/freezes", Scope.READ, self.all, contract)
+        path, contract = "/v1/freezes", Contract(gives=Frozen)
+        yield Endpoint("GET", path, Scope.READ, self.all, contract, narrows=True)
         contract = Contract(takes=FreezeBody, gives=FreezeView, problems=UNWRITTEN, keyed=True)
-        yield Endpoint("POST", "/v1/freezes", Scope.WRITE, self.freeze, contract)
+        yield Endpoint("POST", path, Scope.WRITE, self.freeze, contract, narrows=True)
         contract = Contract(
             gives=Thawed, queries=(THAWED, WHY), problems=(NOT_FOUND, *UNWRITTEN), keyed=True
         )
-        yield Endpoint("DELETE", "/v1/freezes", Scope.WRITE, self.thaw, contract)
+        yield Endpoint("DELETE", path, Scope.WRITE, self.thaw, contract, narrows=True)
 
-    async def all(self, _request: Request, _caller: Caller) -> Response:
-        """All freezes."""
+    async def all(self, _request: Request, caller: Caller) -> Response:
+        """All freezes; to a limited token those of its entities, which alone they then name."""
         there = await self._there()
-        return as_json(Frozen(await over_turns(there.views(there.freezes))))
+        return as_json(Frozen(await over_turns(there.views(there.freezes, caller.within))))
 
     async def freeze(self, request: Request, caller: Caller) -> Response:
         """Freeze; the same selector of the same person anew says why, and for how long, anew."""
         body = await read_body(request, FreezeBody)
+        check_covered(_selector(body.selector), caller)
         wanted = self._wanted(body)
         owner = f"user:{caller.name}"
         await over_turns(_check_there(await self._there(), body))
@@ -89,25 +99,27 @@ class FreezeRoutes:
             raise HapteraError(
                 f"{body.selector} was thawed meanwhile", do="freeze it again", code=Code.CONFLICT
             )
-        (view,) = await over_turns(there.views([mine]))
+        (view,) = await over_turns(there.views([mine], caller.within))
         return as_json(view)
 
     async def thaw(self, request: Request, caller: Caller) -> Response:
         """Let go on what a selector means; of what was frozen with it, the rest stays frozen."""
         by = _selector(request.query_params.get("selector", ""))
+        check_covered(by, caller)
         thawed: list[tuple[StoredEntity, Thaw]] = []
         before: list[EntityId] = []
 
         async def make() -> tuple[Change, ...]:
             there = await self._there()
-            before[:] = await over_turns(there.held())
-            thawed[:] = await over_turns(_thawed(there, by))
+            before[:] = await over_turns(there.held(caller.within))
+            thawed[:] = await over_turns(_thawed(there, by, caller.within))
             return tuple(_thawing(one, left, f"user:{caller.name}") for one, left in thawed)
 
         revision, _ = await write(self.backend, make, author(request, caller))
         there = await self._there()
-        views = await over_turns(there.views(there.freezes))
-        free = await over_turns(_free(before, set(await over_turns(there.held()))))
+        views = await over_turns(there.views(there.freezes, caller.within))
+        after = set(await over_turns(there.held(caller.within)))
+        free = await over_turns(_free(before, after))
         told = [ThawView(_of(one), one.owner, left.thawed, left.rest) for one, left in thawed]
         return as_json(Thawed(revision, told, free, views))
 
@@ -144,22 +156,28 @@ class _There:
         mine = (one for one in self.freezes if (one.owner, _of(one)) == (owner, selector))
         return next(mine, None)
 
-    def views(self, freezes: Iterable[StoredEntity]) -> Pieces[list[FreezeView]]:
+    def views(
+        self, freezes: Iterable[StoredEntity], within: Selector | None
+    ) -> Pieces[list[FreezeView]]:
         views = list[FreezeView]()
         for one in freezes:
-            held = yield from self.meant([parse_selector(_of(one))])
-            views.append(_view(one, len(held)))
+            held = yield from self.meant([parse_selector(_of(one))], within)
+            if (view := _view(one, held, within)) is not None:
+                views.append(view)
         return views
 
-    def held(self) -> Pieces[list[EntityId]]:
-        """What any freeze holds."""
-        return self.meant([parse_selector(_of(one)) for one in self.freezes])
+    def held(self, within: Selector | None) -> Pieces[list[EntityId]]:
+        """What any freeze holds, as far as somebody may see."""
+        return self.meant([parse_selector(_of(one)) for one in self.freezes], within)
 
-    def meant(self, selectors: Collection[Selector]) -> Pieces[list[EntityId]]:
-        """What any of these selects, of what can be frozen."""
+    def meant(
+        self, selectors: Collection[Selector], within: Selector | None = None
+    ) -> Pieces[list[EntityId]]:
+        """What any of these selects, of what can be frozen and somebody may see."""
         found = list[EntityId]()
         for some in slices(self.acted_on, READ_AT_ONCE):
-            found += (one.id for one in some if any(each.means(one) for each in selectors))
+            seen = some if within is None else filter(within.means, some)
+            found += (one.id for one in seen if any(each.means(one) for each in selectors))
             yield READING_EACH * (1 + len(selectors)) * len(some)
         return found
 
@@ -202,19 +220,23 @@ def _check_there(there: _There, body: FreezeBody) -> Pieces[None]:
         )
 
 
-def _thawed(there: _There, by: Selector) -> Pieces[list[tuple[StoredEntity, Thaw]]]:
-    """The freezes of which something is thawed.
+def _thawed(
+    there: _There, by: Selector, within: Selector | None
+) -> Pieces[list[tuple[StoredEntity, Thaw]]]:
+    """The freezes of which something is thawed: of a limited token, those that it covers.
 
     Raises:
         HapteraError: there are none, or what is left of one cannot be said.
     """
     thawed = list[tuple[StoredEntity, Thaw]]()
     for one in there.freezes:
-        left = yield from thaw(parse_selector(_of(one)), by, there.entities)
-        if left is not None:
+        held = parse_selector(_of(one))
+        if within is not None and not covers(within, held):
+            continue
+        if (left := (yield from thaw(held, by, there.entities))) is not None:
             thawed.append((one, left))
     if not thawed:
-        views = yield from there.views(there.freezes)
+        views = yield from there.views(there.freezes, within)
         raise HapteraError(f"nothing of {by} is frozen", do=_told(views), code=Code.NOT_FOUND)
     return thawed
 
@@ -276,17 +298,28 @@ def _thawing(held: StoredEntity, left: Thaw, owner: str) -> Change:
     return SetDesired(held.entity, freeze.of.name, left.rest, owner)
 
 
-def _view(one: StoredEntity, holds: int) -> FreezeView:
+def _view(
+    one: StoredEntity, held: Collection[EntityId], within: Selector | None
+) -> FreezeView | None:
+    """A freeze, as it is told; one that reaches further than `within` without the names of others.
+
+    None where it is of nothing but others.
+    """
     values = {name: desired.value for name, desired in one.desired.items()}
     selector = parse_selector(_of(one))
+    text = selector.text
+    if within is not None and not covers(within, selector):
+        if not held:
+            return None
+        text = fold_entities(held)
     until_s = values.get(freeze.until_s.name)
     return FreezeView(
         str(one.entity),
-        selector.text,
+        text,
         str(values.get(freeze.reason.name, "")),
         one.owner,
         None if until_s is None else int(until_s),
-        holds,
+        len(held),
     )
 
 

@@ -69,7 +69,7 @@ class HistoryRoutes:
         contract = Contract(gives=Past, queries=(AT, SELECT), lines=PastView, problems=UNREAD)
         yield Endpoint("GET", "/v1/past", Scope.READ, self.past, contract, narrows=True)
         contract = Contract(gives=Audit, queries=(LIMIT,), lines=Deed, problems=UNREAD)
-        yield Endpoint("GET", "/v1/audit", Scope.READ, self.audit, contract)
+        yield Endpoint("GET", "/v1/audit", Scope.READ, self.audit, contract, narrows=True)
         contract = Contract(
             gives=AppliedView,
             queries=(DRY_RUN, DIGEST, WHY),
@@ -111,10 +111,14 @@ class HistoryRoutes:
         found = await self.backend.at(chosen, at_s)
         return listing(request, Past(at_s, found), found)
 
-    async def audit(self, request: Request, _caller: Caller) -> Response:
-        """What was asked for of all that changes anything, by whom, latest first."""
+    async def audit(self, request: Request, caller: Caller) -> Response:
+        """What was asked for of all that changes anything, by whom, latest first.
+
+        To a limited token: what concerns its entities, and how many changes of a write do.
+        """
         limit = number(request, "limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
-        found = await asyncio.to_thread(self.backend.deeds, limit or LIMIT_DEFAULT)
+        count_max = limit or LIMIT_DEFAULT
+        found = await asyncio.to_thread(self.backend.deeds, caller.within, count_max)
         return listing(request, Audit(found), found)
 
     async def revert(self, request: Request, caller: Caller) -> Response:

@@ -68,14 +68,14 @@ class NodeRoutes:
             )
         if self.backend.entity(node_id(node)) is None:
             raise missing(node_id(node))
-        self.backend.note(by.who, f"override the permit of {node}: {by.why}")
+        self.backend.note(by.who, f"override the permit of {node}: {by.why}", node_id(node))
         self.backend.release(node)
         return as_json(Overridden(node, OVERRIDE_NS // S))
 
     async def evict(self, request: Request, caller: Caller) -> Response:
         """End a node's session: it is neither heard nor answered until it is booted anew."""
         node = request.path_params["node"]
-        self.backend.note(author(request, caller).who, f"evict {node}")
+        self.backend.note(author(request, caller).who, f"evict {node}", node_id(node))
         incarnation = await self.backend.evict(node)
         if incarnation is None:
             raise HapteraError(
@@ -103,7 +103,7 @@ class NodeRoutes:
             raise missing(node)
         _, (change,) = await write(self.backend, make, by)
         assert isinstance(change, Declare)
-        self.backend.note(by.who, f"claim {mac} as {node.name}")
+        self.backend.note(by.who, f"claim {mac} as {node.name}", node)
         with suppress(HapteraError):  # It is tried by itself, where its parent is silent now.
             self.backend.ask(node)
         return as_json(ClaimMade(node.name, mac, change.owner))

@@ -179,14 +179,14 @@ class JobRoutes:
         deadline_s = None if body.within_s is None else self.wall_s() + body.within_s
         who = f"user:{caller.name}"
         await self.desk.set_duty(node, Duty(body.mode, body.reason, who, deadline_s))
-        self.backend.note(who, f"{body.mode} {node}: {body.reason}")
+        self.backend.note(who, f"{body.mode} {node}: {body.reason}", node_id(node))
         return as_json(self._holder(node))
 
     async def resume(self, request: Request, caller: Caller) -> Response:
         """Have a node take jobs again, which ends a drain, too; what runs there runs on."""
         node = self._node(request)
         await self.desk.set_duty(node, None)
-        self.backend.note(f"user:{caller.name}", f"let {node} take jobs again")
+        self.backend.note(f"user:{caller.name}", f"let {node} take jobs again", node_id(node))
         return as_json(self._holder(node))
 
     def _meant(self, request: Request) -> Callable[[Job], bool]:

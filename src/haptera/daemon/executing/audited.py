@@ -16,7 +16,7 @@ def audited(
 
     async def execute(asked: ExecAsked, who: str, what: str) -> AsyncGenerator[ExecAnswer, None]:
         assert asked.entity.node is not None, "the API checks it"
-        kept(await asyncio.wrap_future(store.note(who, what)))
+        kept(await asyncio.wrap_future(store.note(who, what, asked.entity)))
         async with aclosing(run(asked.entity.node, asked)) as answers:
             async for told in answers:
                 yield told

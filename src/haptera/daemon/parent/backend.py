@@ -273,11 +273,11 @@ class EngineBackend:
     def written(self, revision: int) -> list[Changed]:
         return self._store.written(revision)
 
-    def deeds(self, count_max: int) -> list[Deed]:
-        return self._store.deeds(count_max)
+    def deeds(self, within: Selector | None, count_max: int) -> list[Deed]:
+        return self._store.deeds(within, count_max)
 
-    def note(self, who: str, what: str) -> None:
-        self._store.note(who, what)
+    def note(self, who: str, what: str, entity: EntityId | None = None) -> None:
+        self._store.note(who, what, entity)
 
     async def propose(
         self, changes: tuple[Change, ...], if_revision: int | None, author: Author

@@ -76,7 +76,7 @@ def chain_write(
 
 
 def chain_deed(connection: sqlite3.Connection, deed: int, row: Row) -> None:
-    """Add a deed: when, who and what."""
+    """Add a deed: when, who, what, and which entity it is about, if any."""
     _chain(connection, None, deed, (deed, *row))
 
 
@@ -174,10 +174,10 @@ def _contents(connection: sqlite3.Connection) -> dict[str, Row]:
         for one in digests.keys() | writers.keys()
         if one > oldest
     }
-    for deed, *rest in connection.execute(
-        "SELECT id, at_s, who, what FROM deeds WHERE id > (SELECT deed FROM anchor)"
+    for deed, *rest, entity in connection.execute(
+        "SELECT id, at_s, who, what, entity FROM deeds WHERE id > (SELECT deed FROM anchor)"
     ):
-        found[f"deed {deed}"] = (deed, *rest)
+        found[f"deed {deed}"] = (deed, *rest) if entity is None else (deed, *rest, entity)
     return found
 
 

@@ -22,7 +22,7 @@ from haptera.model.changes import (
     UnsetDesired,
 )
 from haptera.model.effects import Write
-from haptera.model.entity import node_id, parse_entity
+from haptera.model.entity import EntityId, node_id, parse_entity
 from haptera.model.intent import Intent
 from haptera.runtime.identity.tokens import TOKEN_TTL_S, mint
 from haptera.runtime.store.audit_chain import (
@@ -107,12 +107,17 @@ def forget(connection: sqlite3.Connection, wall_s: float) -> None:
         forget_links(connection)
 
 
-def note(connection: sqlite3.Connection, *, who: str, what: str, wall_s: float) -> None:
+def note(
+    connection: sqlite3.Connection, *, who: str, what: str, entity: EntityId | None, wall_s: float
+) -> None:
     """Remember what somebody asked for that changes nothing of what is desired."""
+    about = None if entity is None else str(entity)
     row = wall_s, who, what
-    done = connection.execute("INSERT INTO deeds (at_s, who, what) VALUES (?, ?, ?)", row)
+    done = connection.execute(
+        "INSERT INTO deeds (at_s, who, what, entity) VALUES (?, ?, ?, ?)", (*row, about)
+    )
     assert done.lastrowid is not None
-    chain_deed(connection, done.lastrowid, row)
+    chain_deed(connection, done.lastrowid, row if about is None else (*row, about))
     forget(connection, wall_s)
 
 

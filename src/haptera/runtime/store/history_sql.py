@@ -3,13 +3,17 @@
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
+from haptera.kinds.rules import freeze
 from haptera.model.answers.past import Changed, Deed, Page
 from haptera.model.entity import EntityId, parse_entity
 from haptera.model.errors import Code, HapteraError, StorageError
 from haptera.model.walltime import utc_text
+from haptera.selectors.covering import covers
+from haptera.selectors.selector import ALL, Selector, parse_selector
 
 _ROWS: Final = (
     "SELECT h.id, coalesce(h.written, h.revision), h.at_s, h.entity, h.name, h.before, h.after,"
@@ -23,12 +27,16 @@ OF_WRITE: Final = (
     f" {_ROWS} WHERE h.written = (SELECT written FROM meant WHERE first <= ?1) ORDER BY h.id DESC"
 )
 DEEDS: Final = (
-    "WITH counted AS (SELECT written, count(*) AS changes FROM history GROUP BY written)"
+    "WITH counted AS (SELECT written, count(*) AS changes FROM history"
+    " WHERE :all OR concerns(entity, name, before, after) GROUP BY written)"
     " SELECT at_s, who, coalesce(changes, 0), revision, why, writes.rowid"
-    " FROM writes LEFT JOIN counted ON written = revision"
+    " FROM writes LEFT JOIN counted ON written = revision WHERE :all OR changes > 0"
     " UNION ALL SELECT at_s, who, what, NULL, NULL, id FROM deeds"
-    " ORDER BY 1 DESC, 4 DESC, 6 DESC LIMIT ?"
+    " WHERE :all OR concerns(entity, NULL, NULL, NULL)"
+    " ORDER BY 1 DESC, 4 DESC, 6 DESC LIMIT :count_max"
 )
+# Of so many rows it is remembered whether they concern who asks.
+CONCERNS_CACHED_MAX: Final = 10_000
 
 
 def read_changes(
@@ -98,18 +106,41 @@ def read_write(path: Path, revision: int) -> list[Changed]:
     return [Changed(*row) for _, *row in rows]
 
 
-def read_deeds(path: Path, *, count_max: int) -> list[Deed]:
-    """The last that people and programs have asked for, latest first.
+def read_deeds(path: Path, within: Selector | None, *, count_max: int) -> list[Deed]:
+    """The last that people and programs have asked for, latest first; of all, or of what is within.
 
     Raises:
         HapteraError: the file cannot be read.
     """
     with reading(path) as connection:
-        rows = connection.execute(DEEDS, (count_max,)).fetchall()
+        concerns = _concerns(parse_selector(ALL) if within is None else within)
+        connection.create_function("concerns", 4, concerns)
+        wanted = {"all": within is None, "count_max": count_max}
+        rows = connection.execute(DEEDS, wanted).fetchall()
     return [
         Deed(at_s, who, _changes(what) if revision else what, revision, why)
         for at_s, who, what, revision, why, _ in rows
     ]
+
+
+def _concerns(within: Selector) -> Callable[..., bool]:
+    """Whether a row of the history, or a deed of an entity, is about what is within.
+
+    A freeze is about what it is of; what is about no entity is about the whole cluster.
+    """
+
+    @lru_cache(CONCERNS_CACHED_MAX)
+    def concerns(key: str | None, name: str | None, *values: str | int | None) -> bool:
+        try:
+            entity = None if key is None else parse_entity(key)
+            if entity is None or entity.kind != freeze.kind.name:
+                return entity is not None and within.could_mean(entity)
+            told = (str(one) for one in values if one is not None and name == freeze.of.name)
+            return any(covers(within, parse_selector(one)) for one in told)
+        except HapteraError:  # No entity could be called so.
+            return False
+
+    return concerns
 
 
 def _changes(count: int) -> str:

@@ -86,5 +86,8 @@ CREATE TABLE anchor (
 INSERT INTO anchor SELECT 1, 0, zeroblob(32), revision,
     coalesce((SELECT max(id) FROM deeds), 0) FROM store;
 """,
+        7: """
+ALTER TABLE deeds ADD COLUMN entity TEXT;
+""",
     }
 )

@@ -13,7 +13,7 @@ from haptera.runtime.store.jobs_sql import JOBS
 from haptera.runtime.store.journaled import JournaledConnection
 from haptera.runtime.store.migrations_sql import MIGRATIONS
 
-VERSION: Final = 7
+VERSION: Final = 8
 # "hapt": tells our files from other SQLite files.
 APPLICATION: Final = 0x68617074
 BUSY_S: Final = 5.0
@@ -115,7 +115,8 @@ CREATE TABLE deeds (  -- what else was asked for that changes how the cluster is
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     at_s REAL NOT NULL,
     who TEXT NOT NULL,
-    what TEXT NOT NULL
+    what TEXT NOT NULL,
+    entity TEXT  -- that it is about; NULL: the whole cluster, or written before version 8
 );
 CREATE INDEX history_of_entity ON history (entity, id);
 """

@@ -33,6 +33,7 @@ from haptera.runtime.store.schema_sql import open_database
 from haptera.runtime.store.sessions import SavedSession
 from haptera.runtime.store.sessions_sql import Claimed, ClaimRefused
 from haptera.runtime.store.sqlite_writer import Failure, Shipped, Writer, WriterJob
+from haptera.selectors.selector import Selector
 
 _log = logging.getLogger(__name__)
 STATE_FILE: Final = "state.db"
@@ -128,13 +129,18 @@ class Store:
         """As `past`: all changes of the write that made this revision; none if it is not known."""
         return read_write(self._path, revision)
 
-    def deeds(self, count_max: int) -> list[Deed]:
+    def deeds(self, within: Selector | None, count_max: int) -> list[Deed]:
         """As `past`: the last that people and programs have asked for, latest first."""
-        return read_deeds(self._path, count_max=count_max)
+        return read_deeds(self._path, within, count_max=count_max)
 
-    def note(self, author: str, what: str) -> Future[Failure | None]:
+    def note(
+        self, author: str, what: str, entity: EntityId | None = None
+    ) -> Future[Failure | None]:
         """Write down that somebody asked for something that changes no desired state."""
-        return self._ask(partial(changes_sql.note, who=author, what=what, wall_s=self._wall_s()))
+        wall_s = self._wall_s()
+        return self._ask(
+            partial(changes_sql.note, who=author, what=what, entity=entity, wall_s=wall_s)
+        )
 
     def token_for(self, intent_id: str) -> str | None:
         """The enrolment token minted with this intent, once; its secret is kept nowhere else."""

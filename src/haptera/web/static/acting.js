@@ -118,7 +118,7 @@ export class Actions {
   }
 
   ofNode(name, all) {
-    if (!this.mayAll || name.startsWith("job:")) return [];
+    if (!this.mayWrite || name.startsWith("job:")) return [];
     const frozen = all.filter((view) => view.frozen);
     const free = all.filter((view) => !view.frozen);
     const buttons = [];
