@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import ssl
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
@@ -36,7 +35,7 @@ from haptera.runtime.identity.pki import (
     parse_request,
 )
 from haptera.runtime.network.request_server import RequestServer
-from haptera.runtime.network.tls import server_context
+from haptera.runtime.network.tls import enrolling_context
 from haptera.runtime.network.tls_server import TlsServer, listen
 from haptera.runtime.processes.forking import LoopZygote, exec_zygote
 from haptera.runtime.processes.secrets import SecretStore
@@ -162,8 +161,8 @@ async def rig(
         )
         counts: Counter[str] = Counter()
         async with asyncio.timeout(WITHIN_S), asyncio.TaskGroup() as tasks:
-            requests = RequestServer(parent.admit, parent.answer, counts)
-            context = server_context(identity, authority.ca_pem, ssl.CERT_OPTIONAL)
+            requests = RequestServer(parent.admit, parent.answer, counts, may=parent.may)
+            context = enrolling_context(identity, authority.ca_pem)
             server = TlsServer(context, requests.converse, counts, handshake_within_s=WITHIN_S)
             serving = [
                 tasks.create_task(server.serve(parent_socket)),

@@ -10,11 +10,18 @@ from pathlib import Path
 import pytest
 
 from haptera.core.state.side import PARENT
+from haptera.daemon.channels.parent_channel import RENEWED_LATE_S_MAX
 from haptera.daemon.logs import Logs
 from haptera.model.effects import RequestRetry
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Asked
-from haptera.runtime.identity.pki import issue_parent, key_pem, new_key, open_authority
+from haptera.runtime.identity.pki import (
+    issue_parent,
+    key_pem,
+    make_request,
+    new_key,
+    open_authority,
+)
 from haptera.runtime.network.one_frame import pack
 from haptera.runtime.network.peer_client import Asker, Party
 from haptera.runtime.network.peer_messages import (
@@ -230,8 +237,54 @@ def test_an_expired_certificate_is_refused_on_both_sides(tmp_path: Path) -> None
             answer = await one.parent.ask("n01", ListAsked())
             text = "the agent of n01 cannot be asked: certificate has expired"
             assert answer == Unable(text)
-            assert isinstance(await one.agent.ask(PARENT, ListAsked()), Unable)
-            assert one.parent_counts == {"no handshake": 1}
+            one.wall.ahead_s = 0.0
+            text = "your certificate has ended: it can only be renewed"
+            assert await one.agent.ask(PARENT, ListAsked()) == Unable(text)
+            assert one.parent_counts == {"ListAsked": 1, "certificate ended": 1}
+
+    asyncio.run(story())
+
+
+def test_a_certificate_that_ended_while_the_parent_was_away_is_renewed(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with rig(tmp_path, Wall(-RENEWED_LATE_S_MAX)) as one:
+            before = one.journal.enrolment()
+            one.wall.ahead_s = 0.0
+            renewing = asyncio.create_task(one.agent.renew(every_s=0.01))
+            await until(lambda: one.journal.enrolment() != before)
+            renewing.cancel()
+            assert one.parent_counts == {"RenewAsked": 1}
+            assert isinstance(await one.agent.ask(PARENT, ListAsked(), WITHIN_S), ListTold)
+            assert isinstance(await one.parent.ask("n01", ListAsked(), WITHIN_S), ListTold)
+
+    asyncio.run(story())
+
+
+def evicted(one: Rig) -> None:
+    one.parent.leave(one.session)
+
+
+def booted_since(one: Rig) -> None:
+    one.parent.join(replace(one.session, agreement=agreement(one.authority, incarnation=2)))
+
+
+def long_ago(one: Rig) -> None:
+    one.wall.ahead_s += RENEWED_LATE_S_MAX
+
+
+@pytest.mark.parametrize("happened", [evicted, booted_since, long_ago])
+def test_a_certificate_that_ended_is_not_renewed_for_ever_nor_for_who_was_evicted(
+    tmp_path: Path, happened: Callable[[Rig], None]
+) -> None:
+    async def story() -> None:
+        async with rig(tmp_path, Wall(-2 * DAY_S)) as one:
+            before = one.journal.enrolment()
+            one.wall.ahead_s = 0.0
+            happened(one)
+            answer = await one.agent.ask(PARENT, RenewAsked(make_request(one.journal.key())))
+            assert answer == Unable("the parent closed the connection without an answer")
+            assert one.parent_counts == {"not admitted": 1}
+            assert one.journal.enrolment() == before
 
     asyncio.run(story())
 

@@ -3,6 +3,7 @@
 import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from pathlib import Path
+from typing import Final
 from uuid import UUID
 
 import msgspec
@@ -28,14 +29,27 @@ from haptera.runtime.network.peer_messages import (
     SecretTold,
     Unable,
 )
-from haptera.runtime.network.tls import Certificate, is_node, node_of, parent_context
+from haptera.runtime.network.tls import (
+    Certificate,
+    ended_ago_s,
+    is_node,
+    node_of,
+    parent_context,
+)
 from haptera.runtime.processes.secrets import SecretStore
 from haptera.runtime.store.sessions import SavedSession
 from haptera.wire.updates import Codec
 
+# Who was silent for longer after its certificate ended must boot: nobody mends a cluster for so
+# long, and a key that was copied from a node is good for no longer.
+RENEWED_LATE_S_MAX: Final = 30 * 86_400.0
+
 
 class ParentChannel:
-    """Asks agents, and answers those whose certificate is of their present incarnation."""
+    """Asks agents, and answers those whose certificate is of their present incarnation.
+
+    One that has ended can still be renewed for a while.
+    """
 
     def __init__(
         self,
@@ -83,8 +97,15 @@ class ParentChannel:
         name = None if told is None else self._names.get(told[0])
         if told is None or name is None:
             return None
+        if ended_ago_s(certificate, self._wall_s()) > RENEWED_LATE_S_MAX:
+            return None
         present = self._sessions[name].agreement.incarnation == told[1]
         return name if present and self.declares(name) else None
+
+    def may(self, certificate: Certificate, request: Request) -> bool:
+        """Whether it may ask this: what ended is good for being renewed only."""
+        ended = ended_ago_s(certificate, self._wall_s()) >= 0
+        return isinstance(request, RenewAsked) or not ended
 
     async def answer(self, caller: str, request: Request) -> Answer:
         """What a child is told."""

@@ -338,7 +338,8 @@ class _Parent:
 
     def _enrolment(self, requests: Counter[str]) -> EnrolServer:
         """What takes claims, and the requests of those who are enrolled."""
-        settings = self._settings
+        settings, channel = self._settings, self._channel
+        asked = RequestServer(channel.admit, channel.answer, requests, may=channel.may)
         server = EnrolServer(
             self._authority,
             self._store,
@@ -350,10 +351,10 @@ class _Parent:
                 self._tree.parents_of,
             ),
             self._tree.enrolled,
-            RequestServer(self._channel.admit, self._channel.answer, requests).converse,
+            asked.converse,
             wall_s=clock.wall_s,
         )
-        self._channel.call_as(server.identity, settings.address)
+        channel.call_as(server.identity, settings.address)
         return server
 
     def _close(self) -> None:

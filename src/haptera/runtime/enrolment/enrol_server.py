@@ -5,7 +5,6 @@ import contextlib
 import hashlib
 import logging
 import socket
-import ssl
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ from haptera.runtime.identity.pki import (
     public_key_bytes,
 )
 from haptera.runtime.network.one_frame import pack
-from haptera.runtime.network.tls import server_context
+from haptera.runtime.network.tls import enrolling_context
 from haptera.runtime.network.tls_server import CONNECTIONS_MAX, Converse, Talk, TlsServer
 from haptera.runtime.processes.own_modules import OwnModule
 from haptera.runtime.store import sessions_sql
@@ -92,7 +91,7 @@ class EnrolServer:
 
         `known` are the addresses of those who have a session.
         """
-        context = server_context(self.identity, self._authority.ca_pem, ssl.CERT_OPTIONAL)
+        context = enrolling_context(self.identity, self._authority.ca_pem)
         server = TlsServer(
             context,
             self._converse,

@@ -30,6 +30,8 @@ _log = logging.getLogger(__name__)
 Execute = Callable[[ExecAsked, Talk], Awaitable[None]]
 # Who asks, by name, as a verified certificate says; None: nobody who may.
 Admit = Callable[[Certificate], str | None]
+# Whether who was admitted may ask this with their certificate.
+May = Callable[[Certificate, Request], bool]
 
 
 class RequestServer:
@@ -46,12 +48,14 @@ class RequestServer:
         *,
         within_s: float = CONVERSE_WITHIN_S,
         execute: Execute | None = None,
+        may: May = lambda _certificate, _request: True,
     ) -> None:
         self._admit = admit
         self._answer = answer
         self._counts = counts
         self._within_s = within_s
         self._execute = execute
+        self._may = may
         self._at_once: Counter[str] = Counter()
 
     async def converse(self, talk: Talk) -> None:
@@ -101,7 +105,12 @@ class RequestServer:
                 await talk.writer.wait_closed()
 
     async def _told(self, talk: Talk, caller: str, request: Request) -> None:
-        talk.writer.write(_packed(await self._answer(caller, request)))
+        if self._may(talk.writer.get_extra_info("peercert"), request):
+            answer = await self._answer(caller, request)
+        else:
+            self._counts["certificate ended"] += 1
+            answer = Unable("your certificate has ended: it can only be renewed")
+        talk.writer.write(_packed(answer))
         talk.writer.close()
         await talk.writer.wait_closed()
 

@@ -12,7 +12,8 @@ from haptera.model.errors import Code, HapteraError
 from haptera.runtime.identity.pki import node_uri, parent_uri
 
 # X509_V_FLAG_NO_CHECK_TIME: a node that just booted may have no clock; enrolment is where it
-# learns the time, so towards its parent the pinned authority must do.
+# learns the time, so towards its parent the pinned authority must do. And a parent lets a node
+# whose certificate has ended in to renew it, and for nothing else.
 _NO_CHECK_TIME: Final = 0x200000
 _UUID: Final = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _CLIENT: Final = re.compile(rf"haptera://({_UUID})/client/([0-9a-f]{{16}})")
@@ -31,7 +32,7 @@ def hang_up(transport: asyncio.WriteTransport) -> None:
 def server_context(identity: Path, ca_pem: bytes, demand: ssl.VerifyMode) -> ssl.SSLContext:
     """What is served with; `identity` holds key and certificate.
 
-    A parent takes callers without a certificate, who may only enrol; an agent takes none.
+    `demand` says whether callers must show a certificate that holds.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
@@ -39,6 +40,17 @@ def server_context(identity: Path, ca_pem: bytes, demand: ssl.VerifyMode) -> ssl
     context.verify_mode = demand
     _trust(context, ca_pem)
     context.load_cert_chain(identity)
+    return context
+
+
+def enrolling_context(identity: Path, ca_pem: bytes) -> ssl.SSLContext:
+    """What a parent serves its nodes with.
+
+    It takes callers without a certificate, who may only enrol, and such whose certificate has
+    ended, who may only have it renewed: who answers them sees to that.
+    """
+    context = server_context(identity, ca_pem, ssl.CERT_OPTIONAL)
+    context.verify_flags |= ssl.VerifyFlags(_NO_CHECK_TIME)
     return context
 
 
@@ -70,6 +82,12 @@ def is_parent(certificate: Certificate, cluster: UUID) -> bool:
 def is_node(certificate: Certificate, cluster: UUID, node: UUID) -> bool:
     """Whether a verified certificate is this node's."""
     return node_uri(cluster, node) in _uris(certificate)
+
+
+def ended_ago_s(certificate: Certificate, wall_s: float) -> float:
+    """How long ago a verified certificate ended by this clock; below zero, it has not."""
+    assert certificate, "it was verified"
+    return wall_s - ssl.cert_time_to_seconds(certificate["notAfter"])
 
 
 def node_of(certificate: Certificate, cluster: UUID) -> tuple[UUID, int] | None:
