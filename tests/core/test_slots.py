@@ -94,6 +94,16 @@ def test_one_call_at_a_time_goes_to_each_device() -> None:
     assert after.attributes["bmc"] == "b1"
 
 
+def test_what_is_at_one_address_is_one_device() -> None:
+    system = "10.0.2.1/redfish/v1/Systems/"
+    engine = fleet(f"{system}1", f"{system}2", "10.0.2.2")
+    first = calls(ready(engine))
+    assert [one.attributes["bmc"] for one in first] == [f"{system}1", "10.0.2.2"]
+    one, _ = first
+    (after,) = calls(at_once(engine, 2 * S, Answered(one.id, "off", S)))
+    assert after.attributes["bmc"] == f"{system}2"
+
+
 def test_devices_that_hang_do_not_keep_healthy_ones_waiting() -> None:
     engine = fleet("hung", "b1", "hung", "b2")
     now, left = S, calls(ready(engine))

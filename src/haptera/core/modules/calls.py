@@ -184,7 +184,8 @@ class Calls:
         if name is None:
             return None
         values = attributes(row, node)
-        return values.get(name) or values.get(f"node.{name}")
+        value = values.get(name) or values.get(f"node.{name}")
+        return None if value is None else _device_of(value)
 
     def _drop(self, call: int, pending: Pending) -> None:
         self._timers.drop(("call", call))
@@ -207,3 +208,13 @@ def _compared_with(row: EntityState, part: Part) -> str:
     if isinstance(part, Look):
         return part.at
     return next((one.name for one in row.kind.in_force), "")
+
+
+def _device_of(value: str) -> str:
+    """The device that this value of an attribute is in: ADDRESS of ADDRESS/PATH, else all of it.
+
+    >>> _device_of("https://10.0.2.1:8443/redfish/v1/Systems/1"), _device_of("/dev/ttyS0")
+    ('10.0.2.1:8443', '/dev/ttyS0')
+    """
+    address, _, _ = value.rpartition("://")[2].partition("/")
+    return address or value
