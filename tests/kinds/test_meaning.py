@@ -9,8 +9,8 @@ from haptera.model.errors import HapteraError
 from haptera.selectors.selector import parse_selector
 
 ATTRIBUTES = (
-    "address, architecture, bmc, boot_from, cpus, fault_group, groups, has_agent, if_lost, jobs, "
-    "mac, memory_mb, parents, pdu, platform, rack, slurm.member, slurm.name, switch"
+    "address, architecture, bmc, bmc_quirks, boot_from, cpus, fault_group, groups, has_agent, "
+    "if_lost, jobs, mac, memory_mb, parents, pdu, platform, rack, slurm.member, slurm.name, switch"
 )
 
 

@@ -49,7 +49,8 @@ case "$1 $2" in
 "get boot") echo "boot:$(cat boot)" ;;
 "set power") echo "$1 $2 $3" >>record; echo "$3" >power ;;
 "set boot") echo "$1 $2 $3" >>record; echo "$3" >boot ;;
-"set shutdown") echo "$1 $2 $3" >>record; [ ! -e obeys ] || echo 0 >power ;;
+"set shutdown") [ ! -e refuses ] || exit 1
+  echo "$1 $2 $3" >>record; [ ! -e obeys ] || echo 0 >power ;;
 esac
 """
 
@@ -81,8 +82,8 @@ class Machine:
         return file.read_text().splitlines() if file.exists() else []
 
 
-def bmc_of(machine: Machine, **more: object) -> IpmiBmc:
-    attributes = {"bmc": machine.address}
+def bmc_of(machine: Machine, quirks: str = "", **more: object) -> IpmiBmc:
+    attributes = {"bmc": machine.address, "bmc_quirks": quirks}
     return IpmiBmc(Target(node_id("n01"), attributes, settings=settings_of(**more)))
 
 

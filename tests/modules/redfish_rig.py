@@ -86,11 +86,11 @@ def _listens() -> bool:
     return PORT in listeners(HOST)
 
 
-def bmc_of(directory: Path, address: str, **more: object) -> RedfishBmc:
+def bmc_of(directory: Path, address: str, quirks: str = "", **more: object) -> RedfishBmc:
     settings = {"user": USER, "password": PASSWORD, "graceful_s": 20, **more}
     target = Target(
         node_id("n01"),
-        {"bmc": address},
+        {"bmc": address, "bmc_quirks": quirks},
         settings=module.settings(settings),
         run_dir=directory,
     )

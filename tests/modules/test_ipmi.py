@@ -3,13 +3,14 @@
 import asyncio
 import os
 from pathlib import Path
+from shutil import which
 
 import pytest
 
 from haptera.kinds.node import Power
 from haptera.model.entity import node_id
 from haptera.modules.ipmi import module
-from haptera.modules.ipmi.bmc import IpmiBmc, IpmiSettings
+from haptera.modules.ipmi.bmc import TOOL, IpmiBmc, IpmiSettings
 from haptera.modules.power import UnsettledError, boot, look_power, switch_off
 from haptera.sdk import HapteraError, Secret, Target
 from tests.modules.ipmi_rig import PASSWORD, USER, Machine, bmc_of, machine
@@ -46,6 +47,40 @@ def test_a_system_that_shuts_down_keeps_its_power_until_it_has(tmp_path: Path) -
         one.set_power("1")
         asyncio.run(switch_off(bmc_of(one, graceful_s=30)))
         assert (one.power, one.record) == ("0", ["set shutdown 1"])
+
+
+@pytest.mark.net
+@pytest.mark.campaign
+@pytest.mark.parametrize("why", ["it refuses", "the site says so"])
+def test_a_bmc_that_asks_no_system_to_shut_down_cuts_its_power(tmp_path: Path, why: str) -> None:
+    with machine(tmp_path) as one:
+        one.set_power("1")
+        if why == "it refuses":
+            (tmp_path / "refuses").touch()
+        quirks = "no-shutdown" if why == "the site says so" else ""
+        asyncio.run(switch_off(bmc_of(one, quirks, graceful_s=30)))
+        assert (one.power, one.record) == ("0", ["set power 0"])
+
+
+@pytest.mark.net
+@pytest.mark.campaign
+@pytest.mark.parametrize(
+    ("quirks", "words"),
+    [("", "chassis bootdev pxe\n"), ("uefi-boot", "chassis bootdev pxe options=efiboot\n")],
+)
+def test_a_bmc_is_told_that_the_firmware_is_uefi(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quirks: str, words: str
+) -> None:
+    with machine(tmp_path) as one:
+        # The emulator keeps the device only: what it was told is heard on its way.
+        listening = tmp_path / "bin" / TOOL
+        listening.parent.mkdir()
+        listening.write_text(f'#!/bin/sh\necho "$*" >{tmp_path}/told\nexec {which(TOOL)} "$@"\n')
+        listening.chmod(0o700)
+        monkeypatch.setenv("PATH", f"{listening.parent}:{os.environ['PATH']}")
+        asyncio.run(bmc_of(one, quirks).boot_from_network_once())
+        assert (tmp_path / "told").read_text().endswith(words)
+        assert one.record == ["set boot pxe"]
 
 
 @pytest.mark.net

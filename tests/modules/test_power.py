@@ -13,6 +13,7 @@ import pytest
 
 from haptera.kinds.node import Power
 from haptera.model.answers.views import Condition
+from haptera.model.entity import node_id
 from haptera.modules import ipmi, libvirt, qemu, redfish
 from haptera.modules.ipmi.bmc import IpmiError
 from haptera.modules.power import (
@@ -24,9 +25,10 @@ from haptera.modules.power import (
     switch_off,
     switch_on,
 )
+from haptera.modules.quirks import quirks_of
 from haptera.modules.redfish import connection
 from haptera.modules.redfish.connection import RedfishError
-from haptera.sdk import Module
+from haptera.sdk import HapteraError, Module, Target
 from haptera.testing.bench import Bench
 from tests.modules import ipmi_rig, redfish_rig
 
@@ -129,6 +131,13 @@ def test_a_machine_of_the_network_is_not_started_without_an_offer(module: Module
     node = asyncio.run(bench.settle({"power": "on"}))
     assert (node.condition, node.unblock) == (Condition.WAITING, "netboot=offered of node:n01")
     assert chassis.told == []
+
+
+def test_a_quirk_that_nobody_knows_is_told_with_those_that_there_are() -> None:
+    target = Target(node_id("n01"), {"bmc_quirks": "uefi-boot, no-power"})
+    with pytest.raises(HapteraError, match="'no-power' is not a valid Quirk") as told:
+        quirks_of(target)
+    assert told.value.do == "choose from uefi-boot, boot-mode, no-shutdown"
 
 
 # Real ones

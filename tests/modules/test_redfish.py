@@ -4,7 +4,9 @@ import asyncio
 import re
 from collections import Counter
 from pathlib import Path
+from typing import cast
 
+import msgspec
 import pytest
 
 from haptera.lab.machine_bmc import certify
@@ -12,7 +14,12 @@ from haptera.lab.redfish_bmc import CERTIFICATE, SESSIONS_MAX, SESSIONS_PATH
 from haptera.model.entity import node_id
 from haptera.modules.redfish import module
 from haptera.modules.redfish.bmc import RedfishBmc
-from haptera.modules.redfish.connection import RedfishError, ServiceAddress, end_sessions
+from haptera.modules.redfish.connection import (
+    RedfishConnection,
+    RedfishError,
+    ServiceAddress,
+    end_sessions,
+)
 from haptera.sdk import HapteraError, Target
 from tests.modules.ipmi_rig import PASSWORD, USER
 from tests.modules.redfish_rig import HOST, PORT, bmc_of, service
@@ -33,6 +40,54 @@ def test_a_node_without_a_bmc_is_told_what_to_write() -> None:
 def test_a_list_of_authorities_is_for_who_verifies() -> None:
     with pytest.raises(HapteraError, match="ca_file is for `trust: verified`"):
         module.settings({"user": USER, "password": PASSWORD, "ca_file": "/ca.pem"})
+
+
+class Service:
+    """Stands for the connection to a service, whose one system this is; keeps what it is told."""
+
+    def __init__(self, **system: object) -> None:
+        self._system = system
+        self.told: list[object] = []
+
+    def ask(self, method: str, path: str, body: object = None) -> bytes:
+        if method != "GET":
+            self.told.append(body)
+        return msgspec.json.encode(self._system)
+
+
+PXE = {"BootSourceOverrideEnabled": "Once", "BootSourceOverrideTarget": "Pxe"}
+UEFI = {"BootSourceOverrideMode": "UEFI"}
+
+
+@pytest.mark.parametrize(
+    ("maker", "quirks", "shows", "told"),
+    [
+        ("ACME", "", UEFI, PXE),
+        ("Supermicro", "", UEFI, PXE | UEFI),
+        ("ACME", "boot-mode", UEFI, PXE | UEFI),
+        ("Supermicro", "", {}, PXE),
+    ],
+)
+def test_the_mode_of_booting_is_named_to_who_forgets_it(
+    tmp_path: Path, maker: str, quirks: str, shows: dict[str, str], told: dict[str, str]
+) -> None:
+    bmc = bmc_of(tmp_path, "10.0.2.1/redfish/v1/Systems/1", quirks)
+    service = Service(Manufacturer=maker, Boot=shows)
+    bmc._boot_from_network_once(cast("RedfishConnection", service))
+    assert service.told == [{"Boot": told}]
+
+
+@pytest.mark.parametrize(("quirks", "asks"), [("", True), ("no-shutdown", False)])
+def test_who_passes_on_no_order_to_shut_down_is_not_asked(
+    tmp_path: Path, quirks: str, asks: bool
+) -> None:
+    reset = {"#ComputerSystem.Reset": {"target": "/reset"}}
+    bmc, service = (
+        bmc_of(tmp_path, "10.0.2.1", quirks),
+        Service(Actions=reset, Members=[{"@odata.id": "/1"}]),
+    )
+    assert bmc._shut_down(cast("RedfishConnection", service)) is asks
+    assert service.told == [{"ResetType": "GracefulShutdown"}] * asks
 
 
 @pytest.mark.net

@@ -50,6 +50,8 @@ pdu = Attribute("node", "pdu", size_bytes_max=48)
 switch = Attribute("node", "switch", size_bytes_max=48)
 address = Attribute("node", "address")
 bmc = Attribute("node", "bmc", size_bytes_max=128)
+# What its BMC does otherwise than others: `uefi-boot, no-shutdown`.
+bmc_quirks = Attribute("node", "bmc_quirks", size_bytes_max=64)
 # The network card that it boots by, `52:54:00:12:34:56`.
 mac = Attribute("node", "mac", size_bytes_max=17)
 # `network`: it is started only once its parent offers it what to boot.
@@ -87,6 +89,7 @@ kind = Kind(
         switch,
         address,
         bmc,
+        bmc_quirks,
         mac,
         boot_from,
         architecture,

@@ -6,6 +6,7 @@ from typing import Final
 
 from haptera.modules import tool
 from haptera.modules.power import PowerName, check_graceful
+from haptera.modules.quirks import Quirk, quirks_of
 from haptera.sdk import HapteraError, Refused, Secret, Target
 
 TOOL: Final = "ipmitool"
@@ -55,6 +56,7 @@ class IpmiBmc:
     def __init__(self, target: Target) -> None:
         self._settings: IpmiSettings = target.settings
         self.address = _address(target)
+        self._quirks = quirks_of(target)
 
     @property
     def graceful_s(self) -> float:
@@ -67,13 +69,19 @@ class IpmiBmc:
         return _ANSWERS[answer]
 
     async def boot_from_network_once(self) -> None:
-        await self._run("chassis", "bootdev", "pxe")
+        options = ["options=efiboot"] if Quirk.UEFI_BOOT in self._quirks else []
+        await self._run("chassis", "bootdev", "pxe", *options)
 
     async def power_on(self) -> None:
         await self._run("chassis", "power", "on")
 
     async def ask_to_shut_down(self) -> bool:
-        await self._run("chassis", "power", "soft")
+        if Quirk.NO_SHUTDOWN in self._quirks:
+            return False
+        try:
+            await self._run("chassis", "power", "soft")
+        except Refused:  # IPMI leaves it to a BMC whether it has this.
+            return False
         return True
 
     async def force_off(self) -> None:

@@ -11,6 +11,7 @@ from typing import Final, Literal, TypeVar
 import msgspec
 
 from haptera.modules.power import PowerName, check_graceful
+from haptera.modules.quirks import Quirk, quirks_by, quirks_of
 from haptera.modules.redfish.connection import (
     RedfishConnection,
     RedfishError,
@@ -83,6 +84,7 @@ class _Actions(msgspec.Struct, frozen=True):
 
 
 class _Boot(msgspec.Struct, frozen=True):
+    mode: str | None = msgspec.field(name="BootSourceOverrideMode", default=None)
     allowed: list[str] = msgspec.field(
         name="BootSourceOverrideTarget@Redfish.AllowableValues", default=[]
     )
@@ -92,6 +94,7 @@ class _System(msgspec.Struct, frozen=True):
     """Of a ComputerSystem (DSP2046) what matters here."""
 
     power: str | None = msgspec.field(name="PowerState", default=None)
+    maker: str | None = msgspec.field(name="Manufacturer", default=None)
     actions: _Actions = msgspec.field(name="Actions", default=_Actions())
     boot: _Boot = msgspec.field(name="Boot", default=_Boot())
 
@@ -116,6 +119,7 @@ class RedfishBmc:
         self.graceful_s = settings.graceful_s
         self._settings = settings
         self._service = _service(target, self.address)
+        self._quirks = quirks_of(target)
         self._trust = Trust(
             Path(settings.ca_file) if settings.ca_file else None,
             target.run_dir / f"{target.name}.pin" if settings.trust == "pinned" else None,
@@ -162,11 +166,14 @@ class RedfishBmc:
         if source is None:
             raise Refused(f"it can boot by {_listed(system.boot.allowed)}, not from the network")
         wish = {"BootSourceOverrideEnabled": "Once", "BootSourceOverrideTarget": source}
+        if system.boot.mode and Quirk.BOOT_MODE in self._quirks | quirks_by(system.maker or ""):
+            wish["BootSourceOverrideMode"] = system.boot.mode
         connection.ask("PATCH", self._path(connection), {"Boot": wish})
 
     def _shut_down(self, connection: RedfishConnection) -> bool:
         reset = self._system(connection).actions.reset
-        if reset is None or _first(SHUT_DOWN, reset.allowed) is None:
+        knows = reset is not None and _first(SHUT_DOWN, reset.allowed) is not None
+        if not knows or Quirk.NO_SHUTDOWN in self._quirks:
             return False
         self._reset(connection, SHUT_DOWN)
         return True
