@@ -12,6 +12,8 @@ import pytest
 from haptera.cli.main import OK, REFUSED, run
 from haptera.lab.layout import Places
 from haptera.lab.leftovers import note_started
+from haptera.lab.machine_bmc import Language, MachineBmcConfig, write_bmc
+from haptera.lab.redfish_bmc import shown_power
 from tests.kills.processes import wait_for
 from tests.network import why_no_networks
 
@@ -89,6 +91,30 @@ def test_what_is_broken_for_a_time_is_mended_then(
         assert lab_break(tmp_path, "bmc", "n1", "--for", "1ms") == OK
         assert capsys.readouterr().out == "bmc of n1: broken\nbmc of n1: mended\n"
         wait_for("it goes on", lambda: runs(tmp_path, "bmc/bmc.pid"), within_s=60)
+
+
+@pytest.mark.parametrize("language", Language)
+def test_a_bmc_says_that_its_machine_is_on_until_it_is_mended(
+    language: Language, tmp_path: Path
+) -> None:
+    bmc = Places(tmp_path).node("n1") / "bmc"
+
+    def reading() -> str:
+        if language is Language.REDFISH:
+            return shown_power(bmc)
+        return subprocess.check_output(["sh", "chassis", "get", "power"], cwd=bmc, text=True)
+
+    with chassis(tmp_path):
+        (bmc / "power").write_text("0\n")
+        (tmp_path / "password").write_text("s3cret")
+        if language is Language.IPMI:
+            write_bmc(MachineBmcConfig(language, "n1", "", "", 1, "", f"{tmp_path}/password"), bmc)
+        readings = [reading()]
+        for words in (["reading", "n1"], ["reading", "n1", "--mend"]):
+            assert lab_break(tmp_path, *words) == OK
+            readings.append(reading())
+    off, on = ("Off", "On") if language is Language.REDFISH else ("power:0\n", "power:1\n")
+    assert readings == [off, on, off]
 
 
 def test_a_machine_is_killed_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""Breaks a virtual rack that runs: pulls a cable, hangs a BMC, corrupts DHCP, kills a machine."""
+"""Breaks a virtual rack that runs: pulls a cable, hangs a BMC or has it lie, kills a machine."""
 
 import os
 import shutil
@@ -12,6 +12,7 @@ from typing import Final
 from haptera.lab import tree
 from haptera.lab.layout import Places
 from haptera.lab.leftovers import running
+from haptera.lab.redfish_bmc import SAYS
 from haptera.lab.tree import LabProcess
 from haptera.model.errors import Code, HapteraError, UnknownNameError
 
@@ -40,6 +41,7 @@ class LabFault(StrEnum):
 
     CABLE = "cable"
     BMC = "bmc"
+    READING = "reading"
     MACHINE = "machine"
     DHCP = "dhcp"
 
@@ -77,6 +79,8 @@ class Rack:
                 self._ip("link", "set", self._port(node), "down")
             case LabFault.BMC:
                 self._signal(node, "bmc/bmc.pid", signal.SIGSTOP)
+            case LabFault.READING:
+                self._say(node, "1\n")
             case LabFault.MACHINE:
                 self._signal(node, "qemu.pid", signal.SIGKILL)
             case LabFault.DHCP:
@@ -93,6 +97,8 @@ class Rack:
                 self._ip("link", "set", self._port(node), "up")
             case LabFault.BMC:
                 self._signal(node, "bmc/bmc.pid", signal.SIGCONT)
+            case LabFault.READING:
+                self._say(node, None)
             case LabFault.DHCP:
                 self._inside(["nft", "-f", "-"], _NO_TABLE)
             case LabFault.MACHINE:
@@ -108,6 +114,18 @@ class Rack:
     def _port(self, node: str | None) -> str:
         self._of(node)
         return (self._places.node(str(node)) / "port").read_text(encoding="ascii").strip()
+
+    def _say(self, node: str | None, power: str | None) -> None:
+        """Have its BMC say that of the power from now on; what is so, where it is None."""
+        self._of(node)
+        said = self._places.node(str(node)) / "bmc" / SAYS
+        try:
+            if power is None:
+                said.unlink(missing_ok=True)
+            else:
+                said.write_text(power, encoding="ascii")
+        except PermissionError:
+            raise _forbidden() from None
 
     def _signal(self, node: str | None, file: str, number: signal.Signals) -> None:
         """Send it to this child of the chassis, not to another that has its number by now."""

@@ -17,6 +17,7 @@ import msgspec
 from haptera.lab import init, record, tree
 from haptera.lab.bridge import UEFI_CODE, UEFI_VARIABLES
 from haptera.lab.machine_bmc import CONSOLE_PORT, MachineBmcConfig, bmc_command, write_bmc
+from haptera.lab.redfish_bmc import SAYS
 from haptera.runtime import clock
 from haptera.runtime.identity.private import private_directory
 
@@ -169,7 +170,8 @@ class _Machine:
         write_bmc(self._config.bmc, home)
         # For who pulls its cable.
         (self._home / "port").write_text(f"{self._config.port}\n", encoding="ascii")
-        (home / "orders").unlink(missing_ok=True)
+        for left in ("orders", SAYS):
+            (home / left).unlink(missing_ok=True)
         os.mkfifo(home / "orders", 0o600)
         record.begin_anew(self._home / "console.log")
         record.begin_anew(home / "commands.jsonl")

@@ -38,7 +38,7 @@ _SCRIPT: Final = """#!/bin/sh
 # What the BMC calls: `get power`, `set power 1`, `set boot pxe`, `set reset 1`, `set shutdown 1`.
 cd {directory} || exit 1
 case "$1 $2" in
-"get power") echo "power:$(cat power)" ;;
+"get power") echo "power:$(cat {says} power 2>/dev/null | head -n 1)" ;;
 "get boot") echo "boot:$(cat boot)" ;;
 set*) echo "$2 $3" >orders ;;
 esac
@@ -103,6 +103,7 @@ def _write_ipmi(config: MachineBmcConfig, home: Path, password: str) -> None:
         "user": config.user,
         "password": password,
         "directory": home,
+        "says": redfish_bmc.SAYS,
     }
     for name, text in {"lan.conf": _LAN, "cmd.emu": _COMMANDS, "chassis": _SCRIPT}.items():
         _write(home / name, text.format(**names), stat.S_IXUSR if name == "chassis" else 0)

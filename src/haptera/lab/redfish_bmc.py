@@ -22,6 +22,8 @@ SESSIONS_MAX: Final = 4
 BODY_BYTES_MAX: Final = 4_096
 CERTIFICATE: Final = "certificate.pem"
 KEY: Final = "key.pem"
+# What a BMC whose readings are broken says of the power, in its folder.
+SAYS: Final = "says"
 _POWERS: Final = {"0": "Off", "1": "On"}
 _ORDERS: Final = {
     "On": "power 1",
@@ -97,7 +99,7 @@ def serve(directory: Path, host: str, port: int) -> None:
         """The one system: what its chassis shows, and what that is told."""
 
         def get_power_state(self, identity: str) -> str:
-            return _POWERS[_shown(directory / "power")]
+            return shown_power(directory)
 
         def set_power_state(self, identity: str, state: str) -> None:
             _order(directory, _ORDERS[state])
@@ -111,6 +113,12 @@ def serve(directory: Path, host: str, port: int) -> None:
     # The emulator has no other way to be given one.
     fakedriver.FakeDriver = Chassis
     emulate(directory, host, port)
+
+
+def shown_power(directory: Path) -> str:
+    """The power of the system, or what is said of it where readings are broken."""
+    said = directory / SAYS
+    return _POWERS[_shown(said if said.exists() else directory / "power")]
 
 
 def emulate(directory: Path, host: str, port: int) -> None:

@@ -72,7 +72,7 @@ def lab(
 
 
 @lab.command("break")
-@click.argument("what", type=click.Choice(["cable", "bmc", "machine", "dhcp"]))
+@click.argument("what", type=click.Choice(["cable", "bmc", "reading", "machine", "dhcp"]))
 @click.argument("node", required=False)
 @click.option("--for", "duration", metavar="TIME", help="Mend it after this time: 60s, 5m.")
 @click.option("--mend", is_flag=True, help="Mend what is broken.")
@@ -83,7 +83,8 @@ def break_(
     r"""Inject a fault into a lab with virtual machines, from another terminal.
 
     `cable` takes the link of a machine's network card away, `bmc` suspends the process of a BMC,
-    `machine` kills a machine, and `dhcp` corrupts what the parent's DHCP server sends to all.
+    `reading` has a BMC report that its machine is on, also when it is off, `machine` kills a
+    machine, and `dhcp` corrupts what the parent's DHCP server sends to all.
 
     \b
     Examples:
