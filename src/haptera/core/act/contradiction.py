@@ -72,9 +72,9 @@ class ReadingConflicts:
     def review(self, turn: Turn, row: EntityState, domain: Domain, state: int) -> None:
         """End what is over, and look again at the rest."""
         for name in sorted(row.belief.known.keys() & row.belief.second.keys()):
-            if (
-                row.belief.second[name].by != MODULE
-            ):  # what is declared was only good until it was read
+            if row.belief.second[name].by == MODULE:  # it was only good until a module read it
+                row.belief.agree(name)
+            else:
                 self._differ(turn, row, domain, name)
         for contest in list(row.work.conflicts.values()):
             if _is_over(row, domain, state, contest, turn.now):

@@ -19,6 +19,7 @@ from haptera.core.sync.presence import (
     lose,
     own_values,
     stop_waiting,
+    vouch,
 )
 from haptera.kinds.node import Agent, agent
 from haptera.model.messages import Measure
@@ -56,6 +57,8 @@ class Agents:
             self._know_self(turn, node)
             return
         peer = self._neighbours.peer(node.id.name)
+        if peer is not None:
+            vouch(turn, node, peer)
         situation = self._decisions.assess(turn, node)
         knowable = situation.domain.knowable(situation.state, agent.name, Agent.UP)
         if not knowable:

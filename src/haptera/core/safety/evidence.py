@@ -12,7 +12,8 @@ from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
 from haptera.core.state.turn import Turn
 from haptera.core.sync.peers import SUSPECT_AFTER
-from haptera.model.facts import Method
+from haptera.core.sync.presence import is_vouched
+from haptera.model.facts import Fact, Method
 from haptera.model.parts import Context, Look, Requirement, Step
 from haptera.planner.domain.domain import Domain
 
@@ -63,7 +64,7 @@ class Evidence:
                 continue
             fact = row.belief.known.get(look.at)
             old_ns = max(SUSPECT_AFTER * self._side.hello_ns // 10, look.within_ms * MS)
-            if fact is None or fact.method is not Method.READ or fact.at < turn.now - old_ns:
+            if fact is None or fact.at < turn.now - old_ns or not _was_read(look.at, fact):
                 self._looks.want(row, look, turn.now)
                 return Lacking(f"{look.path} looks at {look.at} first")
         return None
@@ -76,6 +77,10 @@ class Evidence:
         for look in domain.looks:
             if look.at == name and not set(look.outcomes) <= set(excluded):
                 yield look
+
+
+def _was_read(name: str, fact: Fact) -> bool:
+    return fact.method is Method.READ and not is_vouched(name, fact)
 
 
 def _holder(row: EntityState, node: EntityState, one: Requirement) -> tuple[EntityState, str]:

@@ -67,6 +67,24 @@ def hear(turn: Turn, row: EntityState, peer: Peer, usual: Usual) -> None:
     row.report.suspect = peer.tier is Tier.SUSPECT
 
 
+def vouch(turn: Turn, row: EntityState, peer: Peer) -> None:
+    """A node that is heard has what its agent requires (power), before any look has answered here.
+
+    Once one has, or has failed, looks alone tell; so does what a step under way comes to.
+    """
+    if peer.heard_at is None or peer.tier is Tier.LOST or row.work.stepping is not None:
+        return
+    for one in HEAR.requires:
+        if one.name not in row.belief.known and one.name not in row.belief.forgotten_at:
+            fact = Fact(one.values[0], MODULE, Method.READ, peer.heard_at, peer.incarnation)
+            _learn(turn, row, one.name, fact)
+
+
+def is_vouched(name: str, fact: Fact) -> bool:
+    """Whether a value is known by its node's hello only: no disruptive step goes by that."""
+    return fact.by == MODULE and any(one.name == name for one in HEAR.requires)
+
+
 def is_heard(node: EntityState | None) -> bool:
     """Whether a node's agent is there, so that what it last said still holds."""
     return node is not None and agent.name in node.belief.known
@@ -126,6 +144,9 @@ def lose(turn: Turn, row: EntityState) -> bool:
     if row.report.lost_at is None:
         row.report.lost_at, row.report.suspect = turn.now, False
         turn.touch(row.id)
+    for one in HEAR.requires:
+        if (fact := row.belief.known.get(one.name)) is not None and is_vouched(one.name, fact):
+            row.belief.forget(one.name, turn.now)
     return row.belief.forget(agent.name, turn.now)
 
 

@@ -33,6 +33,10 @@ class Belief:
         self.remembered.pop(name, None)
         return old is None or (old.value, old.method) != (fact.value, fact.method)
 
+    def agree(self, name: str) -> None:
+        """What another module last read of a variable does not count beside what is known."""
+        self.second.pop(name, None)
+
     def forget(self, name: str, now: int) -> bool:
         """Keep a value as remembered only; tell whether it was known."""
         fact = self.known.pop(name, None)
