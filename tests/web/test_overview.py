@@ -136,6 +136,7 @@ def test_what_is_alike_is_one_cause_worst_first_and_leads_to_its_nodes(page):
         "stuck 3 nodes: switch_on: the BMC of the node does not answer",
         "waiting rack3n1: a budget is spent",
     ]
+    assert page.evaluate("document.title") == "3 stuck \u00b7 quick \u00b7 haptera"
     page.evaluate("document.querySelector('#causes button').click()")
     assert page.await_(equals(LISTED, NODES[3:6]))
 
@@ -199,6 +200,7 @@ def test_the_arrow_keys_move_as_the_cells_lie_and_a_click_hits_by_arithmetic(pag
     active = "document.getElementById('list').getAttribute('aria-activedescendant')"
     assert page.await_(f"{active} === 'node-15'")
 
+    page.evaluate("canvas.scrollIntoView()")
     left, top = page.evaluate(
         "(() => { const {left, top} = canvas.getBoundingClientRect(); return [left, top]; })()"
     )

@@ -1,7 +1,8 @@
 // Where each cell is: groups as boxes on shelves, cells in rows; a place is found by arithmetic.
 
-export const SIZES = [6, 10, 14, 24, 40, 88];
-export const NAMED_SIZE = 88; // cells so large have their name below
+export const SIZES = [6, 10, 14, 24, 40, 60, 88];
+export const NAMED_SIZE = 60; // cells so large have their name below
+const NAME_CHARACTERS = 9; // cells of that size have room for so many
 export const NAME_HEIGHT = 20;
 const PAD = 12;
 const TITLE = 26;
@@ -9,7 +10,9 @@ const BETWEEN = 14;
 const TITLE_CHARACTER = 7.2;
 
 // The largest size with which so many still fit in a few screens.
-export function sizeFor(count) {
+export function sizeFor(names) {
+  const count = names.length;
+  if (count <= 32 && names.every((name) => name.length <= NAME_CHARACTERS)) return NAMED_SIZE;
   if (count <= 64) return 40;
   if (count <= 400) return 24;
   return count <= 2500 ? 14 : 10;

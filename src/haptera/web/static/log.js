@@ -4,7 +4,7 @@ import { ask } from "./api.js";
 
 const EVERY_MS = 2000;
 const LINES_MAX = 500;
-const LOGGED = ["module", "service", "job", "node"]; // of a node, its console
+const LOGGED = ["service", "job", "module", "node"]; // of a node, its console
 
 export class Log {
   #entity = null;

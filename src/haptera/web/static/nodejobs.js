@@ -4,7 +4,7 @@ import { Problem } from "./api.js";
 import { badge, make, refill } from "./dom.js";
 import { followJobs } from "./jobfeed.js";
 import { COLOURS, size } from "./jobs.js";
-import { spokenTime } from "./timeline.js";
+import { spokenTime } from "./told.js";
 
 const ENDED_MAX = 5;
 const jobsOf = (node) => `job:*@${node} and (state=locked or state=running or age(ended)<1h)`;

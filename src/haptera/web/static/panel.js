@@ -2,9 +2,11 @@
 
 import { ask } from "./api.js";
 import { badge, duration, make, pairs, refill } from "./dom.js";
+import { natural } from "./fleet.js";
 import { told } from "./told.js";
 
 const HISTORY_MAX = 20;
+const WORST_FIRST = ["stuck", "acting", "waiting"];
 
 export class Panel {
   #ages = []; // what grows older in it
@@ -33,7 +35,7 @@ export class Panel {
       return refill(this.element, make("p", { classes: "quiet", textContent: what }));
     }
     const buttons = this.actions.ofNode(name, all);
-    refill(this.element, ...buttons, ...all.map((view) => this.#article(view)));
+    refill(this.element, ...buttons, ...worstFirst(all).map((view) => this.#article(view)));
     this.#paintAges();
   }
 
@@ -64,7 +66,7 @@ export class Panel {
     const again = view.again_in_ms === null ? null : `tried again in ${duration(view.again_in_ms)}`;
     return make(
       "article",
-      { data: { entity: view.entity } },
+      { data: { entity: view.entity }, classes: view.condition },
       make("h2", {}, view.entity, badge(view.condition, view.state)),
       view.why && make("p", { classes: "why", textContent: view.why + lasting(view.doing) }),
       view.frozen && view.frozen !== view.why && make("p", { classes: "frozen", textContent: view.frozen }),
@@ -91,13 +93,17 @@ export class Panel {
       lines.push(element);
       if (seen.note) lines.push(make("small", { textContent: seen.note }));
     }
-    if (wanted) {
+    // Plain data is read back as a whole: whether it is all in force.
+    const applied = view.observed.applied?.known && view.observed.applied.value === "current";
+    if (wanted && !seen && applied) {
+      lines.push(make("small", { textContent: `as desired${wanted.owner === null ? "" : ` by ${wanted.owner}`}` }));
+    } else if (wanted) {
       const other = seen && !(seen.known && seen.value === String(wanted.value));
       const whose = wanted.owner === null ? "" : `, says ${wanted.owner}`;
       const text = `desired: ${wanted.value}${whose}`;
       lines.push(make("small", { classes: other ? "differs" : "", textContent: text }));
     }
-    const value = seen ? seen.value + (seen.known ? "" : "?") : wanted ? "unknown" : "";
+    const value = seen ? seen.value + (seen.known ? "" : "?") : applied ? String(wanted.value) : "unknown";
     return [value, ...lines];
   }
 
@@ -108,6 +114,14 @@ export class Panel {
       element.textContent = `${how} ${age} ago by ${seen.by}${contested(seen)}`;
     }
   }
+}
+
+// The node itself comes first; of what is on it, what is wrong, and modules last.
+function worstFirst([own, ...others]) {
+  const bad = (view) => (WORST_FIRST.indexOf(view.condition) + 4) % 4;
+  const module = (view) => Number(view.kind === "module");
+  others.sort((a, b) => bad(a) - bad(b) || module(a) - module(b) || natural(a.entity, b.entity));
+  return [own, ...others];
 }
 
 // A reading that cannot be so together with this one.

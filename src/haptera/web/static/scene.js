@@ -2,7 +2,7 @@
 
 import { SPOKEN } from "./colours.js";
 import { groupsOf } from "./groups.js";
-import { NAMED_SIZE, SIZES, layOut, places, sizeFor } from "./layout.js";
+import { SIZES, layOut, places, sizeFor } from "./layout.js";
 import { place } from "./place.js";
 
 const NAMED_MAX = 128; // so many nodes of one group have their names below
@@ -31,8 +31,8 @@ export function sceneOf(fleet, colouring, { width, focused, within }, before) {
 export function cellSize(fleet, members) {
   const asked = Number(place.zoom);
   if (SIZES.includes(asked)) return asked;
-  if (members === null) return sizeFor(fleet.nodes.length);
-  return members.length <= NAMED_MAX ? NAMED_SIZE : sizeFor(members.length);
+  if (members === null) return sizeFor(fleet.nodes);
+  return members.length <= NAMED_MAX ? SIZES.at(-1) : sizeFor(Array.from(members, (one) => fleet.nodes[one]));
 }
 
 export function nextSize(size, by) {

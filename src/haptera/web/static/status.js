@@ -27,7 +27,8 @@ import { cellSize, nextSize, sceneOf } from "./scene.js";
 import { Search } from "./searching.js";
 import { EntityTable } from "./table.js";
 import { HEALTH, JOBS, OTHERS, Tabs } from "./tabs.js";
-import { Timeline, spokenTime } from "./timeline.js";
+import { Timeline } from "./timeline.js";
+import { spokenTime } from "./told.js";
 import { Zoom } from "./zoom.js";
 
 const CAUSES_EVERY_MS = 250;
@@ -82,7 +83,6 @@ function paint() {
 
 function paintHead() {
   write(at("cluster"), fleet.cluster);
-  document.title = `${fleet.cluster} \u00b7 haptera`;
   offer(at("group"), at("colour"), fleet, place);
   document.body.classList.toggle("as-list", place.view === "list");
   at("as-list").setAttribute("aria-pressed", String(place.view === "list"));
@@ -145,6 +145,9 @@ function paintCauses(changed) {
     if (place.select) search.soon();
   }
   causeList.update(causes, picked);
+  // Whoever has other pages in front of it sees there that something is stuck.
+  const stuck = causes.reduce((sum, { condition, on }) => sum + (condition === "stuck" ? on.length : 0), 0);
+  document.title = `${stuck ? `${stuck} stuck \u00b7 ` : ""}${fleet.cluster} \u00b7 haptera`;
 }
 
 // Of the kept time and the one that is shown; or of the one that is shown, and now.

@@ -2,13 +2,14 @@
 
 import { ask } from "./api.js";
 import { make, refill, write } from "./dom.js";
-import { told } from "./told.js";
+import { failed, spokenTime, told } from "./told.js";
 
 const ASKED_MAX = 2000; // of changes, and of happenings
 const AGAIN_MS = 15_000;
 const BARS = 120;
 const LISTED_MAX = 40;
-const HEIGHT = 44;
+const [HEIGHT, TICKS] = [44, 4];
+const TICK_HEIGHT = 14;
 
 export class Timeline {
   #changes = [];
@@ -90,8 +91,8 @@ export class Timeline {
     const width = this.canvas.parentElement.clientWidth;
     if (!this.element.open || !width) return;
     const [ratio, style] = [devicePixelRatio || 1, getComputedStyle(document.documentElement)];
-    Object.assign(this.canvas, { width: width * ratio, height: HEIGHT * ratio });
-    Object.assign(this.canvas.style, { width: `${width}px`, height: `${HEIGHT}px` });
+    Object.assign(this.canvas, { width: width * ratio, height: (HEIGHT + TICK_HEIGHT) * ratio });
+    Object.assign(this.canvas.style, { width: `${width}px`, height: `${HEIGHT + TICK_HEIGHT}px` });
     const pen = this.canvas.getContext("2d");
     pen.scale(ratio, ratio);
     const [bars, wide] = [this.#bars(), width / BARS];
@@ -106,9 +107,19 @@ export class Timeline {
         pen.fillRect(number * wide, top, Math.max(1, wide - 1), high);
       });
     });
+    this.#ticks(pen, width, style.getPropertyValue("--quiet"));
     if (this.at_s === null) return;
     pen.fillStyle = style.getPropertyValue("--ink");
     pen.fillRect(((this.at_s - this.#from_s) / this.#bar_s) * wide - 1, 0, 2, HEIGHT);
+  }
+
+  // When its parts begin.
+  #ticks(pen, width, colour) {
+    [pen.fillStyle, pen.font] = [colour, "11px system-ui, sans-serif"];
+    for (let tick = 0; tick < TICKS; tick += 1) {
+      const text = spokenTime(this.#from_s + (tick * Number(this.span.value)) / TICKS).slice(0, -3);
+      pen.fillText(text, (tick * width) / TICKS, HEIGHT + TICK_HEIGHT - 2);
+    }
   }
 
   // How many failed, were done or seen, and were asked for, in each bar.
@@ -125,14 +136,3 @@ export class Timeline {
 }
 
 const COLOURS = ["--stuck", "--converged", "--waiting"];
-
-const failed = ({ sort, value }) =>
-  (sort === "tried" && value !== "worked") || (sort === "stands" && value === "stuck");
-
-// Of seconds since 1970, a number or digits; "" is now.
-export function spokenTime(at_s) {
-  if (at_s === "") return "now";
-  const when = new Date(at_s * 1000);
-  const day = when.toDateString() === new Date().toDateString() ? "" : `${when.toLocaleDateString("en-CA")} `;
-  return day + when.toLocaleTimeString("en-GB");
-}
