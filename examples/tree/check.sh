@@ -80,6 +80,16 @@ since=$(now_ms)
 wait_for "the root knows all 24 to be as desired" converged "$client"
 said "the root sees it, through two levels" "$since" "all converged"
 
+# keeps PARENT ABOVE NODES: the root knows this parent two levels below it, and its nodes
+keeps() { ask "$client" GET /v1/parents | tail -n 1 | grep -qF "\"name\":\"$1\",\"above\":\"$2\",\"version\":\"$version\",\"keeps\":\"$3\""; }
+since=$(now_ms)
+version=$(ask "$client" GET /v1/health | sed -n '$s/.*"version":"\([^"]*\)".*/\1/p')
+for rack in 1 2 3; do
+  above=t1; [[ $rack == 2 ]] && above=t2
+  wait_for "the root knows m$rack to keep rack$rack" keeps "m$rack" "$above" "rack${rack}n[1-8]"
+done
+said "the root names the parents, two levels down" "$since" "each keeps its rack"
+
 since=$(now_ms)
 change rack1n8 8081 "$client"
 said "a change goes down to a node" "$since" "rack1n8 serves at its new port"

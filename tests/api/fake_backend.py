@@ -24,7 +24,9 @@ from haptera.model.answers.views import (
     DesiredView,
     EntityView,
     ObservedView,
+    ParentView,
     Summary,
+    TreeView,
     detail_of,
 )
 from haptera.model.changes import (
@@ -112,6 +114,7 @@ class FakeBackend:
         self.happenings = []  # latest first
         self.pasts = {}  # views by time
         self.asked = []
+        self.parents = TreeView([ParentView(None, None, "1.0", "", 0)])
         self.braked = BrakeView(None, 0)
         self.overridden = []  # nodes whose permits are not needed
         self.incarnations = {"n1": 3}
@@ -197,6 +200,9 @@ class FakeBackend:
         except asyncio.CancelledError:
             self.hung_up += 1
             raise
+
+    def tree(self):
+        return self.parents
 
     async def figures(self):
         return Figures((await self.summary()).counts)

@@ -26,6 +26,7 @@ SITE = SiteBody([SiteFile("site.yaml", "cluster: quick\n")], {"x": "1"})
 CALLS = [
     calls.health(),
     calls.summary(),
+    calls.parents(),
     calls.status("rack1n[1-4]"),
     calls.entities("rack1n[1-4]", kind="node"),
     calls.entity("node:n1"),

@@ -10,7 +10,7 @@ import pytest
 
 import haptera
 from haptera.api.routes.metrics import Tallies
-from haptera.model.answers.views import BrakeView, Condition
+from haptera.model.answers.views import BrakeView, Condition, ParentView, TreeView
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.queue.duty import Duty
@@ -278,13 +278,39 @@ def test_haptera_itself_is_told_by_its_figures(page):
     page.await_("!document.querySelector('#health .wrong')")
 
 
+TREE = TreeView(
+    [
+        ParentView(None, None, "1.4", "t[1-2]", 0),
+        ParentView("m1", "t1", "1.3", "rack1n[1-8]", 2300),
+        ParentView("t1", None, "1.4", "", 400),
+        ParentView("t2"),
+    ],
+    standby_lag=3,
+)
+
+
+def test_the_parents_tell_what_each_keeps_who_is_silent_and_whose_version_differs(browser):
+    with serving(*changes()) as parent:
+        parent.backend.parents = TREE
+        see(browser, parent, show="haptera")
+        rows = browser.await_(f"{ROWS % 'health'}.length && {ROWS % 'health'}")
+        assert rows[: len(TREE.parents)] == [
+            "the root\tanswers\t\t1.4\t2\tt[1-2]",
+            "m1\theard 2.3 s ago\tt1\t1.3, another\t8\track1n[1-8]",
+            "t1\theard 0.4 s ago\tthe root\t1.4\t0\t",
+            "t2\tsilent\tthe root\tunknown\t\t",
+        ]
+        standby = browser.evaluate("document.querySelector('#health p').textContent")
+        assert standby == "Its standby lacks 3 commits."
+
+
 def test_the_disk_the_lag_of_a_standby_and_the_version_are_told(browser, tmp_path):
     tallies = Tallies(lag=lambda: 7, home=tmp_path)
     with serving(*changes(), tallies=tallies) as parent:
         see(browser, parent, show="haptera")
         rows = browser.await_(f"{ROWS % 'health'}.length && {ROWS % 'health'}")
         told = {one.split("\t")[0]: one.split("\t")[1:3] for one in rows}
-        assert re.fullmatch(r"[\d.,]+ (GiB|bytes)", told["store disk free"][1])
+        assert re.fullmatch(r"[\d.,]+ (GiB|MiB|bytes)", told["store disk free"][1])
         assert told["standby lag commits"] == ["", "7"]
         assert told["info"][0] == f"cluster=quick, version={haptera.__version__}"
 

@@ -11,7 +11,14 @@ from haptera.model.answers.explained import Explained
 from haptera.model.answers.graph import DrawingView
 from haptera.model.answers.past import Changed, Deed, Happened, Page, PastView
 from haptera.model.answers.plan import Plan
-from haptera.model.answers.views import AlikeView, BrakeView, EntityDetail, EntityView, Summary
+from haptera.model.answers.views import (
+    AlikeView,
+    BrakeView,
+    EntityDetail,
+    EntityView,
+    Summary,
+    TreeView,
+)
 from haptera.model.changes import Author, Change, StoredEntity
 from haptera.model.effects import Reply
 from haptera.model.entity import EntityId
@@ -125,6 +132,9 @@ class Backend(Protocol):
         """Those that all of these mean, told together where they stand alike."""
 
     async def summary(self, within: Selector | None = None) -> Summary: ...
+
+    def tree(self) -> TreeView:
+        """This parent and those below it."""
 
     async def figures(self) -> Figures: ...
 

@@ -11,7 +11,7 @@ from haptera.client.call import ApiCall, path
 from haptera.kinds.inventory import Inventory
 from haptera.model.answers.graph import DrawingView
 from haptera.model.answers.past import Page
-from haptera.model.answers.views import BrakeView, EntityDetail, EntityView
+from haptera.model.answers.views import BrakeView, EntityDetail, EntityView, TreeView
 from haptera.model.news import News
 from haptera.model.token_scope import Scope
 from haptera.queue.job import JobState
@@ -83,6 +83,11 @@ def report(content: bytes) -> ApiCall[ReportTaken]:
 def summary() -> ApiCall[SummaryView]:
     """How many entities of each kind stand in each condition."""
     return ApiCall("GET", path("summary"), SummaryView)
+
+
+def parents() -> ApiCall[TreeView]:
+    """The parents of the tree, with what each keeps, and the lag of the standby."""
+    return ApiCall("GET", path("parents"), TreeView)
 
 
 def status(select: str | None = None) -> ApiCall[StatusView]:

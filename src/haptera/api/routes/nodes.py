@@ -16,6 +16,7 @@ from haptera.api.writes.patching import missing
 from haptera.core.state.limits import OVERRIDE_NS, S
 from haptera.kinds import node as kind
 from haptera.kinds.node import parse_mac
+from haptera.model.answers.views import TreeView
 from haptera.model.changes import Change, Declare, StoredEntity
 from haptera.model.entity import node_id
 from haptera.model.errors import Code, HapteraError, ParseError
@@ -40,6 +41,8 @@ class NodeRoutes:
         )
         path = "/v1/nodes/{node}/override"
         yield Endpoint("POST", path, Scope.ADMIN, self.override, contract)
+
+        yield Endpoint("GET", "/v1/parents", Scope.READ, self.parents, Contract(gives=TreeView))
 
         contract = Contract(gives=Unclaimed)
         yield Endpoint("GET", "/v1/unclaimed", Scope.READ, self.unclaimed, contract)
@@ -84,6 +87,10 @@ class NodeRoutes:
                 code=Code.NOT_FOUND,
             )
         return as_json(Evicted(node, incarnation))
+
+    async def parents(self, _request: Request, _caller: Caller) -> Response:
+        """The parents of the tree that are below this one, and the lag of its standby."""
+        return as_json(self.backend.tree())
 
     async def unclaimed(self, _request: Request, _caller: Caller) -> Response:
         """The machines that asked for an address and are no node's, the latest first."""

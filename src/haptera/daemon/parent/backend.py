@@ -39,6 +39,7 @@ from haptera.model.answers.views import (
     EntityDetail,
     EntityView,
     Summary,
+    TreeView,
     detail_of,
 )
 from haptera.model.changes import Author, Cause, Change, StoredEntity
@@ -236,6 +237,9 @@ class EngineBackend:
         reports = self._engine.neighbours.reports
         assert reports is not None, "an agent has no such backend"
         return await over_turns(summary(rows, reports.subtree))
+
+    def tree(self) -> TreeView:
+        return TreeView(list(self._below.parents()), self._replicas.feed.lag)
 
     async def figures(self) -> Figures:
         return await over_turns(figures(self._engine, now_ns()))

@@ -13,7 +13,7 @@ from haptera.client import AsyncClient, calls, find
 from haptera.core.engine import Engine
 from haptera.core.sync.relay import changes, nodes_of, relayed
 from haptera.core.sync.reporter import Reporter
-from haptera.daemon.tree.below import SubtreeReport
+from haptera.daemon.tree.below import Below, SubtreeReport
 from haptera.daemon.tree.following import Following, keep_beside
 from haptera.daemon.tree.replicas import TERM, read_beside
 from haptera.model.changes import Author, Change, StoredEntity
@@ -55,17 +55,19 @@ class Above:
 
     def __init__(
         self,
-        name: str,
         places: Iterable[str],
         home: Path,
         engine: Engine,
         backend: Stores,
         take: Take,
         deliver: Callable[[Iterable[Event]], None],
+        below: Below,
     ) -> None:
         self._engine = engine
+        self._below = below
         self._deliver = deliver
-        self._name = name
+        assert engine.side.name is not None, "a root is below nobody"
+        self._name = engine.side.name
         self._places = [Path(one) for one in places]
         self._home = private_directory(home / FOLDER)
         self._own = home
@@ -163,7 +165,9 @@ class Above:
         sessions = tuple(self._made.values())
         sent_at = now_ns()
         notes = self._engine.requests.notes(sent_at)
-        report = SubtreeReport(self._name, *self._reporter.draft(sent_at), sessions, notes)
+        parents = tuple(one for one in self._below.parents() if one.heard_ms is not None)
+        told = self._reporter.draft(sent_at)
+        report = SubtreeReport(self._name, *told, sessions, notes, parents)
         try:
             async with asyncio.timeout(REPORT_WITHIN_S), AsyncClient(find(place).access) as client:
                 taken = await client.ask(calls.report(msgspec.msgpack.encode(report)))

@@ -1,35 +1,43 @@
 """What parents below report, taken in at the parent above: state, sessions, and their silence."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from itertools import count
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import count, islice
 from typing import Final
 
 import msgspec
 
+import haptera
 from haptera.core.engine import Engine
 from haptera.core.sync.peers import LOST_AFTER
+from haptera.model.answers.views import ParentView
 from haptera.model.errors import Code, HapteraError, LimitError
 from haptera.model.events import Event, Reported, Silenced
 from haptera.model.messages import ObservedUpdate, ReportNotes
 from haptera.rest.schemas import ReportTaken
 from haptera.runtime.clock import now_ns
 from haptera.runtime.store.sessions import SavedSession
+from haptera.selectors.nodeset import fold
 
 # Parents that one may have below it.
 PARENTS_MAX: Final = 1_000
 _TENTHS: Final = 10
 _S: Final = 1_000_000_000
+_MS: Final = 1_000_000
 
 
 class SubtreeReport(msgspec.Struct, frozen=True):
-    """What a parent reports, as `Reported` has it, and the sessions that were made there."""
+    """What a parent reports, as `Reported` has it, and the sessions that were made there.
+
+    `parents` are itself and those below it; a parent of an earlier version does not tell.
+    """
 
     parent: str
     updates: tuple[ObservedUpdate, ...]
     nodes: Mapping[str, bool] | None
     sessions: tuple[SavedSession, ...]
     notes: ReportNotes | None = None
+    parents: tuple[ParentView, ...] = ()
 
 
 Adopt = Callable[[Sequence[SavedSession]], Awaitable[None]]
@@ -53,8 +61,11 @@ class Below:
         self._deliver = deliver
         self._adopt = adopt
         self._logs = count(first_log)
-        # By parent: its log, and when it was last heard.
-        self._heard: dict[str, tuple[int, int]] = {}
+        # By parent: its log, when it was last heard, and what it told of parents.
+        self._heard: dict[str, tuple[int, int, tuple[ParentView, ...]]] = {}
+        self._keeps: list[str] = []
+        self._folded = ""
+        self._folded_at: int | None = None
 
     async def take(self, body: bytes) -> ReportTaken:
         """Take a report in.
@@ -78,11 +89,9 @@ class Below:
         if mine:
             await self._adopt(mine)
         now = now_ns()
-        if parent in self._heard:
-            log, _ = self._heard[parent]
-        else:
-            log = next(self._logs)
-        self._heard[parent] = log, now
+        log = self._heard[parent][0] if parent in self._heard else next(self._logs)
+        told = (one for one in report.parents if one.name == parent or self._is_below(parent, one))
+        self._heard[parent] = log, now, tuple(islice(told, PARENTS_MAX))
         self._deliver([Reported(parent, report.updates, report.nodes, now, report.notes)])
         # What this report asks for is answered with the next one.
         return ReportTaken(log, msgspec.msgpack.encode(self._engine.requests.answer(parent, now)))
@@ -100,12 +109,49 @@ class Below:
                 code=Code.CONFLICT,
             )
 
+    def parents(self) -> Iterator[ParentView]:
+        """This parent, and all that are known below it; also those that do not report."""
+        now, side = now_ns(), self._engine.side
+        yield ParentView(side.name, None, haptera.__version__, self._kept(now), 0)
+        silent = set().union(*self._engine.neighbours.charge.levels())
+        found = {one: ParentView(one) for one in silent}
+        # Who has moved is told of by two for a while: it is where it was heard last.
+        for one in sorted(self._told(now), key=_quiet_ms, reverse=True):
+            found[one.name or ""] = one
+        yield from (one for _, one in sorted(found.items()))
+
+    def _told(self, now: int) -> Iterator[ParentView]:
+        for parent, (_, at, told) in self._heard.items():
+            quiet_ms = (now - at) // _MS
+            for one in told or (ParentView(parent, heard_ms=0),):
+                above = one.above or (None if one.name == parent else parent)
+                heard_ms = _quiet_ms(one) + quiet_ms
+                yield msgspec.structs.replace(one, above=above, heard_ms=heard_ms)
+
+    def _kept(self, now: int) -> str:
+        """The nodes that are kept here, read once in a hello interval."""
+        engine = self._engine
+        if self._folded_at is None or now - self._folded_at >= engine.side.hello_ns:
+            self._folded_at, charge = now, engine.neighbours.charge
+            keeps = [one for one in engine.table.nodes() if charge.keeps(one)]
+            if keeps != self._keeps:
+                self._keeps, self._folded = keeps, fold(keeps)
+        return self._folded
+
+    def _is_below(self, parent: str, told: ParentView) -> bool:
+        charge = self._engine.neighbours.charge
+        return told.name is not None and charge.leads(parent, told.name)
+
     async def watch(self) -> None:
         """Notice, until cancelled, who has not reported for too long."""
         hello_ns = self._engine.side.hello_ns
         while True:
             await asyncio.sleep(hello_ns / _S)
             late = now_ns() - LOST_AFTER * hello_ns // _TENTHS
-            for parent in [one for one, (_, at) in self._heard.items() if at < late]:
+            for parent in [one for one, (_, at, _) in self._heard.items() if at < late]:
                 del self._heard[parent]
                 self._deliver([Silenced(parent)])
+
+
+def _quiet_ms(parent: ParentView) -> int:
+    return parent.heard_ms or 0

@@ -45,9 +45,8 @@ class Tree:
     def follow(self, settings: ParentSettings, backend: Stores) -> None:
         """Follow the parents above, where the settings name any."""
         if settings.parent_name is not None:
-            home, name = Path(settings.directory), settings.parent_name
-            above = settings.above
-            self._above = Above(name, above, home, self._engine, backend, self._take, self._deliver)
+            home, ways = Path(settings.directory), (self._take, self._deliver, self.below)
+            self._above = Above(settings.above, home, self._engine, backend, *ways)
 
     def runs(self, exchange: Exchange) -> list[Coroutine[None, None, None]]:
         """What passes messages on for as long as the parent runs."""

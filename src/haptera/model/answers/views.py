@@ -165,6 +165,28 @@ class AlikeView(msgspec.Struct, frozen=True, gc=False):
     frozen: str | None = None
 
 
+class ParentView(msgspec.Struct, frozen=True, gc=False):
+    """A parent of the tree: whom it reports to, its version, and the nodes that it keeps now.
+
+    `name` is None for the root, `above` for a parent that reports to the one that answers.
+    `heard_ms` is how long ago it was last heard, None where it does not report: then the rest is
+    not known. `keeps` is a node-set, in which a node is twice while two parents hear it.
+    """
+
+    name: str | None
+    above: str | None = None
+    version: str | None = None
+    keeps: str | None = None
+    heard_ms: int | None = None
+
+
+class TreeView(msgspec.Struct, frozen=True, gc=False):
+    """The parents, the one that answers first; how many commits its standby lacks, if any."""
+
+    parents: list[ParentView]
+    standby_lag: int | None = None
+
+
 class Summary(msgspec.Struct, frozen=True, gc=False):
     """How many entities of each kind stand in each condition.
 

@@ -23,6 +23,18 @@ class KnownThen:
     condition: str | None = None
     why: str | None = None
 
+    def view(self, entity: EntityId, stored: StoredEntity | None) -> PastView:
+        """The entity as it was then; what is `stored` was desired of it."""
+        desired = {} if stored is None else stored.desired
+        return PastView(
+            str(entity),
+            {} if stored is None else stored.attributes,
+            {name: one.value for name, one in sorted(desired.items())},
+            dict(sorted(self.observed.items())),
+            self.condition,
+            self.why,
+        )
+
 
 def last_happenings(folder: Path, chosen: Chosen, *, count_max: int) -> list[Happened]:
     """The last that happened to what is chosen, and to the record itself, latest first."""

@@ -1,15 +1,20 @@
-// How haptera itself is: the figures that it tells Prometheus, each with what it means.
+// How haptera itself is: its parents, and the figures that it tells Prometheus with what they mean.
 
-import { token } from "./api.js";
+import { ask, token } from "./api.js";
 import { make, refill } from "./dom.js";
+import { parentsTable } from "./parents.js";
 import { table } from "./table.js";
 
 const EVERY_MS = 5000;
 const LINE = /^(\w+)(?:\{(.*)\})? (\S+)$/;
 // Figures that tell whom they are about, or of each route: not what a person looks for first.
-const LEFT_OUT = ["haptera_entities", "haptera_api_request_duration_seconds"];
-const UNITS = { seconds: "s", bytes: "bytes" };
-const GIB = 2 ** 30;
+const LEFT_OUT = [
+  ...["haptera_entities", "haptera_api_request_duration_seconds"],
+  ...["process_start_time_seconds", "process_virtual_memory_bytes", "process_max_fds"],
+];
+// What a person looks for first; of the process itself last.
+const FIRST = ["children", "standby_lag_commits", "store_disk_free_bytes", "turn_duration_seconds", "brake_engaged"];
+const MIB = 2 ** 20;
 
 export class Health {
   #timer = null;
@@ -30,10 +35,13 @@ export class Health {
   async #load() {
     const headers = { Authorization: `Bearer ${token.get()}` };
     try {
-      const answer = await fetch("metrics", { headers, cache: "no-store" });
+      const [tree, answer] = await Promise.all([
+        ask("GET", "parents"),
+        fetch("metrics", { headers, cache: "no-store" }),
+      ]);
       if (!answer.ok) throw new Error((await answer.json()).what);
-      const rows = figures(await answer.text()).map(row);
-      refill(this.element, table("haptera itself", ["figure", "of", "value", "what it says"], rows));
+      const rows = figures(await answer.text()).sort((one, other) => rank(one) - rank(other)).map(row);
+      refill(this.element, ...parentsTable(tree), table("figures", ["figure", "of", "value", "what it says"], rows));
     } catch (error) {
       refill(this.element, make("p", { classes: "wrong", textContent: `not known: ${error.message}` }));
     }
@@ -62,12 +70,22 @@ function figures(text) {
   });
 }
 
+function rank({ name }) {
+  const place = FIRST.indexOf(name.replace(/^haptera_/, ""));
+  return place >= 0 ? place : name.startsWith("process_") ? FIRST.length + 1 : FIRST.length;
+}
+
+function amount(value, unit) {
+  if (unit === "bytes" && value >= 1024 * MIB) return `${(value / 1024 / MIB).toFixed(1)} GiB`;
+  if (unit === "bytes" && value >= MIB) return `${Math.round(value / MIB)} MiB`;
+  if (unit === "seconds" && value < 1) return `${(1000 * value).toPrecision(2)} ms`;
+  const plain = Number.isInteger(value) ? value.toLocaleString("en") : value.toPrecision(3);
+  return unit === null ? plain : `${plain} ${unit === "seconds" ? "s" : unit}`;
+}
+
 function row({ name, labels, value, help, count }) {
   const words = name.replace(/^haptera_/, "").replace(/_total$/, "");
-  const unit = Object.keys(UNITS).find((one) => words.endsWith(`_${one}`));
-  const large = unit === "bytes" && value >= GIB;
-  const plain = Number.isInteger(value) ? value.toLocaleString("en") : value.toPrecision(3);
-  const shown = large ? `${(value / GIB).toFixed(1)} GiB` : `${plain}${unit ? ` ${UNITS[unit]}` : ""}`;
+  const shown = amount(value, /_(seconds|bytes)$/.exec(words)?.[1] ?? null);
   const each = count === null ? "" : ` on average, of ${count.toLocaleString("en")}`;
   return make(
     "tr",
