@@ -31,7 +31,7 @@ from haptera.daemon.tree.below import Below
 from haptera.daemon.tree.replicas import Replicas
 from haptera.model.answers.explained import Explained
 from haptera.model.answers.graph import DrawingView
-from haptera.model.answers.past import Changed, Deed, Happened, Page, PastView
+from haptera.model.answers.past import Happened, Page, PastView
 from haptera.model.answers.plan import RADIUS_PERCENT, Plan
 from haptera.model.answers.views import (
     AlikeView,
@@ -51,7 +51,6 @@ from haptera.modules.image.store import store_of
 from haptera.modules.netboot.strangers import read_strangers
 from haptera.planner.explain.drawing import drawing
 from haptera.planner.explain.graph import graphs_of
-from haptera.rest.schemas import ReplicaView, ReportTaken
 from haptera.rest.unclaimed import UnclaimedView
 from haptera.runtime.clock import now_ns
 from haptera.runtime.identity.pki import Authority, issue_client
@@ -68,7 +67,6 @@ from haptera.runtime.network.peer_messages import (
 )
 from haptera.runtime.over_turns import over_turns
 from haptera.runtime.store.event_log_reader import Chosen, known_at, last_happenings, past_views
-from haptera.runtime.store.feed import Follower
 from haptera.runtime.store.keyed import Held, KeptAnswer, RequestKey
 from haptera.runtime.store.optimistic_write import WriteError, refused
 from haptera.runtime.store.sqlite_writer import Failure
@@ -122,6 +120,9 @@ class EngineBackend:
         self._authority = around.authority
         self._engine = engine
         self._store = store
+        # What the API asks of these is theirs to answer.
+        self.written, self.deeds = store.written, store.deeds
+        self.check_token, self.tokens = store.check_token, store.tokens
         self.epoch = epoch
         self.radius_percent = RADIUS_PERCENT
         tag = secrets.token_hex(_TAG_BYTES)
@@ -131,8 +132,8 @@ class EngineBackend:
         self.execute = around.execute
         self._evict = around.evict
         self._logs = around.logs
-        self._replicas = around.replicas
-        self._below = around.below
+        self._replicas, self.replica = around.replicas, around.replicas.tell
+        self._below, self.report = around.below, around.below.take
         self.jobs = around.jobs
         self._job_logs = around.job_logs
         self._tickets = count(1)
@@ -274,12 +275,6 @@ class EngineBackend:
     def happened(self, chosen: Chosen, count_max: int) -> list[Happened]:
         return last_happenings(self._history, chosen, count_max=count_max)
 
-    def written(self, revision: int) -> list[Changed]:
-        return self._store.written(revision)
-
-    def deeds(self, within: Selector | None, count_max: int) -> list[Deed]:
-        return self._store.deeds(within, count_max)
-
     def note(self, who: str, what: str, entity: EntityId | None = None) -> None:
         self._store.note(who, what, entity)
 
@@ -337,20 +332,8 @@ class EngineBackend:
             self._below.check_reach(entity.node)
         self._deliver([Asked(entity)])
 
-    async def replica(self, follower: Follower, log: int, place: int, files: str) -> ReplicaView:
-        return await self._replicas.tell(follower, log, place, files)
-
-    async def report(self, body: bytes) -> ReportTaken:
-        return await self._below.take(body)
-
     def durability(self) -> str:
         return self._replicas.feed.durability
-
-    def check_token(self, text: str) -> Bearer | None:
-        return self._store.check_token(text)
-
-    def tokens(self) -> list[ApiToken]:
-        return self._store.tokens()
 
     async def mint_token(self, bearer: Bearer, ttl_s: float) -> MintedToken:
         minted = self._store.new_token(bearer, ttl_s)
