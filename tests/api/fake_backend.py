@@ -49,6 +49,7 @@ from haptera.runtime.identity.tokens import ApiToken, Bearer, Certified, MintedT
 from haptera.runtime.network.peer_messages import LogAsked
 from haptera.runtime.store import keyed
 from haptera.runtime.store.schema_sql import KEYED
+from haptera.selectors.names import nearest_name
 from haptera.selectors.nodeset import fold
 from tests.api.job_desk import MemoryDesk
 from tests.model.view_subject import ViewSubject
@@ -163,6 +164,12 @@ class FakeBackend:
 
     def entity(self, entity):
         return self._view(self.store[entity]) if entity in self.store else None
+
+    def nearest(self, entity):
+        kind, _, name = str(entity).partition(":")
+        names = [str(one).partition(":")[2] for one in self.store if one.kind == entity.kind]
+        near = nearest_name(name, names)
+        return None if near is None else f"{kind}:{near}"
 
     def explained(self, entity):
         return self.reasons.get(entity)

@@ -155,3 +155,18 @@ def test_the_audit_has_what_concerns_its_entities(tmp_path):
             assert len((await told("GET", "/v1/audit", whole))["deeds"]) == 8
 
     asyncio.run(story())
+
+
+def test_a_mistyped_name_brings_no_guess_at_the_name_of_another():
+    backend, ask_limited = cluster()
+    backend.write(Declare(node_id("rock1n7"), {}, "site"))
+    backend.write(Declare(node_id("rack1na8"), {}, "site"))
+
+    def advice(name):
+        return ask_limited("GET", f"/v1/entities/node:{name}").json["do"]
+
+    assert (
+        advice("rack1n7") == "see which there are: haptera get node, or GET /v1/entities?kind=node"
+    )
+    assert advice("rack1n8").startswith("did you mean node:rack1na8? ")
+    assert freeze(ask_limited, "rack1n7").json["do"] == "see which there are: haptera get node"

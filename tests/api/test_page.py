@@ -13,7 +13,7 @@ SCRIPTS = {name: text for name, text in TEXTS.items() if name.endswith(".js")}
 
 def test_the_page_loads_its_own_files_only():
     loaded = re.findall(r"""(?:src|href)="([^"]+)\"""", INDEX)
-    own = ["page/status.css", "page/panel.css", "page/status.js"]
+    own = ["page/status.css", "page/panel.css", "page/layout.css", "page/status.js"]
     assert [one for one in loaded if not one.startswith("data:")] == own
     for text in TEXTS.values():
         assert not re.search(r"https?:(?!//www\.w3\.org/2000/svg)|@import|url\(|import\s*\(", text)

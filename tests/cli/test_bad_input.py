@@ -124,7 +124,7 @@ def test_what_apply_refuses_is_refused_when_it_is_planned(home, tmp_path):
     assert desired(home) == DESIRED
 
 
-SEE = "see which there are: haptera status"
+SEE = "see which there are: haptera get node"
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,24 @@ SEE = "see which there are: haptera status"
             ("retry", "node:*7"),
             told("there is no node:*7", None, "see what there is: haptera status"),
         ),
-        (("get", "node:n7"), told("there is no node:n7", None, f"{SEE}, or GET /v1/entities")),
+        (
+            ("get", "node:n7"),
+            told("there is no node:n7", None, f"{SEE}, or GET /v1/entities?kind=node"),
+        ),
+        (("get", "n7"), told("no such node: n7", None, SEE)),
+        (("why", "n01"), told("no such node: n01", None, f"did you mean n1? {SEE}")),
+        (
+            ("set", "nn1", "power=on"),
+            told(
+                "there is no node:nn1",
+                None,
+                f"did you mean node:n1? {SEE}, or GET /v1/entities?kind=node",
+            ),
+        ),
+        (
+            ("freeze", "nn[1-2]", "--reason", "x"),
+            told("no such node: nn[1-2]", "the selector of the freeze", f"did you mean n1? {SEE}"),
+        ),
         (
             ("get", "nod"),
             "error: there is no kind or node 'nod'\n"

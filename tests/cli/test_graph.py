@@ -139,8 +139,8 @@ def test_an_entity_is_drawn_as_the_parent_sees_it(capsys, monkeypatch, tmp_path)
         assert asked(capsys, "--entity", "node:n9") == (
             REFUSED,
             "",
-            told("there is no node:n9", None, "see which there are: haptera status, or GET"
-                 " /v1/entities"),
+            told("there is no node:n9", None, "see which there are: haptera get node, or GET"
+                 " /v1/entities?kind=node"),
         )  # fmt: skip
 
 

@@ -127,7 +127,7 @@ def test_what_is_refused_says_what_and_what_to_do(cluster, client_of):
     with pytest.raises(RefusedError) as refused:
         client.ask(calls.entity("node:n9"))
     error = refused.value
-    do = "see which there are: haptera status, or GET /v1/entities"
+    do = "see which there are: haptera get node, or GET /v1/entities?kind=node"
     assert (error.status, error.what, error.do) == (404, "there is no node:n9", do)
     # And the client can be asked again.
     assert client.ask(calls.entity(str(N1)))[0].entity == "node:n1"

@@ -3,7 +3,12 @@
 import pytest
 
 from haptera.kinds import KINDS
-from haptera.model.declared.desired_check import check_attribute, check_desired
+from haptera.model.declared.desired_check import (
+    LISTED_MAX,
+    check_attribute,
+    check_desired,
+    nearest,
+)
 from haptera.model.errors import HapteraError
 
 NODE, SERVICE = KINDS["node"], KINDS["service"]
@@ -74,6 +79,21 @@ def test_what_cannot_be_desired_is_told(kind, name, value, what, do):
     with pytest.raises(HapteraError) as raised:
         check_desired(kind, name, value)
     assert (raised.value.what, raised.value.do) == (what, do)
+
+
+def test_a_variable_among_attributes_is_told_where_it_belongs():
+    with pytest.raises(HapteraError) as raised:
+        check_attribute(NODE, "power", "on")
+    assert raised.value.what == "a node has no attribute 'power'"
+    assert (
+        raised.value.do == "it changes, so it is desired: in a site file write it under `desired`"
+    )
+
+
+def test_of_many_names_only_the_nearest_is_told():
+    many = [f"name{n}" for n in range(LISTED_MAX)]
+    assert nearest("powr", ["power", *many]) == "did you mean power?"
+    assert nearest("powr", many).startswith("there are name0, ")
 
 
 def test_an_unknown_attribute_is_told_with_the_nearest():

@@ -97,6 +97,9 @@ class Backend(Protocol):
 
     def entity(self, entity: EntityId) -> EntityView | None: ...
 
+    def nearest(self, entity: EntityId) -> str | None:
+        """The one that was meant, perhaps, where there is none of this name."""
+
     def explained(self, entity: EntityId) -> Explained | None:
         """Why its chain is as it is, or what else can be had; takes some milliseconds."""
 

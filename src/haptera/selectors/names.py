@@ -3,8 +3,9 @@
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import lru_cache
-from itertools import product
+from itertools import islice, product
 from math import prod
 from typing import Final
 
@@ -15,6 +16,7 @@ from haptera.selectors.numbers import Numbers
 EVERY: Final = "*"
 
 SPLIT_CACHED_MAX: Final = 16_384
+COMPARED_MAX: Final = 256
 _NUMBER: Final = re.compile(r"([0-9]+)")
 
 
@@ -47,6 +49,22 @@ def no_groups(group: GroupName) -> Collection[str]:
         where="the node-set",
         do="name the nodes: rack[1-4]n[01-40]",
     )
+
+
+def nearest_name(name: str, names: Iterable[str]) -> str | None:
+    """The name that was meant, perhaps: it has the same numbers, for these say which one it is.
+
+    >>> nearest_name("rakc1n2", ["rack1n01", "rack1n02"])
+    'rack1n02'
+    >>> nearest_name("rack1n9", ["rack1n01", "rack1n02"])
+    """
+    numbers = _numbers(name)
+    alike = islice((one for one in names if _numbers(one) == numbers), COMPARED_MAX)
+    return next(iter(get_close_matches(name, list(alike), n=1)), None)
+
+
+def _numbers(name: str) -> list[str]:
+    return [digits.lstrip("0") for digits in _NUMBER.findall(name)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,22 +115,22 @@ class EntityRoutes:
         none = Entities(self.backend.epoch, self.backend.revision(), [])
         return Lines(found, form=document(none))
 
-    async def one(self, request: Request, _caller: Caller) -> Response:
+    async def one(self, request: Request, caller: Caller) -> Response:
         """One entity; with `?agent=1`, also the word of its node's agent: that takes a moment."""
         entity = _entity_of(request)
-        view = self._view(entity)
+        view = self._view(entity, caller)
         if flag(request, "agent"):
             view = await self.backend.detail(entity) or view
         if flag(request, "explain"):
             view = msgspec.structs.replace(view, explained=self.backend.explained(entity))
         return self._told(view)
 
-    async def graph(self, request: Request, _caller: Caller) -> Response:
+    async def graph(self, request: Request, caller: Caller) -> Response:
         """All that can be known of its class and what leads where, with its chain marked."""
         entity = _entity_of(request)
         told = await self.backend.graph(entity)
         if told is None:
-            raise missing(entity)
+            raise missing(self.backend, entity, caller.within)
         return as_json(told)
 
     async def log(self, request: Request, caller: Caller) -> Response:
@@ -141,7 +141,7 @@ class EntityRoutes:
         """
         entity, after = _entity_of(request), log_place(request)
         if entity.kind not in (MODULE, JOB):
-            self._view(entity)
+            self._view(entity, caller)
         try:
             told = await self.backend.log(entity, after)
         except HapteraError as error:
@@ -167,7 +167,7 @@ class EntityRoutes:
     async def retry(self, request: Request, caller: Caller) -> Response:
         """Try what is stuck again, now."""
         entity = _entity_of(request)
-        self._view(entity)
+        self._view(entity, caller)
         self.backend.note(author(request, caller).who, f"retry {entity}", entity)
         self.backend.ask(entity)
         return as_json(Retried(str(entity)), status=HTTPStatus.ACCEPTED)
@@ -181,12 +181,12 @@ class EntityRoutes:
             return patcher.changes(patch)
 
         await write(self.backend, make, by)
-        return self._told(self._view(parse_entity(patch.entity)))
+        return self._told(self._view(parse_entity(patch.entity), caller))
 
-    def _view(self, entity: EntityId) -> EntityView:
+    def _view(self, entity: EntityId, caller: Caller) -> EntityView:
         view = self.backend.entity(entity)
         if view is None:
-            raise missing(entity)
+            raise missing(self.backend, entity, caller.within)
         return view
 
     def _told(self, view: EntityView) -> Response:

@@ -28,6 +28,7 @@ from haptera.runtime.network.peer_messages import (
     ExecTold,
     Unable,
 )
+from haptera.selectors.selector import Selector
 
 # Commands at once over one parent.
 EXECUTED_AT_ONCE_MAX: Final = 64
@@ -62,7 +63,7 @@ class ExecutionRoute:
         """
         entity = parse_entity(request.path_params["entity"])
         body = await read_body(request, ExecBody, BODY_BYTES_MAX)
-        self._check(entity, body)
+        self._check(entity, body, caller.within)
         by = author(request, caller)
         asked = ExecAsked(entity, tuple(body.words), body.within_s, body.stdin)
         words = msgspec.json.encode(body.words).decode()
@@ -76,13 +77,13 @@ class ExecutionRoute:
             raise HapteraError(first.text, where=str(entity), do=do, code=Code.CONFLICT)
         return ExecutionStream(self, caller, first, told, body.within_s)
 
-    def _check(self, entity: EntityId, body: ExecBody) -> None:
+    def _check(self, entity: EntityId, body: ExecBody, within: Selector | None) -> None:
         if entity.kind not in KINDS or entity.node is None:
             raise HapteraError(
                 f"nothing can be run in {entity}", do="name a node, or a system: system:NAME@NODE"
             )
         if self.backend.entity(entity) is None:
-            raise missing(entity)
+            raise missing(self.backend, entity, within)
         size_bytes = sum(len(word.encode()) + 1 for word in body.words)
         if size_bytes > WORDS_BYTES_MAX:
             raise LimitError(

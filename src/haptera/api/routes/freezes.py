@@ -36,7 +36,7 @@ from haptera.model.changes import (
     Undeclare,
     UnsetDesired,
 )
-from haptera.model.declared.desired_check import check_plain
+from haptera.model.declared.desired_check import check_plain, did_you_mean
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import Code, HapteraError
 from haptera.planner.domain.pieces import Pieces, slices
@@ -45,9 +45,10 @@ from haptera.runtime.identity.tokens import Scope
 from haptera.runtime.over_turns import over_turns
 from haptera.runtime.store.optimistic_write import write
 from haptera.selectors.covering import covers
+from haptera.selectors.names import nearest_name
 from haptera.selectors.nodeset import fold
 from haptera.selectors.selector import Selector, fold_entities, parse_selector
-from haptera.selectors.selector_ast import Pattern, parts_of
+from haptera.selectors.selector_ast import NODE, Pattern, parts_of
 from haptera.selectors.text_cursor import place
 
 _KIND: Final = freeze.kind.name
@@ -87,7 +88,7 @@ class FreezeRoutes:
         check_covered(_selector(body.selector), caller)
         wanted = self._wanted(body)
         owner = f"user:{caller.name}"
-        await over_turns(_check_there(await self._there(), body))
+        await over_turns(_check_there(await self._there(), body, caller.within))
 
         async def make() -> tuple[Change, ...]:
             held = (await self._there()).freeze_of(owner, body.selector)
@@ -198,7 +199,7 @@ def _read(stored: Iterable[StoredEntity]) -> Pieces[_There]:
     return there
 
 
-def _check_there(there: _There, body: FreezeBody) -> Pieces[None]:
+def _check_there(there: _There, body: FreezeBody, within: Selector | None) -> Pieces[None]:
     """See that it freezes something, and that each node is there that it names itself.
 
     Raises:
@@ -206,7 +207,10 @@ def _check_there(there: _There, body: FreezeBody) -> Pieces[None]:
     """
     selector = _selector(body.selector)
     if missing := sorted(one for one in _named(selector) if node_id(one) not in there.entities):
-        do = "see which there are: haptera get node"
+        seen = there.acted_on if within is None else filter(within.means, there.acted_on)
+        nodes = (one.id.name for one in seen if one.id.kind == NODE)
+        guess = did_you_mean(nearest_name(missing[0], nodes))
+        do = f"{guess}see which there are: haptera get node"
         raise HapteraError(
             f"no such node: {fold(missing)}", where=_WHERE, do=do, code=Code.SELECTS_NOTHING
         )

@@ -70,7 +70,7 @@ class NodeRoutes:
                 code=Code.MISSING,
             )
         if self.backend.entity(node_id(node)) is None:
-            raise missing(node_id(node))
+            raise missing(self.backend, node_id(node))
         self.backend.note(by.who, f"override the permit of {node}: {by.why}", node_id(node))
         self.backend.release(node)
         return as_json(Overridden(node, OVERRIDE_NS // S))
@@ -107,7 +107,7 @@ class NodeRoutes:
             return (Declare(node, {**held.attributes, _MAC: mac}, held.owner),)
 
         if self.backend.declared(node) is None:
-            raise missing(node)
+            raise missing(self.backend, node)
         _, (change,) = await write(self.backend, make, by)
         assert isinstance(change, Declare)
         self.backend.note(by.who, f"claim {mac} as {node.name}", node)
@@ -130,7 +130,7 @@ class NodeRoutes:
     async def _free(self, held: StoredEntity | None, node: str, mac: str) -> StoredEntity:
         """The node, which and whose machine nobody has claimed."""
         if held is None:
-            raise missing(node_id(node))
+            raise missing(self.backend, node_id(node))
         if (taken := held.attributes.get(_MAC)) is not None:
             raise HapteraError(
                 f"{node} already has the MAC address {taken}",

@@ -202,7 +202,7 @@ class JobRoutes:
         name: str = request.path_params["node"]
         known = name in self.desk.queue.holders or name in self.desk.queue.duties
         if not known and self.backend.entity(node_id(name)) is None:
-            raise missing(node_id(name))
+            raise missing(self.backend, node_id(name))
         return name
 
     def _job(self, request: Request) -> Job:

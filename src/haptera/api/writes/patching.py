@@ -8,6 +8,7 @@ from haptera.api.writes.limits import check_reach
 from haptera.core.desired.ownership import Claim, declare, desire
 from haptera.kinds import KINDS
 from haptera.model.changes import Change, Declare, StoredEntity
+from haptera.model.declared.desired_check import did_you_mean
 from haptera.model.entity import EntityId, parse_entity
 from haptera.model.errors import Code, ConflictError, HapteraError
 from haptera.rest.schemas import EntityPatch
@@ -87,7 +88,7 @@ class Patcher:
         if view is None and _may_begin(entity):
             return StoredEntity(entity, {}, "", {}, 0)
         if view is None:
-            raise missing(entity)
+            raise missing(self.backend, entity, self.within)
         return StoredEntity(entity, {}, "", {}, view.revision)
 
 
@@ -101,12 +102,14 @@ def tag_of(backend: Backend, revision: int) -> str:
     return f'"{backend.epoch}.{revision}"'
 
 
-def missing(entity: EntityId) -> HapteraError:
-    return HapteraError(
-        f"there is no {entity}",
-        do="see which there are: haptera status, or GET /v1/entities",
-        code=Code.NOT_FOUND,
-    )
+def missing(backend: Backend, entity: EntityId, within: Selector | None = None) -> HapteraError:
+    """There is none: with a guess which was meant, of those that a limited token may see."""
+    near = backend.nearest(entity)
+    if near is not None and within is not None and not backend.means(within, parse_entity(near)):
+        near = None
+    guess, kind = did_you_mean(near), entity.kind
+    see = f"see which there are: haptera get {kind}, or GET /v1/entities?kind={kind}"
+    return HapteraError(f"there is no {entity}", do=f"{guess}{see}", code=Code.NOT_FOUND)
 
 
 def _matches(wanted: str | None, tag: str) -> bool:

@@ -3,12 +3,14 @@
 from collections.abc import Collection
 
 from haptera.client import Client, calls
+from haptera.model.declared.desired_check import did_you_mean
 from haptera.model.errors import Code, HapteraError
 from haptera.model.walltime import parse_when
 from haptera.rest.jobs import JOBS_MAX, JobView
 from haptera.rest.schemas import Entities, Past
 from haptera.runtime import clock
-from haptera.selectors.nodeset import fold
+from haptera.selectors.names import nearest_name
+from haptera.selectors.nodeset import expand, fold
 from haptera.selectors.selector import parse_selector
 from haptera.selectors.selector_ast import NODE, Pattern
 
@@ -22,7 +24,7 @@ def selected(client: Client, selector: str | None) -> Entities:
     if selector is None:
         return client.ask(calls.entities())
     answer = client.ask(calls.entities(selector))
-    check_there(selector, {view.node for view in answer.entities})
+    check_there(client, selector, {view.node for view in answer.entities})
     return answer
 
 
@@ -42,7 +44,7 @@ def selected_jobs(client: Client, selector: str) -> list[JobView]:
     return found
 
 
-def check_there(selector: str, on: Collection[str | None]) -> None:
+def check_there(client: Client, selector: str, on: Collection[str | None]) -> None:
     """See that what a selector means is there, where its entities are `on` these nodes.
 
     Raises:
@@ -52,9 +54,12 @@ def check_there(selector: str, on: Collection[str | None]) -> None:
     nodes = named.on if isinstance(named, Pattern) and named.kind in (None, NODE) else None
     members = nodes.members() if nodes is not None and nodes.plain else ()
     if missing := [one.name for one in members if one.name not in on]:
-        what = f"no such node: {fold(missing)}"
+        alike = client.ask(calls.status("node:*")).alike
+        near = nearest_name(missing[0], (name for one in alike for name in expand(one.on)))
         raise HapteraError(
-            what, do="see which there are: haptera status", code=Code.SELECTS_NOTHING
+            f"no such node: {fold(missing)}",
+            do=f"{did_you_mean(near)}see which there are: haptera get node",
+            code=Code.SELECTS_NOTHING,
         )
     if not on:
         what = f"there is no {selector}" if isinstance(named, Pattern) else f"nothing is {selector}"

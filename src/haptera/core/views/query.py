@@ -13,6 +13,7 @@ from haptera.core.state.entity.work import ReadingConflict
 from haptera.core.state.limits import MS
 from haptera.core.state.row import EntityState
 from haptera.core.state.start import start
+from haptera.core.state.table import EntityTable
 from haptera.core.sync.presence import HEAR
 from haptera.core.views.offers import offers
 from haptera.core.views.unblock import again_at, unblock
@@ -29,17 +30,27 @@ from haptera.model.answers.views import (
     TriedView,
 )
 from haptera.model.chain import Chain, Do, Find, Link, NoChain
+from haptera.model.entity import EntityId
 from haptera.model.facts import Fact
 from haptera.model.parts import Manifest
 from haptera.planner.domain.pieces import Pieces, slices
 from haptera.planner.explain.explain import PlanQuestion, explain
 from haptera.planner.search.search_budget import affordable
+from haptera.selectors.names import nearest_name
 
 # Steps shown of each entity, the last ones.
 TRIED_SHOWN_MAX: Final = 16
 
 # The kind of an entity, and where it stands.
 _Stand = tuple[str, Condition]
+
+
+def nearest(table: EntityTable, entity: EntityId) -> str | None:
+    """The entity that was meant, perhaps, by one that is not there."""
+    kind, _, name = str(entity).partition(":")
+    names = (str(row.id).partition(":")[2] for row in table if row.id.kind == kind)
+    near = nearest_name(name, names)
+    return None if near is None else f"{kind}:{near}"
 
 
 def view(row: EntityState, now: int) -> EntityView:

@@ -20,7 +20,7 @@ from haptera.core.state.row import EntityState
 from haptera.core.state.selecting import by_name, means, meant
 from haptera.core.views.bus import Bus
 from haptera.core.views.course import course_of
-from haptera.core.views.query import detail, explained, summary, view
+from haptera.core.views.query import detail, explained, nearest, summary, view
 from haptera.core.views.standing import alike
 from haptera.daemon.logs import Logs
 from haptera.daemon.parent.follow_ups import follow_ups
@@ -153,6 +153,9 @@ class EngineBackend:
     def entity(self, entity: EntityId) -> EntityView | None:
         row = self._engine.table.get(entity)
         return None if row is None else detail(row, now_ns())
+
+    def nearest(self, entity: EntityId) -> str | None:
+        return nearest(self._engine.table, entity)
 
     def explained(self, entity: EntityId) -> Explained | None:
         engine = self._engine

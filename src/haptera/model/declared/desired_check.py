@@ -9,6 +9,8 @@ from haptera.model.declared.schema import Applied, Kind, Plain, Variable, attrib
 from haptera.model.errors import HapteraError, LimitError, UnknownNameError
 
 INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
+# More names than this are listed only where no guess can be made.
+LISTED_MAX = 24
 
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,18})")
 # Controls but tab and newline, and halves of characters, which no encoding has.
@@ -92,8 +94,10 @@ def check_attribute(kind: Kind, name: str, value: str) -> str:
     """
     attribute = kind.attribute(name)
     if attribute is None:
-        names = [one.name for one in kind.attributes]
-        raise UnknownNameError(f"a {kind.name} has no attribute {name!r}", do=nearest(name, names))
+        do = nearest(name, [one.name for one in kind.attributes])
+        if name in kind.names:
+            do = "it changes, so it is desired: in a site file write it under `desired`"
+        raise UnknownNameError(f"a {kind.name} has no attribute {name!r}", do=do)
     return _text(f"{kind.name}.{name}", value, attribute.size_bytes_max)
 
 
@@ -124,9 +128,15 @@ def nearest(text: str, names: Iterable[str]) -> str:
     known = sorted(names)
     if not known:
         return "there are none"
-    close = get_close_matches(text, known, n=1)
-    guess = f"did you mean {close[0]}? " if close else ""
+    guess = did_you_mean(next(iter(get_close_matches(text, known, n=1)), None))
+    if guess and len(known) > LISTED_MAX:
+        return guess.rstrip()
     return f"{guess}there {'are' if len(known) > 1 else 'is'} {', '.join(known)}"
+
+
+def did_you_mean(name: str | None) -> str:
+    """How advice begins where a name was mistyped, perhaps."""
+    return "" if name is None else f"did you mean {name}? "
 
 
 def _integer(path: str, value: str | int) -> int:

@@ -8,12 +8,17 @@ from typing import Final
 
 from haptera.kinds import node
 from haptera.kinds.extensions import node_kind
-from haptera.model.declared.desired_check import check_attribute, check_attributes, nearest
+from haptera.model.declared.desired_check import (
+    check_attribute,
+    check_attributes,
+    did_you_mean,
+    nearest,
+)
 from haptera.model.declared.uniqueness import Unique
 from haptera.model.entity import check_name, node_id
 from haptera.model.errors import DuplicateError, HapteraError, LimitError, UnknownNameError
 from haptera.model.parts import Manifest
-from haptera.selectors.names import ALL_NODES, GroupName
+from haptera.selectors.names import ALL_NODES, GroupName, nearest_name
 from haptera.selectors.nodeset import expand, fold
 from haptera.site.model.groups import Groups, not_yet
 from haptera.site.model.layers import Layer
@@ -194,7 +199,8 @@ class Nodes:
         names = self._expand(key, text)
         if missing := [one for one in names if one not in self.by_name]:
             what = f"no such node: {fold(missing)}"
-            self._errors.add(UnknownNameError(what, do="declare it under `nodes`"), key.place)
+            do = f"{did_you_mean(nearest_name(missing[0], self.by_name))}declare it under `nodes`"
+            self._errors.add(UnknownNameError(what, do=do), key.place)
         return [self.by_name[one] for one in names if one in self.by_name]
 
     def _join_groups(self) -> None:

@@ -8,13 +8,13 @@ from haptera.core.modules.module_parts import BY
 from haptera.core.sync import presence
 from haptera.kinds.meaning import check_selector
 from haptera.kinds.rules import budget, policy
-from haptera.model.declared.desired_check import check_plain, nearest
+from haptera.model.declared.desired_check import check_plain, did_you_mean, nearest
 from haptera.model.declared.schema import Kind, Plain
 from haptera.model.entity import EntityId, check_name
 from haptera.model.errors import Code, HapteraError, ParseError, UnknownNameError
 from haptera.model.walltime import parse_duration_ms
 from haptera.modules import BUNDLED
-from haptera.selectors.names import EVERY
+from haptera.selectors.names import EVERY, nearest_name
 from haptera.selectors.nodeset import fold
 from haptera.selectors.selector import Selector, parse_selector
 from haptera.selectors.selector_ast import Pattern, parts_of
@@ -157,8 +157,5 @@ def _check_named(selector: Selector, there: There) -> None:
                 raise UnknownNameError(f"there is no group {group.name!r}", do=do)
         members = named.members() if named.plain else ()
         if missing := [one.name for one in members if one.name not in there.nodes]:
-            raise HapteraError(
-                f"no such node: {fold(missing)}",
-                do="declare it under `nodes`",
-                code=Code.SELECTS_NOTHING,
-            )
+            do = f"{did_you_mean(nearest_name(missing[0], there.nodes))}declare it under `nodes`"
+            raise HapteraError(f"no such node: {fold(missing)}", do=do, code=Code.SELECTS_NOTHING)

@@ -113,7 +113,7 @@ def _show(client: Client, what: str, output: str) -> None:
     elif _ENTITY.fullmatch(what) is not None:
         view = client.ask(calls.entity(what))
         _print_views([view], view, output)
-    elif _WORD.fullmatch(what) is not None:
+    elif what.isalpha():
         found = client.ask(calls.entities(what)).entities
         if not found:
             raise UnknownNameError(f"there is no kind or node {what!r}", do=nearest(what, KINDS))

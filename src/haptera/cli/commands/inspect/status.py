@@ -72,7 +72,7 @@ def _show(client: Client, selector: str | None, output: str) -> bool:
         from haptera.cli.input.selected import check_there
         from haptera.selectors.nodeset import expand
 
-        check_there(selector, {name for one in alike for name in expand(one.on)})
+        check_there(client, selector, {name for one in alike for name in expand(one.on)})
     shown = [one for one in alike if in_front(one.kind, one.condition)]
     print_standing(shown, output)
     if selector is None:
