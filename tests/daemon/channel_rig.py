@@ -5,6 +5,7 @@ import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from uuid import UUID
 
@@ -34,6 +35,7 @@ from haptera.runtime.identity.pki import (
     open_authority,
     parse_request,
 )
+from haptera.runtime.network.own_certificate import OwnCertificate
 from haptera.runtime.network.request_server import RequestServer
 from haptera.runtime.network.tls import enrolling_context
 from haptera.runtime.network.tls_server import TlsServer, listen
@@ -67,7 +69,7 @@ class Rig:
     parent: ParentChannel
     parent_counts: Counter[str]
     parent_engine: Engine
-    identity: Path
+    shown: OwnCertificate
     session: SavedSession
     journal: Journal
     agent: AgentChannel
@@ -119,7 +121,7 @@ async def rig(
     """Node n01 in its first incarnation, and its parent; both serve."""
     wall = wall or Wall()
     authority = open_authority(place / "p", wall())
-    identity = issue_parent(authority, wall())
+    shown = OwnCertificate(partial(issue_parent, authority), wall)
     with contextlib.ExitStack() as stack:
         parent_socket = stack.enter_context(contextlib.closing(listen(HOST, 0)))
         agent_socket = stack.enter_context(contextlib.closing(listen(NODE_HOST, 0)))
@@ -142,7 +144,7 @@ async def rig(
         parent = ParentChannel(
             authority, engines[0], codecs[0], heard[0].extend, wall, SecretStore(place), no_work
         )
-        parent.call_as(identity, HOST)
+        parent.call_as(shown, HOST)
         session = SavedSession("n01", agreed, agent_socket.getsockname())
         parent.join(session)
         agent = AgentChannel(
@@ -162,7 +164,7 @@ async def rig(
         counts: Counter[str] = Counter()
         async with asyncio.timeout(WITHIN_S), asyncio.TaskGroup() as tasks:
             requests = RequestServer(parent.admit, parent.answer, counts, may=parent.may)
-            context = enrolling_context(identity, authority.ca_pem)
+            context = shown.shown_by(enrolling_context(shown.identity, authority.ca_pem))
             server = TlsServer(context, requests.converse, counts, handshake_within_s=WITHIN_S)
             serving = [
                 tasks.create_task(server.serve(parent_socket)),
@@ -171,7 +173,7 @@ async def rig(
                 tasks.create_task(agent.exchange.run()),
             ]
             yield Rig(
-                wall, authority, parent, counts, engines[0], identity, session,
+                wall, authority, parent, counts, engines[0], shown, session,
                 journal, agent, engines[1], place / "n01", heard, codecs,
             )  # fmt: skip
             for task in serving:

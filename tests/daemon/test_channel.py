@@ -319,7 +319,7 @@ def test_a_certificate_is_renewed_once_half_of_its_life_is_over(tmp_path: Path) 
 
 async def served_certificate(one: Rig) -> bytes:
     """What the agent shows to who connects, in PEM."""
-    context = parent_context(one.authority.ca_pem, one.identity)
+    context = parent_context(one.authority.ca_pem, one.shown.identity)
     _, writer = await asyncio.open_connection(*one.session.address, ssl=context)
     shown = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
     writer.transport.abort()
@@ -406,7 +406,7 @@ def test_a_rude_or_slow_agent_costs_its_asker_an_answer_and_no_more(
 def test_what_is_no_request_is_hung_up_on(tmp_path: Path, said: bytes) -> None:
     async def story() -> None:
         async with rig(tmp_path) as one:
-            context = parent_context(one.authority.ca_pem, one.identity)
+            context = parent_context(one.authority.ca_pem, one.shown.identity)
             reader, writer = await asyncio.open_connection(*one.session.address, ssl=context)
             writer.write(said)
             assert await reader.read() == b""
@@ -419,7 +419,7 @@ def test_what_is_no_request_is_hung_up_on(tmp_path: Path, said: bytes) -> None:
 def test_one_caller_has_so_many_connections_at_once(tmp_path: Path) -> None:
     async def story() -> None:
         async with rig(tmp_path) as one, contextlib.AsyncExitStack() as stack:
-            context = parent_context(one.authority.ca_pem, one.identity)
+            context = parent_context(one.authority.ca_pem, one.shown.identity)
             for _ in range(OF_ONE_CALLER_MAX):
                 _, writer = await asyncio.open_connection(*one.session.address, ssl=context)
                 stack.callback(lambda it: it.transport.abort(), writer)

@@ -27,6 +27,7 @@ from haptera.runtime.enrolment.claims import SAID_BYTES_MAX
 from haptera.runtime.enrolment.enrol import Enrolment, Invitation, enrol
 from haptera.runtime.enrolment.enrol_server import EnrolServer, Offer
 from haptera.runtime.identity.pki import (
+    PARENT_DAYS,
     Authority,
     Key,
     boot_uri,
@@ -42,6 +43,7 @@ from haptera.runtime.identity.pki import (
 from haptera.runtime.identity.tokens import TOKEN_TTL_S
 from haptera.runtime.network import tls
 from haptera.runtime.network.handshakes import OF_PLACE
+from haptera.runtime.network.tls import client_context
 from haptera.runtime.network.tls_server import CONNECTIONS_MAX, listen
 from haptera.runtime.store.sessions import SavedSession
 from haptera.runtime.store.store import Store
@@ -423,6 +425,25 @@ def test_who_was_closed_twice_is_hung_up_on_all_the_same(tmp_path: Path) -> None
             writer.close()
             writer.close()
             tls.hang_up(writer.transport)
+
+    asyncio.run(story())
+
+
+def test_a_parent_shows_another_certificate_once_half_of_its_life_is_over(tmp_path: Path) -> None:
+    async def shown(one: Parent) -> str:
+        context = client_context(one.authority.ca_pem)
+        _, writer = await asyncio.open_connection(*one.address, ssl=context)
+        told: bytes = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        writer.transport.abort()
+        return ssl.DER_cert_to_PEM_cert(told)
+
+    async def story() -> None:
+        async with parent(tmp_path) as one:
+            first = one.server.certificate.identity.read_text()
+            one.ahead_s = PARENT_DAYS * 86_400 / 2 + 1
+            while (then := await shown(one)) in first:
+                pass
+            assert then in one.server.certificate.identity.read_text()
 
     asyncio.run(story())
 

@@ -1,8 +1,6 @@
 """What a parent and its agents ask each other, on the parent's side."""
 
-import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
-from pathlib import Path
 from typing import Final
 from uuid import UUID
 
@@ -17,6 +15,7 @@ from haptera.model.errors import HapteraError
 from haptera.model.events import Event
 from haptera.queue.work import WorkAsked, WorkTold
 from haptera.runtime.identity.pki import Authority, issue_node, parse_request
+from haptera.runtime.network.own_certificate import OwnCertificate
 from haptera.runtime.network.peer_client import ASK_WITHIN_S, Asker, Party
 from haptera.runtime.network.peer_messages import (
     Answer,
@@ -70,10 +69,11 @@ class ParentChannel:
         self._sessions: dict[str, SavedSession] = {}
         self._names: dict[UUID, str] = {}
 
-    def call_as(self, identity: Path, local_host: str) -> None:
-        """Ask with this key and certificate, from this address; needs a running loop."""
-        self.identity = identity
-        context: ssl.SSLContext = parent_context(self._authority.ca_pem, identity)
+    def call_as(self, certificate: OwnCertificate, local_host: str) -> None:
+        """Ask with this certificate, from this address; needs a running loop."""
+        self.certificate = certificate
+        context = parent_context(self._authority.ca_pem, certificate.identity)
+        certificate.shown_by(context)
         self._asker = Asker(lambda: context, local_host)
 
     def join(self, saved: SavedSession) -> None:

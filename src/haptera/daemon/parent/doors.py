@@ -3,8 +3,9 @@
 import socket
 import ssl
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from ipaddress import IPv4Address, ip_address
 from pathlib import Path
 from typing import Final, Self, assert_never
@@ -15,10 +16,11 @@ from haptera.api.requests.callers import EntryRules
 from haptera.api.serving.server import CONNECTIONS_MAX, Server, listen, listen_unix
 from haptera.daemon.settings import ParentSettings
 from haptera.model.errors import HapteraError
-from haptera.runtime.clock import wall_s
+from haptera.runtime import clock
 from haptera.runtime.identity.pki import Authority, issue_api
 from haptera.runtime.identity.tokens import Bearer
 from haptera.runtime.network.accepting import make_room, share_of
+from haptera.runtime.network.own_certificate import OwnCertificate
 from haptera.runtime.network.peers import CertifiedPeer, Peer, PeerRules, UnixPeer
 from haptera.runtime.network.tls import server_context
 from haptera.runtime.network.tls_server import CONNECTIONS_MAX as NODES_CONNECTIONS_MAX
@@ -47,11 +49,18 @@ class Doors:
     trusted: str | None
     _outer: socket.socket
     _inner: socket.socket
+    _certificate: OwnCertificate | None
     _tls: ssl.SSLContext | None
     counts: Counter[str] = field(default_factory=Counter)
 
     @classmethod
-    def open(cls, settings: ParentSettings, authority: Authority, store: Store) -> Self:
+    def open(
+        cls,
+        settings: ParentSettings,
+        authority: Authority,
+        store: Store,
+        wall_s: Callable[[], float] = clock.wall_s,
+    ) -> Self:
         """Listen as the settings say.
 
         Raises:
@@ -70,19 +79,29 @@ class Doors:
         except BaseException:
             outer.close()
             raise
-        tls = None if _is_own(address) else _tls(authority, names)
+        certificate = tls = None
+        if not _is_own(address):
+            certificate = OwnCertificate(partial(issue_api, authority, names), wall_s)
+            # Who has a certificate may show it.
+            context = server_context(certificate.identity, authority.ca_pem, ssl.CERT_OPTIONAL)
+            tls = certificate.shown_by(context)
         host = f"[{names[0]}]" if ":" in names[0] else names[0]
         url = f"{'http' if tls is None else 'https'}://{host}:{settings.api_port}"
         entry = EntryRules(ways.hosts, KnownCallers(rules, authority, store).bearer)
         trusted = None if tls is None else authority.ca_pem.decode()
-        return cls(url, path, entry, trusted, outer, inner, tls)
+        return cls(url, path, entry, trusted, outer, inner, certificate, tls)
 
-    def servers(self, app: Starlette) -> Iterator[Server]:
-        """What serves the API; each door has a share of the connections, which no other takes."""
+    def servers(self, app: Starlette) -> Iterator[Server | OwnCertificate]:
+        """What serves the API, and renews its certificate, where there is TLS.
+
+        Each door has a share of the connections, which no other takes.
+        """
         outer_max = share_of(CONNECTIONS_MAX, ALL_CONNECTIONS_MAX)
         inner_max = share_of(OWN_CONNECTIONS_MAX, ALL_CONNECTIONS_MAX)
         yield Server(app, self._outer, self._tls, counts=self.counts, connections_max=outer_max)
         yield Server(app, self._inner, counts=self.counts, connections_max=inner_max)
+        if self._certificate is not None:
+            yield self._certificate
 
     def nodes_max(self) -> int:
         """How many connections those may have who are not served here: the nodes."""
@@ -111,12 +130,6 @@ class KnownCallers:
                 return self.store.bearer_of(token) if cluster == self.authority.cluster else None
             case _:
                 assert_never(peer)
-
-
-def _tls(authority: Authority, names: list[str]) -> ssl.SSLContext:
-    """What the API is served with; who has a certificate may show it."""
-    identity = issue_api(authority, names, wall_s())
-    return server_context(identity, authority.ca_pem, ssl.CERT_OPTIONAL)
 
 
 def _names(address: str, hosts: tuple[str, ...]) -> list[str]:

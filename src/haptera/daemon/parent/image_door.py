@@ -27,5 +27,6 @@ def image_servers(
         return
     issue_images(authority, wall_s())
     images = Images(store_of(authority.directory), channel.admit, channel.images_of)
-    tls = server_context(channel.identity, authority.ca_pem, ssl.CERT_REQUIRED)
+    shown = channel.certificate
+    tls = shown.shown_by(server_context(shown.identity, authority.ca_pem, ssl.CERT_REQUIRED))
     yield Server(images.app(), listen(settings.address, ARTEFACTS_PORT), tls)

@@ -354,7 +354,7 @@ class _Parent:
             asked.converse,
             wall_s=clock.wall_s,
         )
-        channel.call_as(server.identity, settings.address)
+        channel.call_as(server.certificate, settings.address)
         return server
 
     def _close(self) -> None:

@@ -8,6 +8,7 @@ import socket
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from cryptography import x509
 
@@ -27,6 +28,7 @@ from haptera.runtime.identity.pki import (
     public_key_bytes,
 )
 from haptera.runtime.network.one_frame import pack
+from haptera.runtime.network.own_certificate import OwnCertificate
 from haptera.runtime.network.tls import enrolling_context
 from haptera.runtime.network.tls_server import CONNECTIONS_MAX, Converse, Talk, TlsServer
 from haptera.runtime.processes.own_modules import OwnModule
@@ -78,7 +80,7 @@ class EnrolServer:
         self._wall_s = wall_s
         self._within_s = within_s
         self._others = others
-        self.identity = issue_parent(authority, wall_s())
+        self.certificate = OwnCertificate(partial(issue_parent, authority), wall_s)
         self.counts: Counter[str] = Counter()
 
     async def serve(
@@ -91,16 +93,18 @@ class EnrolServer:
 
         `known` are the addresses of those who have a session.
         """
-        context = enrolling_context(self.identity, self._authority.ca_pem)
+        context = enrolling_context(self.certificate.identity, self._authority.ca_pem)
         server = TlsServer(
-            context,
+            self.certificate.shown_by(context),
             self._converse,
             self.counts,
             handshake_within_s=self._within_s,
             connections_max=connections_max,
             known=known,
         )
-        await server.serve(listener)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.certificate.run())
+            await server.serve(listener)
 
     async def _converse(self, talk: Talk) -> None:
         if talk.writer.get_extra_info("peercert"):
