@@ -61,11 +61,14 @@ class Policies:
 
     def terms(self, entity: EntityId, part: Part) -> PartTerms:
         """The terms of a part on an entity; its own, where only half of a change has arrived."""
-        over = _in_order({row.id: row.desired.values for row in self._rules.of(entity)})
+        rules = self._rules.of(entity)
+        if not rules:
+            return _own_terms(part)
+        over = _in_order({row.id: row.desired.values for row in rules})
         try:
             return _terms(part, self._catalog.kinds[part.kind], over)
         except HapteraError:
-            return _terms(part, self._catalog.kinds[part.kind], ())
+            return _own_terms(part)
 
     def follow(self, turn: Turn) -> None:
         """Where policies changed, what had failed, or was given up, is tried at once."""
@@ -168,13 +171,19 @@ def _terms(part: Part, kind: Kind, over: Iterable[Values]) -> PartTerms:
     for one in over:
         if _covers(_value(one, "parts"), part):
             values |= {name: desired.value for name, desired in one.items()}
-    own = None if isinstance(part, Look) else part.fails_to
-    fails_to = values.get("fails_to")
+    own, fails_to = _own_terms(part), values.get("fails_to")
     return PartTerms(
-        replace(part.policy, **{name: int(values[name]) for name in _OF_POLICY if name in values}),
-        int(values.get("within_ms", part.within_ms)),
-        str(fails_to) if fails_to is not None and _can_fail_to(part, kind, fails_to) else own,
+        replace(own.policy, **{name: int(values[name]) for name in _OF_POLICY if name in values}),
+        int(values.get("within_ms", own.within_ms)),
+        str(fails_to)
+        if fails_to is not None and _can_fail_to(part, kind, fails_to)
+        else own.fails_to,
     )
+
+
+def _own_terms(part: Part) -> PartTerms:
+    fails_to = None if isinstance(part, Look) else part.fails_to
+    return PartTerms(part.policy, part.within_ms, fails_to)
 
 
 def _in_order(policies: Mapping[EntityId, Values]) -> list[Values]:

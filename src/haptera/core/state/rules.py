@@ -35,8 +35,10 @@ class Rules:
 
     def of(self, entity: EntityId) -> list[EntityState]:
         """Those that select an entity, by id."""
+        if not (rows := self.all()):
+            return []
         subject = Declared(entity, self._attributes)
-        return [row for row in self.all() if selector_of(row.desired.values).means(subject)]
+        return [row for row in rows if selector_of(row.desired.values).means(subject)]
 
     def selected(self, selectors: Collection[Selector]) -> Iterator[EntityState]:
         """The rows that any of these selects."""

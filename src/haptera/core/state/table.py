@@ -78,7 +78,8 @@ class EntityTable:
 
     def of_cluster(self, kind: str) -> list[EntityState]:
         """The rows of one kind that are the whole cluster's, by id."""
-        return [row for _, row in sorted(self._of_cluster.get(kind, {}).items())]
+        rows = self._of_cluster.get(kind)
+        return [row for _, row in sorted(rows.items())] if rows else []
 
     def everywhere(self) -> list[EntityState]:
         """The rows that every node is told of, by id."""
