@@ -80,6 +80,8 @@ def test_a_node_is_looked_at_meant_to_be_switched_switched_and_looked_at_again()
     assert told(engine, 4 * S, Ended(2)) == [call(3, Work.LOOK, "look", 5 * S)]
     assert told(engine, 4 * S + MS, Answered(3, "on", 4 * S)) == [Write(2, (CloseIntent("a1-1"),))]
     assert told(engine, 4 * S + 2 * MS, Written(2, 5)) == []
+    # Nothing is due before a look would have been, had no step been taken.
+    assert engine.deadline() == 3 * S + LOOK.every_ms * MS
 
 
 def test_nothing_is_done_before_the_intent_is_durable() -> None:

@@ -364,6 +364,7 @@ class StepRunner:
         assert row.work.stepping is not None
         self._note(row, Tried(row.work.stepping.step.path, turn.now, outcome))
         self._drop(turn, row)
+        turn.dirty.add(row.id)
 
     def _drop(self, turn: Turn, row: EntityState) -> None:
         """The step under way is over."""
@@ -371,7 +372,7 @@ class StepRunner:
         self.close(turn, row.work.stepping.intent, begun=row.work.stepping.begun)
         self._calls.give_back(row.id, row.work.stepping.step)
         row.work.stepping = None
-        turn.touch(row.id)
+        turn.changed.add(row.id)
 
 
 def first_step(row: EntityState) -> Step | None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from haptera.core.act.contradiction import ReadingConflicts
-from haptera.core.decide.decide import Decisions
+from haptera.core.decide.decide import Decisions, Situation
 from haptera.core.modules.catalog import Catalog
 from haptera.core.safety.safety import Safety
 from haptera.core.state.limits import MS
@@ -50,12 +50,15 @@ class Agents:
             if one.part in self._catalog.on_nodes:
                 self._neighbours.usual.told(one.part, node, one.usual_ms * MS)
 
-    def settle(self, turn: Turn, node: EntityState) -> None:
-        """Before a node is decided on: whether its agent can be there, and was heard."""
+    def settle(self, turn: Turn, node: EntityState) -> Situation | None:
+        """Before a node is decided on: whether its agent can be there, and was heard.
+
+        Returns how the node was assessed, where nothing has changed since.
+        """
         know_jobs(turn, node, self._neighbours.incarnation(node.id))
         if self._side.node is not None:
             self._know_self(turn, node)
-            return
+            return None
         peer = self._neighbours.peer(node.id.name)
         if peer is not None:
             vouch(turn, node, peer)
@@ -64,14 +67,17 @@ class Agents:
         if not knowable:
             stop_waiting(node)
         if peer is None:
-            return
+            return situation
         peer.disbelieved = not knowable
         if not knowable:
             self._contests.heard(turn, node, situation.domain, peer)
-        elif peer.tier is not Tier.LOST:
-            hear(turn, node, peer, self._neighbours.usual)
-        elif lose(turn, node):
+            return None
+        if peer.tier is not Tier.LOST:
+            return None if hear(turn, node, peer, self._neighbours.usual) else situation
+        if lose(turn, node):
             self._safety.lost(turn.now, node)
+            return None
+        return situation
 
     def _know_self(self, turn: Turn, node: EntityState) -> None:
         for name, value in own_values():

@@ -113,11 +113,14 @@ class Decisions:
                     turn.dirty.add(row.id)
         return Situation(row, node, domain, state, goal)
 
-    def decide(self, turn: Turn, row: EntityState) -> None:
-        """Bring one entity a part further, as far as this side can."""
+    def decide(self, turn: Turn, row: EntityState, assessed: Situation | None = None) -> None:
+        """Bring one entity a part further, as far as this side can.
+
+        It was `assessed` just before, or is here. All that it may wait for is found anew.
+        """
         self._hurried = False
-        self._acts.take_up(row, turn.now)
-        situation = self.assess(turn, row)
+        self._timers.drop(("decide", row.id))
+        situation = assessed or self.assess(turn, row)
         self._contests.review(turn, row, situation.domain, situation.state)
         self._acts.review(turn, row, situation.domain, situation.state)
         verdict = self._stand(turn, situation)

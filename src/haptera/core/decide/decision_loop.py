@@ -98,9 +98,9 @@ class DecisionLoop:
             turn.allowance.spend(DECIDING)
             self.answers.give_up(turn, row)
             turn.dirty.discard(entity)
-            if row.kind.name == "node":
-                self.agents.settle(turn, row)
-            self.decisions.decide(turn, row)
+            self.hands.acts.take_up(row, turn.now)
+            assessed = self.agents.settle(turn, row) if row.kind.name == "node" else None
+            self.decisions.decide(turn, row, assessed)
             if row.desired.leaving and row.stance.condition is Condition.CONVERGED:
                 self.neighbours.forget(entity)
 

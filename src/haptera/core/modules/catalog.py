@@ -330,9 +330,9 @@ def _make_room(kept: dict[Any, Any], count_max: int) -> None:
 
 
 def attributes(row: EntityState, node: EntityState | None) -> dict[str, str]:
-    """An entity's own attributes, and its node's under `node.NAME`."""
+    """An entity's own attributes, and its node's under `node.NAME`; nobody may change them."""
     if node is None or node is row:
-        return dict(row.desired.attributes)
+        return row.desired.attributes
     return row.desired.attributes | {
         f"node.{name}": value for name, value in node.desired.attributes.items()
     }

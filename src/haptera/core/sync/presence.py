@@ -51,20 +51,21 @@ def know_jobs(turn: Turn, row: EntityState, incarnation: int) -> None:
         turn.touch(row.id)
 
 
-def hear(turn: Turn, row: EntityState, peer: Peer, usual: Usual) -> None:
-    """Believe a node's agent up, if it was heard.
+def hear(turn: Turn, row: EntityState, peer: Peer, usual: Usual) -> bool:
+    """Believe a node's agent up, if it was heard. Tells whether that is news.
 
     What was heard before the agent was last forgotten (its power was off, say) tells nothing now.
     """
-    row.report.lost_at = None
-    if peer.heard_at is not None and peer.heard_at > row.belief.forgotten_at.get(agent.name, -1):
-        if (waiting := row.work.looks.get(HEAR.path)) is not None:
-            usual.took(HEAR.path, turn.now - waiting.asked_at)
-        stop_waiting(row)
-        row.attempts.succeed(HEAR.path)
-        fact = Fact(Agent.UP, MODULE, Method.READ, peer.heard_at, peer.incarnation)
-        _learn(turn, row, agent.name, fact)
+    row.report.lost_at, row.report.suspect = None, peer.tier is Tier.SUSPECT
+    if peer.heard_at is None or peer.heard_at <= row.belief.forgotten_at.get(agent.name, -1):
+        return False
+    if (waiting := row.work.looks.get(HEAR.path)) is not None:
+        usual.took(HEAR.path, turn.now - waiting.asked_at)
+    stop_waiting(row)
     row.report.suspect = peer.tier is Tier.SUSPECT
+    row.attempts.succeed(HEAR.path)
+    fact = Fact(Agent.UP, MODULE, Method.READ, peer.heard_at, peer.incarnation)
+    return _learn(turn, row, agent.name, fact)
 
 
 def vouch(turn: Turn, row: EntityState, peer: Peer) -> None:
@@ -150,6 +151,8 @@ def lose(turn: Turn, row: EntityState) -> bool:
     return row.belief.forget(agent.name, turn.now)
 
 
-def _learn(turn: Turn, row: EntityState, name: str, fact: Fact) -> None:
-    if row.belief.learn(name, fact):
+def _learn(turn: Turn, row: EntityState, name: str, fact: Fact) -> bool:
+    news = row.belief.learn(name, fact)
+    if news:
         turn.touch(row.id)
+    return news

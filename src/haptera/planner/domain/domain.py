@@ -93,7 +93,12 @@ class Domain:
 
     def looks_open(self, state: int) -> tuple[Look, ...]:
         """The looks whose conditions hold here, whether or not their variable is known already."""
-        return tuple(look for look in self.looks if not state & forbidden(look, self.fields))
+        return tuple(look for look, closed in self._closed if not state & closed)
+
+    @cached_property
+    def _closed(self) -> tuple[tuple[Look, int], ...]:
+        """The looks, each with the bits that forbid it."""
+        return tuple((look, forbidden(look, self.fields)) for look in self.looks)
 
 
 def compile_class(problem: Problem) -> Domain:
