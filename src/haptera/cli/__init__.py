@@ -1,1 +1,1 @@
-"""The command line; talks REST."""
+"""The command line: it reads what people type, asks a parent over REST, and tells the answer."""

@@ -1,4 +1,7 @@
-"""Controllers that come with haptera: they read state and write desired state, nothing else."""
+"""Controllers that come with haptera: they read state and write desired state, nothing else.
+
+`personality` alone also tells Slurm which image its nodes run (decision 50).
+"""
 
 from collections.abc import Mapping
 from typing import Final

@@ -1,1 +1,1 @@
-"""Virtual clusters made of process trees."""
+"""Virtual clusters made of process trees, and of virtual machines."""

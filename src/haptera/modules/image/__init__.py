@@ -1,1 +1,1 @@
-"""Images: built from recipes on the parent, signed, and kept as files by their digests."""
+"""Images: built from recipes or imported on the parent, signed, and kept by their digests."""

@@ -1,1 +1,1 @@
-"""Slurm as what gives nodes jobs: it is asked before one is disturbed."""
+"""Slurm as what gives nodes jobs: drained and mended as desired, asked before one is disturbed."""

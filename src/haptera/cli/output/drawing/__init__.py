@@ -1,1 +1,1 @@
-"""Drawings of graphs: laid out, in words, as DOT and as SVG."""
+"""Drawings of graphs: in words, as Mermaid, as DOT, and as SVG by Graphviz; pictures of rolls."""
