@@ -33,7 +33,7 @@ async def found(exam: Exam, talk: ModuleTalk, part: Look) -> str:
     """What a look finds, a ping being answered meanwhile.
 
     Raises:
-        Wrong: what it said cannot be. Skipped: it cannot tell here.
+        CheckFailed: what it said cannot be. Skipped: it cannot tell here.
     """
     begun = clock.now_ns()
     call = exam.ask(talk, part)
@@ -63,7 +63,7 @@ async def found(exam: Exam, talk: ModuleTalk, part: Look) -> str:
 
 
 def check_reading(part: Look, value: str) -> None:
-    """Raises Wrong where a look may not find this."""
+    """Raises CheckFailed where a look may not find this."""
     if _is_applied(part):
         if len(value.encode()) > DIGEST_BYTES_MAX:
             raise CheckFailed(

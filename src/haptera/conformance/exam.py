@@ -94,7 +94,7 @@ class Exam:
         return talk.call(call, Boot(self.canary, self.canary, "127.0.0.1") if enrols else None)
 
     async def refuses_late(self, talk: ModuleTalk, part: Part) -> None:
-        """Raises Wrong where a call that is too late is answered in another way than `refused`."""
+        """Raises CheckFailed where a call that is too late is not answered by `refused`."""
         answer = await talk.answer(self.ask(talk, part, late=True), self.subject.patience_s)
         if not isinstance(answer, Failed):
             raise CheckFailed(f"{part.name} started after its deadline", _SAY_REFUSED)

@@ -221,7 +221,7 @@ class ModuleTalk:
         """Wait until this holds.
 
         Raises:
-            Wrong: it does not in time, or the module ended, or said what it may not.
+            CheckFailed: it does not in time, or the module ended, or said what it may not.
         """
         try:
             async with asyncio.timeout(within_s or self.subject.patience_s):
@@ -237,7 +237,7 @@ class ModuleTalk:
         """Wait until it has ended by itself.
 
         Raises:
-            Wrong: it has not, or it was a signal that ended it.
+            CheckFailed: it has not, or it was a signal that ended it.
         """
         try:
             async with asyncio.timeout(within_s + SLACK_S):
