@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import aclosing, closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final, Self, TypeVar, assert_never
 
@@ -10,12 +12,8 @@ from haptera.client.address import Address, UnixSocket, parse_address
 from haptera.client.call import ApiAnswer, ApiCall
 from haptera.client.protocol import (
     KEPT_MAX,
-    AllRead,
     Arrived,
-    Asking,
     Broken,
-    CallDone,
-    Line,
     Open,
     Operation,
     Pause,
@@ -66,7 +64,8 @@ class AsyncClient:
         kept = self._kept.pop() if call.repeatable and self._kept else None
         wire, keeps = kept or self._wire(), False
         try:
-            done = await _done(wire, asking(call, self.access, kept=kept is not None))
+            told = _told(wire, asking(call, self.access, kept=kept is not None))
+            [done] = [one async for one in told]
             keeps = done.keeps and len(self._kept) < KEPT_MAX
         finally:
             if keeps:
@@ -81,17 +80,12 @@ class AsyncClient:
         Raises:
             RefusedError: the server refuses, and says why.
         """
-        wire, operations = self._wire(), following(call, self.access)
-        try:
-            operation = next(operations)
-            while True:
-                if isinstance(operation, Arrived | Broken):
-                    yield operation
-                    operation = next(operations)
-                else:
-                    operation = await _advance(wire, operations, operation)
-        finally:
-            wire.close()
+        with closing(self._wire()) as wire:
+            told: AsyncGenerator[Arrived | Broken, None]
+            told = _told(wire, following(call, self.access))
+            async with aclosing(told):
+                async for one in told:
+                    yield one
 
     async def lines(self, call: ApiCall[Shape]) -> AsyncGenerator[Shape, None]:
         """Make a call that is answered in lines; each as it comes. To close it hangs up.
@@ -99,17 +93,10 @@ class AsyncClient:
         Raises:
             UnreachableError, RefusedError: as of `ask`; also where the answer breaks off.
         """
-        wire, operations = self._wire(), reading(call, self.access)
-        try:
-            operation = next(operations)
-            while not isinstance(operation, AllRead):
-                if isinstance(operation, Line):
-                    yield operation.told
-                    operation = next(operations)
-                else:
-                    operation = await _advance(wire, operations, operation)
-        finally:
-            wire.close()
+        with closing(self._wire()) as wire:
+            async with aclosing(_told(wire, reading(call, self.access))) as told:
+                async for line in told:
+                    yield line.told
 
     def close(self) -> None:
         while self._kept:
@@ -175,22 +162,22 @@ class _Wire:
         return self._ends
 
 
-async def _done(wire: _Wire, operations: Asking[Shape]) -> CallDone[Shape]:
-    operation = next(operations)
-    while not isinstance(operation, CallDone):
-        operation = await _advance(wire, operations, operation)
-    return operation
-
-
-async def _advance(
-    wire: _Wire, operations: Generator[Operation | Outcome, bytes, None], operation: Operation
-) -> Operation | Outcome:
-    """Do an operation; the next one."""
-    try:
-        received = await wire.do(operation)
-    except OSError as error:
-        return operations.throw(error)
-    return operations.send(received)
+async def _told(
+    wire: _Wire, operations: Generator[Operation | Outcome, bytes, None]
+) -> AsyncGenerator[Outcome, None]:
+    """Do the operations; what comes of them, as it does."""
+    resume: Callable[[], Operation | Outcome] = operations.__next__
+    with suppress(StopIteration):
+        while True:
+            one = resume()
+            resume = operations.__next__
+            if not isinstance(one, Operation):
+                yield one
+                continue
+            try:
+                resume = partial(operations.send, await wire.do(one))
+            except OSError as error:
+                resume = partial(operations.throw, error)
 
 
 async def _connected(

@@ -3,6 +3,8 @@
 import select
 import socket
 from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final, Self, TypeVar, assert_never
 
@@ -11,12 +13,8 @@ from haptera.client.address import Address, UnixSocket, parse_address
 from haptera.client.call import ApiAnswer, ApiCall
 from haptera.client.protocol import (
     KEPT_MAX,
-    AllRead,
     Arrived,
-    Asking,
     Broken,
-    CallDone,
-    Line,
     Open,
     Operation,
     Pause,
@@ -67,7 +65,7 @@ class Client:
         kept = self._kept.pop() if call.repeatable and self._kept else None
         wire, keeps = kept or self._wire(), False
         try:
-            done = _done(wire, asking(call, self.access, kept=kept is not None))
+            [done] = _told(wire, asking(call, self.access, kept=kept is not None))
             keeps = done.keeps and len(self._kept) < KEPT_MAX
         finally:
             if keeps:
@@ -82,17 +80,9 @@ class Client:
         Raises:
             RefusedError: the server refuses, and says why.
         """
-        wire, operations = self._wire(), following(call, self.access)
-        try:
-            operation = next(operations)
-            while True:
-                if isinstance(operation, Arrived | Broken):
-                    yield operation
-                    operation = next(operations)
-                else:
-                    operation = _advance(wire, operations, operation)
-        finally:
-            wire.close()
+        with closing(self._wire()) as wire:
+            told: Iterator[Arrived | Broken] = _told(wire, following(call, self.access))
+            yield from told
 
     def lines(self, call: ApiCall[Shape]) -> Generator[Shape, None, None]:
         """Make a call that is answered in lines; each as it comes. To close it hangs up.
@@ -100,17 +90,8 @@ class Client:
         Raises:
             UnreachableError, RefusedError: as of `ask`; also where the answer breaks off.
         """
-        wire, operations = self._wire(), reading(call, self.access)
-        try:
-            operation = next(operations)
-            while not isinstance(operation, AllRead):
-                if isinstance(operation, Line):
-                    yield operation.told
-                    operation = next(operations)
-                else:
-                    operation = _advance(wire, operations, operation)
-        finally:
-            wire.close()
+        with closing(self._wire()) as wire:
+            yield from (line.told for line in _told(wire, reading(call, self.access)))
 
     def close(self) -> None:
         while self._kept:
@@ -171,22 +152,22 @@ class _Wire:
         return self._socket
 
 
-def _done(wire: _Wire, operations: Asking[Shape]) -> CallDone[Shape]:
-    operation = next(operations)
-    while not isinstance(operation, CallDone):
-        operation = _advance(wire, operations, operation)
-    return operation
-
-
-def _advance(
-    wire: _Wire, operations: Generator[Operation | Outcome, bytes, None], operation: Operation
-) -> Operation | Outcome:
-    """Do an operation; the next one."""
-    try:
-        received = wire.do(operation)
-    except OSError as error:
-        return operations.throw(error)
-    return operations.send(received)
+def _told(
+    wire: _Wire, operations: Generator[Operation | Outcome, bytes, None]
+) -> Iterator[Outcome]:
+    """Do the operations; what comes of them, as it does."""
+    resume: Callable[[], Operation | Outcome] = operations.__next__
+    with suppress(StopIteration):
+        while True:
+            one = resume()
+            resume = operations.__next__
+            if not isinstance(one, Operation):
+                yield one
+                continue
+            try:
+                resume = partial(operations.send, wire.do(one))
+            except OSError as error:
+                resume = partial(operations.throw, error)
 
 
 def _connected(address: Address, access: Access, within_s: float) -> socket.socket:

@@ -81,10 +81,6 @@ class Line(msgspec.Struct, Generic[Shape], frozen=True):
     told: Shape
 
 
-class AllRead(msgspec.Struct, frozen=True):
-    """There are no more lines."""
-
-
 class Broken(msgspec.Struct, frozen=True):
     """The stream broke and is tried again."""
 
@@ -94,7 +90,7 @@ class Broken(msgspec.Struct, frozen=True):
 Operation: TypeAlias = Open | Send | Receive | Pause | Waiting
 Asking: TypeAlias = Generator[Operation | CallDone[Shape], bytes, None]
 Following: TypeAlias = Generator[Operation | Arrived | Broken, bytes, None]
-Reading: TypeAlias = Generator[Operation | Line[Shape] | AllRead, bytes, None]
+Reading: TypeAlias = Generator[Operation | Line[Shape], bytes, None]
 _Answering: TypeAlias = Generator[Operation, bytes, tuple["HttpExchange", bytes]]
 
 
@@ -157,11 +153,10 @@ def reading(call: ApiCall[Shape], access: Access) -> Reading[Shape]:
             for line in whole:
                 yield Line(_decoded(line, call.gives, access.url))
             if exchange.ended:
-                break
+                return
             body = exchange.feed((yield Receive(SILENCE_S)))
     except (OSError, EOFError, ValueError) as error:
         raise unreachable(access.url, error) from None
-    yield AllRead()
 
 
 class _Place(msgspec.Struct):
