@@ -106,5 +106,5 @@ def test_what_is_no_value_is_told(tmp_path):
     assert type_in("set", "node:n1", "power", folder=tmp_path, client=tmp_path / "client.json") == (
         1,
         "",
-        told("'power' is not a value", do="write NAME=VALUE"),
+        told("'power' is not a value", do="write NAME=VALUE, as power=on"),
     )

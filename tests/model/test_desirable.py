@@ -46,7 +46,7 @@ def test_values_come_back_in_the_type_of_their_variable():
             "platform",
             "lab",
             "a node has no variable 'platform'",
-            "there are agent, busy, netboot, power, slurm.state, slurm.use",
+            "it is an attribute: declare it, in a site file under `nodes`",
         ),
         (SERVICE, "applied", "stale", "applied is set by haptera itself", "leave it out"),
         (SERVICE, "port", "80a", "service.port must be a whole number, not '80a'", "write digits"),

@@ -49,7 +49,8 @@ def parse_entity(text: str) -> EntityId:
     """
     kind, colon, rest = text.partition(":")
     if not colon:
-        raise ParseError(f"{text!r} is not an entity name", do="write KIND:NAME or KIND:NAME@NODE")
+        do = "name one entity: KIND:NAME or KIND:NAME@NODE"
+        raise ParseError(f"{text!r} is not an entity name", do=do)
     name, at, node = rest.partition("@")
     for part in (kind, name, node) if at else (kind, name):
         check_name(part)

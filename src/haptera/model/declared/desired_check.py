@@ -47,7 +47,10 @@ def find_desirable(kind: Kind, name: str) -> Variable[Any] | Plain:
     named = kind.plain_named(name) or kind.variable(name)
     if named is None:
         names = [*(one.name for one in kind.variables), *(one.name for one in kind.plain)]
-        raise UnknownNameError(f"a {kind.name} has no variable {name!r}", do=nearest(name, names))
+        do = nearest(name, names)
+        if kind.attribute(name) is not None:
+            do = f"it is an attribute: declare it, in a site file under `{kind.name}s`"
+        raise UnknownNameError(f"a {kind.name} has no variable {name!r}", do=do)
     return named
 
 

@@ -154,5 +154,5 @@ def _folded(names: list[str]) -> str:
 def _pair(text: str) -> tuple[str, str]:
     name, sign, value = text.partition("=")
     if not (name and sign):
-        raise ParseError(f"{text!r} is not a value", do="write NAME=VALUE")
+        raise ParseError(f"{text!r} is not a value", do="write NAME=VALUE, as power=on")
     return name, value
