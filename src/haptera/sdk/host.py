@@ -230,9 +230,9 @@ class _Host:
 
     async def _carry_out(self, call: _Call) -> None:
         try:
-            # What is late connects to nothing either.
-            self._time_to_act(call)
             target = self._targets[call.id] = self._target(call)
+            # What is late connects to nothing either.
+            target.refuse_late()
             async with self._module.connected(target) as made:
                 await self._work(call, target, made)
         except Refused as refusal:
@@ -249,7 +249,8 @@ class _Host:
         return self._failures.told(error, f"{call.part} of {call.entity}")
 
     async def _work(self, call: _Call, target: Target, made: object) -> None:
-        at = self._time_to_act(call)
+        at = self._now()
+        target.refuse_late()
         match call.work:
             case "look":
                 reading = await self._called(call, self._module.lookers[call.part], made)
@@ -307,7 +308,7 @@ class _Host:
             ask = partial(self._run_function, None, function)
             self._gatherings[call.part] = Gathering(ask)
         gathering = self._gatherings[call.part]
-        return await gathering.answer(call.entity, made, partial(self._time_to_act, call))
+        return await gathering.answer(call.entity, made, self._targets[call.id].refuse_late)
 
     async def _run_function(
         self, entity: EntityId | None, function: Callable[[Any], Any], made: object
@@ -325,14 +326,6 @@ class _Host:
         self._uncut[call.id] = call.deadline_ns
         await self._called(call, function, made)
         self._answer({"op": "ended", "id": call.id})
-
-    def _time_to_act(self, call: _Call) -> int:
-        """The time, read immediately before acting, unless it is too late to act."""
-        now = self._now()
-        if call.deadline_ns is not None and now >= call.deadline_ns:
-            late_ms = (now - call.deadline_ns) // 1_000_000
-            raise Refused(f"not started: its deadline had passed {late_ms} ms before")
-        return now
 
     def _reading(self, call: _Call, reading: str) -> str:
         """What a look found, as text, where it is something that the look may find."""
