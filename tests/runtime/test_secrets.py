@@ -31,7 +31,7 @@ N01 = EntityId("node", "n01", "n01")
 
 
 def found(kept, text, user=BMC):
-    return asyncio.run(kept.find(user, parse_reference(text)))
+    return kept.read(user, parse_reference(text))
 
 
 def test_a_kept_secret_is_for_its_owner_only_and_given_without_its_line_end(tmp_path):

@@ -39,7 +39,7 @@ from haptera.runtime.network.peer_messages import (
 from haptera.runtime.network.request_server import CONVERSE_WITHIN_S, Execute, RequestServer
 from haptera.runtime.network.tls import Certificate, client_context, is_parent, server_context
 from haptera.runtime.network.tls_server import TlsServer
-from haptera.runtime.processes.secrets import find_here
+from haptera.runtime.processes.secrets import read_here
 from haptera.wire.updates import Codec
 
 # How often it is seen whether the certificate is past its half life, and tried anew if so.
@@ -131,7 +131,7 @@ class AgentChannel:
             HapteraError: it cannot be had.
         """
         if reference.keeper is not Keeper.PARENT:
-            return await find_here(reference)
+            return read_here(reference)
         match await self.ask(PARENT, SecretAsked(reference.name)):
             case SecretTold(value):
                 return value

@@ -113,7 +113,7 @@ class ParentChannel:
             case RenewAsked(csr):
                 return self._renewed(caller, csr)
             case SecretAsked(name):
-                return await self._secret(caller, name)
+                return self._secret(caller, name)
             case WorkAsked():
                 return await self._work(caller, request)
             case _:
@@ -146,7 +146,7 @@ class ParentChannel:
         except HapteraError as error:
             return Unable(str(error))
 
-    async def _secret(self, caller: str, name: str) -> Answer:
+    def _secret(self, caller: str, name: str) -> Answer:
         """A secret, told only to a node of which a module is desired that names it."""
         wanted = Reference(Keeper.PARENT, name)
         users = [
@@ -159,7 +159,7 @@ class ParentChannel:
         refused = f"no module on {caller} is to have the secret {name}"
         for user in users:
             try:
-                return SecretTold(await self._secrets.find(user, wanted))
+                return SecretTold(self._secrets.read(user, wanted))
             except HapteraError as error:
                 refused = str(error)
         return Unable(refused)

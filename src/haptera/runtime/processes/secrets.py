@@ -129,20 +129,12 @@ class SecretStore:
             ) from None
         (self._users / _file_of(name)).unlink(missing_ok=True)
 
-    async def find_at_parent(self, name: str, reference: Reference) -> str:
-        """As `find`, for a module of this name that runs at the parent."""
-        return await self.find(EntityId(module.kind.name, name, None), reference)
-
-    async def find(self, user: EntityId, reference: Reference) -> str:
+    def read(self, user: EntityId, reference: Reference) -> str:
         """The value of a secret, for an entity of a module.
 
         Raises:
             HapteraError: it cannot be had.
         """
-        return self.read(user, reference)
-
-    def read(self, user: EntityId, reference: Reference) -> str:
-        """As `find`, at once."""
         if reference.keeper is Keeper.PARENT:
             self.check_user(reference.name, user)
             path, none = self._folder / _file_of(reference.name), f"haptera secret set {reference}"
@@ -153,10 +145,9 @@ class SecretStore:
         """As `read`, for a module of this name that runs at the parent."""
         return self.read(EntityId(module.kind.name, name, None), reference)
 
-
-async def find_here(reference: Reference) -> str:
-    """As `read_here`, awaited."""
-    return read_here(reference)
+    async def find_at_parent(self, name: str, reference: Reference) -> str:
+        """As `read_at_parent`, for who may have to wait."""
+        return self.read_at_parent(name, reference)
 
 
 def read_here(reference: Reference) -> str:
