@@ -5,7 +5,8 @@ from typing import Final
 
 import click
 
-from haptera.cli.output.tables import print_table
+from haptera.cli.output.printing import Format, print_data
+from haptera.cli.output.tables import print_sentence, print_table
 from haptera.model.walltime import utc_text_s
 from haptera.queue.job import JobState
 from haptera.rest.jobs import HolderView, JobView
@@ -49,6 +50,14 @@ def _row(job: JobView) -> tuple[str, ...]:
         job.holder or "-",
         job.why,
     )
+
+
+def print_holder(view: HolderView, output: str) -> None:
+    """Write where a holder stands, for people or for programs."""
+    if Format(output).for_people:
+        print_sentence(holder_sentence(view), output)
+    else:
+        print_data(view, output)
 
 
 def holder_sentence(view: HolderView) -> str:

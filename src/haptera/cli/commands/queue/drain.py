@@ -4,9 +4,8 @@ import click
 
 from haptera.cli.input import completing
 from haptera.cli.main import the_client
-from haptera.cli.output.job_words import holder_sentence
-from haptera.cli.output.printing import Format, output_option, print_data
-from haptera.cli.output.tables import print_sentence
+from haptera.cli.output.job_words import print_holder
+from haptera.cli.output.printing import output_option
 from haptera.client import calls
 from haptera.model.walltime import parse_duration_ms
 from haptera.queue.duty import DutyMode
@@ -32,8 +31,4 @@ def drain(ctx: click.Context, node: str, within: str | None, why: str, output: s
     """
     within_s = None if within is None else parse_duration_ms(within) // 1_000
     body = DutyBody(DutyMode.DRAIN, why, within_s)
-    view = the_client(ctx).ask(calls.relieve(node.removeprefix("node:"), body))
-    if Format(output).for_people:
-        print_sentence(holder_sentence(view), output)
-    else:
-        print_data(view, output)
+    print_holder(the_client(ctx).ask(calls.relieve(node.removeprefix("node:"), body)), output)

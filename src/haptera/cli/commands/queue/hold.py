@@ -4,9 +4,8 @@ import click
 
 from haptera.cli.input import completing
 from haptera.cli.main import the_client
-from haptera.cli.output.job_words import holder_sentence
-from haptera.cli.output.printing import Format, output_option, print_data
-from haptera.cli.output.tables import print_sentence
+from haptera.cli.output.job_words import print_holder
+from haptera.cli.output.printing import output_option
 from haptera.client import calls
 from haptera.queue.duty import DutyMode
 from haptera.rest.jobs import DutyBody
@@ -27,8 +26,6 @@ def hold(ctx: click.Context, node: str, why: str, failed: bool, output: str) -> 
       haptera hold rack1n3 --failed -m "its memory is faulty"
     """
     mode = DutyMode.FAILED if failed else DutyMode.HOLD
-    view = the_client(ctx).ask(calls.relieve(node.removeprefix("node:"), DutyBody(mode, why)))
-    if Format(output).for_people:
-        print_sentence(holder_sentence(view), output)
-    else:
-        print_data(view, output)
+    print_holder(
+        the_client(ctx).ask(calls.relieve(node.removeprefix("node:"), DutyBody(mode, why))), output
+    )

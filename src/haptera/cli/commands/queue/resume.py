@@ -4,9 +4,8 @@ import click
 
 from haptera.cli.input import completing
 from haptera.cli.main import the_client
-from haptera.cli.output.job_words import holder_sentence
-from haptera.cli.output.printing import Format, output_option, print_data
-from haptera.cli.output.tables import print_sentence
+from haptera.cli.output.job_words import print_holder
+from haptera.cli.output.printing import output_option
 from haptera.client import calls
 
 
@@ -22,8 +21,4 @@ def resume(ctx: click.Context, node: str, output: str) -> None:
       haptera resume rack1n3
       haptera resume rack1n3 -o json
     """
-    view = the_client(ctx).ask(calls.resume(node.removeprefix("node:")))
-    if Format(output).for_people:
-        print_sentence(holder_sentence(view), output)
-    else:
-        print_data(view, output)
+    print_holder(the_client(ctx).ask(calls.resume(node.removeprefix("node:"))), output)
