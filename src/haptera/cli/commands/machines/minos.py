@@ -5,6 +5,7 @@ from typing import Final
 
 import click
 
+from haptera.cli.input.directory import dir_option
 from haptera.cli.output.printing import Format, output_option, print_data
 from haptera.cli.output.tables import print_table
 from haptera.minos.build import DRIVERS, Inside, build, read
@@ -13,14 +14,6 @@ from haptera.minos.build import DRIVERS, Inside, build, read
 _FOLDER: Final = Path(".haptera") / "parent" / "minos"
 _MB: Final = 1_000_000
 
-_dir_option = click.option(
-    "--dir",
-    "directory",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path(),
-    show_default="here",
-    help="The directory that holds the parent's .haptera/.",
-)
 _to_option = click.option(
     "--folder",
     type=click.Path(file_okay=False, path_type=Path),
@@ -34,7 +27,7 @@ def minos() -> None:
 
 
 @minos.command("build")
-@_dir_option
+@dir_option
 @_to_option
 @click.option(
     "--driver",
@@ -63,7 +56,7 @@ def build_it(
 
 
 @minos.command("show")
-@_dir_option
+@dir_option
 @_to_option
 @output_option
 def show(directory: Path, folder: Path | None, output: str) -> None:

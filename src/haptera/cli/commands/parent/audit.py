@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from haptera.cli.commands.parent.backup import dir_option
+from haptera.cli.input.directory import dir_option
 
 
 @click.group()

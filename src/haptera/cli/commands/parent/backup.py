@@ -4,15 +4,9 @@ from pathlib import Path
 
 import click
 
+from haptera.cli.input.directory import dir_option
+
 FILE = click.Path(dir_okay=False, path_type=Path)
-dir_option = click.option(
-    "--dir",
-    "directory",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path(),
-    show_default="here",
-    help="The directory that holds the parent's .haptera/.",
-)
 
 
 @click.command()

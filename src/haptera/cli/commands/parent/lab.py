@@ -7,7 +7,8 @@ from typing import Final
 import click
 from click.core import ParameterSource
 
-from haptera.cli.commands.parent.serve import dir_option, radius_option
+from haptera.cli.commands.parent.serve import radius_option
+from haptera.cli.input.directory import dir_option
 from haptera.model.walltime import parse_duration_ms
 
 # In a lab there is nothing to be afraid for.

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import click
 
-from haptera.cli.commands.parent.backup import FILE, dir_option
+from haptera.cli.commands.parent.backup import FILE
+from haptera.cli.input.directory import dir_option
 
 
 @click.command()

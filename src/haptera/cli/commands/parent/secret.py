@@ -7,7 +7,7 @@ from typing import Final
 import click
 import msgspec
 
-from haptera.cli.commands.parent.backup import dir_option
+from haptera.cli.input.directory import dir_option
 from haptera.cli.output.printing import Format, names_option, print_names
 from haptera.cli.output.tables import print_table
 from haptera.client import Client, calls, find

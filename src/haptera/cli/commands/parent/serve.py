@@ -6,20 +6,12 @@ from typing import Any, TypeVar
 
 import click
 
+from haptera.cli.input.directory import dir_option
 from haptera.model.answers.plan import RADIUS_PERCENT
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_FOLDER = click.Path(file_okay=False, path_type=Path)
 _SITE = click.Path(path_type=Path)
-dir_option = click.option(
-    "--dir",
-    "directory",
-    type=_FOLDER,
-    default=Path(),
-    show_default="here",
-    help="The directory that holds .haptera/, all state.",
-)
 
 
 _hello_option = click.option(
