@@ -41,7 +41,7 @@ NEEDED = {name for name in ("curl", "dot", "perl", "zsh", "fish") if shutil.whic
 
 WATCHED = "until Ctrl-C: tests/cli/test_watching.py"
 RACK = "virtual machines, as root: tests/test_demos.py runs the rack's demo, whose check does it"
-BROKEN = "tests/lab/test_breaking.py does it, and RACK_FAULTS=1 the rack's demo"
+BROKEN = "tests/lab/test_breaking.py and the rack's demo do it"
 ROLLED = "of a real roll, as root: tests/test_demos.py runs its demo, whose check does it"
 EXECUTED = "needs a node: tests/cli/test_exec.py and the check of the images' demo do it"
 # Commands that no page's test types, and why.
@@ -60,7 +60,6 @@ NOT_TYPED: dict[str, str] = {
     ".venv/bin/haptera lab --dir /tmp/rack --vms 4": RACK,
     ".venv/bin/haptera lab --dir /tmp/rack --vms 2 --uefi --bmc redfish": RACK,
     "make demo DEMO=rack ARGS=--once": RACK,
-    "RACK_FAULTS=1 make demo DEMO=rack ARGS=--once": "for ten minutes: by hand",
     "haptera console rack1n1": "needs a BMC: tests/cli/test_forms.py does it",
     "haptera console --follow rack1n1": "as above",
     "haptera exec": EXECUTED,
