@@ -1,5 +1,6 @@
 """A real IPMI BMC of the openipmi package, in front of a machine that is two small files."""
 
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -118,6 +119,16 @@ def machine(directory: Path) -> Iterator[Machine]:
     finally:
         bmc.kill()
         bmc.wait()
+
+
+def overheard(tool: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file where each call of this tool has its words, a line each, from now on."""
+    heard, listener = folder / "heard", folder / "bin" / tool
+    listener.parent.mkdir()
+    listener.write_text(f'#!/bin/sh\necho "$*" >>{heard}\nexec {shutil.which(tool)} "$@"\n')
+    listener.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{listener.parent}:{os.environ['PATH']}")
+    return heard
 
 
 def _listens(port: int) -> bool:

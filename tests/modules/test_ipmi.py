@@ -3,7 +3,6 @@
 import asyncio
 import os
 from pathlib import Path
-from shutil import which
 
 import pytest
 
@@ -13,7 +12,7 @@ from haptera.modules.ipmi import module
 from haptera.modules.ipmi.bmc import TOOL, IpmiBmc, IpmiSettings
 from haptera.modules.power import UnsettledError, boot, look_power, switch_off
 from haptera.sdk import HapteraError, Secret, Target
-from tests.modules.ipmi_rig import PASSWORD, USER, Machine, bmc_of, machine
+from tests.modules.ipmi_rig import PASSWORD, USER, Machine, bmc_of, machine, overheard
 
 
 def test_a_password_longer_than_ipmi_allows_is_refused() -> None:
@@ -72,14 +71,10 @@ def test_a_bmc_is_told_that_the_firmware_is_uefi(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quirks: str, words: str
 ) -> None:
     with machine(tmp_path) as one:
-        # The emulator keeps the device only: what it was told is heard on its way.
-        listening = tmp_path / "bin" / TOOL
-        listening.parent.mkdir()
-        listening.write_text(f'#!/bin/sh\necho "$*" >{tmp_path}/told\nexec {which(TOOL)} "$@"\n')
-        listening.chmod(0o700)
-        monkeypatch.setenv("PATH", f"{listening.parent}:{os.environ['PATH']}")
+        # The emulator keeps no more than the device.
+        heard = overheard(TOOL, tmp_path, monkeypatch)
         asyncio.run(bmc_of(one, quirks).boot_from_network_once())
-        assert (tmp_path / "told").read_text().endswith(words)
+        assert heard.read_text().endswith(words)
         assert one.record == ["set boot pxe"]
 
 

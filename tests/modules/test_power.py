@@ -45,6 +45,7 @@ class Chassis:
     obeys: bool = True
     told: list[str] = field(default_factory=list)
     address: str = "bench"
+    name: str = "n01"
 
     @property
     def graceful_s(self) -> float:
@@ -53,6 +54,10 @@ class Chassis:
 
     async def status(self) -> PowerName:
         return self.shows
+
+    async def listed(self) -> dict[str, PowerName]:
+        """As a libvirt, which tells of all that it keeps at once."""
+        return {self.name: await self.status()}
 
     async def boot_from_network_once(self) -> None:
         self.told.append("pxe")

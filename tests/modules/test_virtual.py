@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import shutil
 import signal
 import tempfile
@@ -14,13 +15,14 @@ import pytest
 from haptera.kinds.node import Power
 from haptera.model.entity import node_id
 from haptera.modules import libvirt, qemu
-from haptera.modules.libvirt.domain import LibvirtDomain, LibvirtError, network_first
+from haptera.modules.libvirt.domain import TOOL, LibvirtDomain, LibvirtError, network_first
 from haptera.modules.power import boot, force_off, look_power, switch_off, switch_on
 from haptera.modules.qemu.machine import QemuMachine
 from haptera.modules.qemu.monitor import MonitorError, command
 from haptera.sdk import HapteraError, Refused, Target
 from tests.cli.rig import client_of, served, typed
 from tests.lab.rig import wait_for
+from tests.modules.ipmi_rig import overheard
 from tests.modules.virtual_rig import QEMU, STARTS_AGAIN, computer, libvirtd, program, until_said
 
 real = pytest.mark.campaign
@@ -202,6 +204,31 @@ def test_a_domain_starts_from_the_network_once_and_shuts_down_when_asked() -> No
             assert await look_power(bmc) is Power.OFF
 
         asyncio.run(story())
+
+
+@pytest.mark.net
+@real
+def test_the_power_of_many_domains_is_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    with libvirtd() as one, tempfile.TemporaryDirectory() as folder:
+        definition = one.virsh("dumpxml", "n01")
+        for name in ("n02", "n03"):
+            other = Path(folder) / f"{name}.xml"
+            other.write_text(re.sub("<uuid>.*</uuid>", "", definition).replace("n01", name))
+            one.virsh("define", str(other))
+        bmcs = {node_id(name): one.domain(bmc=name) for name in ("n01", "n02", "n03", "n04")}
+        asyncio.run(bmcs[node_id("n02")].power_on())
+        heard = overheard(TOOL, Path(folder), monkeypatch)
+
+        for read in (2, 3):  # Both readings of what seems to have changed, then one.
+            found = asyncio.run(libvirt.look_power(bmcs))
+            told = {one.name: str(power) for one, power in found.items()}
+            assert told == {
+                "n01": "off",
+                "n02": "on",
+                "n03": "off",
+                "n04": "libvirt tells no power of 'n04'",
+            }
+            assert len(heard.read_text().splitlines()) == read
 
 
 @pytest.mark.net

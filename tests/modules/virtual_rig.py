@@ -185,7 +185,7 @@ def _served(place: Path) -> Iterator[Libvirt]:
     finally:
         process.kill()
         process.wait()
-        for pid in (place / "run" / "libvirt" / "qemu" / "run").glob("n01.pid"):
+        for pid in (place / "run" / "libvirt" / "qemu" / "run").glob("*.pid"):
             with suppress(ProcessLookupError):
                 os.kill(int(pid.read_text()), signal.SIGKILL)
 

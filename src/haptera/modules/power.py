@@ -1,10 +1,12 @@
 """The parts that every module of BMCs has: one reading of the power, and the ways to change it."""
 
 import asyncio
-from typing import Final, Literal, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any, Final, Literal, Protocol, TypeVar
 
 from haptera.kinds import node
 from haptera.kinds.node import Agent, Busy, Netboot, Power
+from haptera.model.entity import EntityId
 from haptera.sdk import ANY, Module
 
 PowerName = Literal["on", "off"]
@@ -61,11 +63,26 @@ def check_graceful(seconds: float) -> None:
         raise ValueError(f"graceful_s is between 0 and {GRACEFUL_S_MAX:g}")
 
 
-def serve_power(module: Module[AnyBmc]) -> None:
-    """Have the module serve the power of nodes, and start those that boot from the network."""
+# What was read of each of many, or what went wrong with it.
+Statuses = Mapping[EntityId, PowerName | Exception]
+Powers = Mapping[EntityId, Power | Exception]
+
+
+def serve_power(
+    module: Module[AnyBmc],
+    look_many: Callable[[Mapping[EntityId, AnyBmc]], Coroutine[Any, Any, Powers]] | None = None,
+) -> None:
+    """Have the module serve the power of nodes, and start those that boot from the network.
+
+    It is read of one machine at a time, or of many by `look_many`.
+    """
     power = module.serves(node.power)
     agent = module.serves(node.agent)
-    power.look(every_s=5, within_s=LOOK_S, outcomes=(Power.OFF, Power.ON))(look_power)
+    outcomes = (Power.OFF, Power.ON)
+    if look_many is None:
+        power.look(every_s=5, within_s=LOOK_S, outcomes=outcomes)(look_power)
+    else:
+        power.look(many=True, every_s=5, within_s=LOOK_S, outcomes=outcomes)(look_many)
     power.step(Power.OFF, Power.ON, within_s=COMMAND_S, excludes={node.boot_from: node.NETWORK})(
         switch_on
     )
@@ -100,14 +117,42 @@ async def look_power(bmc: MachineBmc) -> Power:
     Raises:
         UnsettledError: they do not.
     """
-    first = await bmc.status()
+    first = second = await bmc.status()
     if first != _believed.get(bmc.address):
         await asyncio.sleep(SETTLE_S)
         second = await bmc.status()
-        if second != first:
-            raise UnsettledError(f"BMC at {bmc.address} says {first}, then {second}")
-        _believed[bmc.address] = first
-    return Power(first)
+    found = _settled(bmc, first, second)
+    if isinstance(found, Exception):
+        raise found
+    return found
+
+
+async def look_powers(
+    bmcs: Mapping[EntityId, AnyBmc],
+    read: Callable[[Mapping[EntityId, AnyBmc]], Awaitable[Statuses]],
+) -> Powers:
+    """The same of many, by what reads them all: those that seem to have changed are read twice."""
+    first = second = await read(bmcs)
+    told = {one: bmc for one, bmc in bmcs.items() if isinstance(first[one], str)}
+    changed = {one: bmc for one, bmc in told.items() if first[one] != _believed.get(bmc.address)}
+    if changed:
+        await asyncio.sleep(SETTLE_S)
+        second = {**first, **await read(changed)}
+    return {one: _settled(bmc, first[one], second[one]) for one, bmc in bmcs.items()}
+
+
+def _settled(
+    bmc: MachineBmc, first: PowerName | Exception, second: PowerName | Exception
+) -> Power | Exception:
+    """What two readings tell together."""
+    if isinstance(first, Exception):
+        return first
+    if isinstance(second, Exception):
+        return second
+    if first != second:
+        return UnsettledError(f"BMC at {bmc.address} says {first}, then {second}")
+    _believed[bmc.address] = second
+    return Power(second)
 
 
 async def switch_on(bmc: MachineBmc) -> None:

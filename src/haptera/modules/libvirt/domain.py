@@ -1,12 +1,15 @@
 """One domain of libvirt, asked by virsh: one command at a time."""
 
 import asyncio
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from haptera.model.entity import EntityId
 from haptera.modules import recorders, tool
 from haptera.modules.console import ConsoleRecord
-from haptera.modules.power import PowerName, check_graceful
+from haptera.modules.power import PowerName, Statuses, check_graceful
 from haptera.modules.terminal import record_terminal
 from haptera.sdk import HapteraError, Refused, Target
 
@@ -16,16 +19,19 @@ COMMAND_S_MAX: Final = 15.0
 WORDS_MAX: Final = 300
 _ERROR: Final = b"error: "
 
-# As virsh names states (virDomainState); a domain that has crashed still holds what it had.
+# As virsh names states, in the order of their numbers (virDomainState, from 1 on); a domain that
+# has crashed still holds what it had.
 _STATES: Final[dict[str, PowerName]] = {
     "running": "on",
     "idle": "on",
     "paused": "on",
     "in shutdown": "on",
-    "pmsuspended": "on",
-    "crashed": "on",
     "shut off": "off",
+    "crashed": "on",
+    "pmsuspended": "on",
 }
+_NUMBERS: Final = {str(number): power for number, power in enumerate(_STATES.values(), 1)}
+_STATISTICS: Final = re.compile(r"^Domain: '(.*)'\n  state\.state=(\d+)$", re.MULTILINE)
 
 
 class LibvirtError(Exception):
@@ -54,18 +60,27 @@ def connect(target: Target) -> "LibvirtDomain":
     return domain
 
 
+async def statuses(domains: Mapping[EntityId, "LibvirtDomain"]) -> Statuses:
+    """The power of each, by one list of all that libvirt has."""
+    listed = await next(iter(domains.values())).listed()
+    return {
+        one: listed.get(domain.name) or LibvirtError(f"libvirt tells no power of {domain.name!r}")
+        for one, domain in domains.items()
+    }
+
+
 class LibvirtDomain:
     """The domain of one node; the daemon sees to it that only one call at a time is under way."""
 
     def __init__(self, target: Target) -> None:
         self._settings: LibvirtSettings = target.settings
         self._target = target
-        self._domain = _domain(target)
+        self.name = _domain(target)
         self._from_network = False
 
     @property
     def address(self) -> str:
-        return f"{self._settings.uri} {self._domain}"
+        return f"{self._settings.uri} {self.name}"
 
     @property
     def graceful_s(self) -> float:
@@ -74,8 +89,14 @@ class LibvirtDomain:
     async def status(self) -> PowerName:
         state = (await self._run("domstate")).strip()
         if state not in _STATES:
-            raise LibvirtError(f"domain {self._domain} is {state[:WORDS_MAX]!r}")
+            raise LibvirtError(f"domain {self.name} is {state[:WORDS_MAX]!r}")
         return _STATES[state]
+
+    async def listed(self) -> Mapping[str, PowerName]:
+        """The power of all domains of its libvirt, by their names."""
+        printed = await self._ask("domstats", "--state")
+        found = _STATISTICS.findall(printed)
+        return {name: _NUMBERS[number] for name, number in found if number in _NUMBERS}
 
     async def boot_from_network_once(self) -> None:
         self._from_network = True
@@ -105,7 +126,7 @@ class LibvirtDomain:
             ConsoleError: there is no session: the domain is off, or another's reads it.
             OSError: the record cannot be written.
         """
-        words = self._words("console", f"--domain={self._domain}", "--safe")
+        words = self._words("console", f"--domain={self.name}", "--safe")
 
         async def start(terminal: int) -> asyncio.subprocess.Process:
             return await tool.start(words, {}, stdin=terminal, output=terminal)
@@ -113,7 +134,7 @@ class LibvirtDomain:
         await record_terminal(start, opened, record)
 
     async def _run(self, verb: str, *words: str) -> str:
-        return await self._ask(verb, f"--domain={self._domain}", *words)
+        return await self._ask(verb, f"--domain={self.name}", *words)
 
     def _words(self, *words: str) -> list[str]:
         return [TOOL, "--quiet", f"--connect={self._settings.uri}", *words]
@@ -135,7 +156,7 @@ class LibvirtDomain:
         said = ended.last_error.removeprefix("error: ")[:WORDS_MAX]
         if "failed to connect" in ended.errors or "Disconnected" in ended.errors:
             raise LibvirtError(f"libvirt at {self._settings.uri} does not answer: {said}")
-        if words[0] == "domstate":
+        if words[0] in ("domstate", "domstats"):
             raise LibvirtError(f"libvirt at {self._settings.uri}: {said}")
         raise Refused(said)
 
