@@ -25,11 +25,11 @@ from itertools import pairwise
 from pathlib import Path
 
 from haptera.lab import tree
+from haptera.modules.image.fetch import ArtefactSource
 from haptera.modules.image.manifest import ImageManifest
+from haptera.modules.image.parent import Parent
 from haptera.modules.system.bundle import SystemSurroundings, configuration
-from haptera.modules.system.fetch import ArtefactSource
 from haptera.modules.system.module import System, SystemSettings, connect, flip, stage, start, stop
-from haptera.modules.system.parent import Parent
 from tests.modules.image_rig import Rig, a_root, squashed
 
 ROUNDS = 20

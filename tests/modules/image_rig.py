@@ -14,12 +14,13 @@ from uuid import UUID
 import msgspec
 import pytest
 
+from haptera.api.requests.order import ServingLimits, ServingOrder
 from haptera.api.routes.images import Images
 from haptera.api.serving.server import Server, listen
 from haptera.model.entity import EntityId
-from haptera.modules.image.manifest import ImageManifest
+from haptera.modules.image.manifest import ImageManifest, sign
+from haptera.modules.image.parent import Parent
 from haptera.modules.image.store import ImageStore, manifest_of, store_of
-from haptera.modules.system.parent import Parent
 from haptera.runtime.clock import wall_s
 from haptera.runtime.identity.pki import (
     Authority,
@@ -32,7 +33,7 @@ from haptera.runtime.identity.pki import (
     open_authority,
     parse_request,
 )
-from haptera.runtime.network.tls import node_of, server_context
+from haptera.runtime.network.tls import node_of, server_context, signs_images
 from haptera.sdk import Target
 from haptera.sdk.uplink import UPLINK, Uplink
 from tests.network import NETWORK
@@ -56,12 +57,7 @@ class Rig:
         self.store.make()
         self.run_dir = self.folder / "node"
         self.run_dir.mkdir()
-        self.identity = self.run_dir / "identity.pem"
-        key = new_key()
-        request = parse_request(make_request(key))
-        assert request is not None
-        certified = issue_node(self.authority, request, NODE, 1, wall_s())
-        self.identity.write_bytes(key_pem(key) + certified)
+        self.identity = self._certified(self.run_dir / "identity.pem", 1)
 
     def keep(
         self,
@@ -69,13 +65,16 @@ class Rig:
         content: bytes,
         command: tuple[str, ...] = ("/init",),
         stop_signal: str = "SIGTERM",
+        recipe: str = "",
     ) -> ImageManifest:
         """An image whose artefact is these bytes."""
         artefact = self.store.work / "artefact"
         artefact.write_bytes(content)
-        told = ImageManifest(name, "", 0, machine(), command, stop_signal=stop_signal)
+        told = ImageManifest(
+            name, "", 0, machine(), command, stop_signal=stop_signal, recipe=recipe
+        )
         manifest = manifest_of(artefact, told)
-        self.store.keep(artefact, manifest, self.signer)
+        self.store.keep(artefact, sign(manifest, self.signer))
         return manifest
 
     def parent(self, port: int) -> Parent:
@@ -84,6 +83,19 @@ class Rig:
         said = Uplink(HOST, port, ca, str(self.identity))
         (self.run_dir / UPLINK).write_bytes(msgspec.json.encode(said))
         return Parent(said)
+
+    def another(self, parent: Parent, number: int) -> Parent:
+        """How one more node calls this parent: the same in another incarnation."""
+        identity = self._certified(self.folder / f"identity{number}.pem", number)
+        return Parent(msgspec.structs.replace(parent.uplink, identity=str(identity)))
+
+    def _certified(self, place: Path, incarnation: int) -> Path:
+        key = new_key()
+        request = parse_request(make_request(key))
+        assert request is not None
+        certified = issue_node(self.authority, request, NODE, incarnation, wall_s())
+        place.write_bytes(key_pem(key) + certified)
+        return place
 
     def target(self, image: str, digest: str, settings: object) -> Target:
         """The node's system that is to run an image."""
@@ -98,10 +110,12 @@ class Rig:
         )
 
     @asynccontextmanager
-    async def served(self, identity: Path | None = None) -> AsyncIterator[Parent]:
+    async def served(
+        self, identity: Path | None = None, order: ServingOrder | None = None
+    ) -> AsyncIterator[Parent]:
         """Serve the store, as the parent or as whoever this identity is of."""
         shown = issue_parent(self.authority, wall_s()) if identity is None else identity
-        images = Images(self.store, self._admit, lambda _node: self.wanted)
+        images = Images(self.store, self._wanted, order or ServingOrder(lambda: ServingLimits(16)))
         tls = server_context(shown, self.authority.ca_pem, ssl.CERT_REQUIRED)
         listener = listen(HOST, 0)
         port = listener.getsockname()[1]
@@ -112,9 +126,11 @@ class Rig:
             serving.cancel()
             await asyncio.wait([serving])
 
-    def _admit(self, certificate: dict[str, object] | None) -> str | None:
+    def _wanted(self, certificate: dict[str, object] | None) -> list[str] | None:
+        if signs_images(certificate, self.authority.cluster):
+            return None
         told = node_of(certificate, self.authority.cluster)
-        return "n1" if told is not None and told[0] == NODE else None
+        return self.wanted if told is not None and told[0] == NODE else []
 
 
 def machine() -> str:

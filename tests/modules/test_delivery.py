@@ -1,14 +1,20 @@
 """Delivery of images to a node, over real HTTPS: whole, resumed, refused, and never mistaken."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from http import HTTPStatus
 from pathlib import Path
 
 import pytest
+from starlette.applications import Starlette
+from starlette.types import Message, Scope
 
+from haptera.api.requests.callers import CERTIFICATE
+from haptera.api.requests.order import ServingLimits, ServingOrder
+from haptera.api.routes import images
+from haptera.modules.image.fetch import ArtefactSource
 from haptera.modules.image.manifest import DIGEST, ImageManifest
-from haptera.modules.system.fetch import ArtefactSource
-from haptera.modules.system.parent import Parent
+from haptera.modules.image.parent import Parent
 from haptera.sdk import HapteraError, Refused
 from tests.modules.image_rig import HOST, Rig
 
@@ -16,6 +22,7 @@ pytestmark = pytest.mark.net
 
 # Longer than what is read at once, and than what the server sends at once.
 CONTENT = bytes(range(256)) * 12_000
+SHORT = CONTENT[:200_000]
 
 
 @pytest.fixture
@@ -160,3 +167,89 @@ def test_nothing_is_read_of_who_is_not_the_parent(rig: Rig) -> None:
 def test_a_parent_that_is_away_is_named(rig: Rig) -> None:
     with pytest.raises(HapteraError, match=f"the manifest of a: {HOST}:9: .*refused"):
         source(rig, rig.parent(9)).manifest("a")
+
+
+class Asker:
+    """One of many nodes at the door, whose connection is simulated: it asks until it is served."""
+
+    def __init__(self, number: int, digest: str) -> None:
+        certificate = {"serialNumber": str(number)}
+        self._scope = {"type": "http", "method": "GET", "path": f"/artefacts/{digest}"}
+        self._scope |= {"headers": [], "state": {CERTIFICATE: certificate}}
+        self.number = number
+        self.content = b""
+
+    async def ask(self, app: Starlette, served: list[int]) -> None:
+        status = HTTPStatus.SERVICE_UNAVAILABLE
+        while status == HTTPStatus.SERVICE_UNAVAILABLE:
+            self.content = b""
+            async for message in answered(app, self._scope):
+                status = message.get("status", status)
+                self.content += message.get("body", b"")
+        served.append(self.number)
+
+
+async def answered(app: Starlette, scope: Scope) -> AsyncIterator[Message]:
+    """What an application answers to a request, as it comes."""
+    messages: asyncio.Queue[Message] = asyncio.Queue()
+    asking = asyncio.ensure_future(app({**scope}, asyncio.Event().wait, messages.put))
+    more = True
+    while more:
+        yield (message := await messages.get())
+        more = message["type"] == "http.response.start" or message.get("more_body", False)
+    await asking
+
+
+@pytest.mark.slow
+def test_200_nodes_that_ask_at_once_are_all_served_in_the_order_of_asking(rig: Rig) -> None:
+    """Four at once, and most have to ask again: none falls behind for that."""
+    digest = rig.keep("a", SHORT).digest
+    nodes = [Asker(number, digest) for number in range(200)]
+    served: list[int] = []
+
+    async def ask() -> None:
+        order = ServingOrder(lambda: ServingLimits(4), wait_s=0.5)
+        app = images.Images(rig.store, lambda _: ["a"], order).app()
+        async with asyncio.TaskGroup() as asking:
+            for one in nodes:
+                asking.create_task(one.ask(app, served))
+
+    asyncio.run(ask())
+    assert {one.content for one in nodes} == {SHORT}
+    assert sorted(served) == [*range(200)]
+    # Those that are sent at once may end in any order, and one that was just told to ask again is
+    # passed by those next to it.
+    assert all(abs(number - place) < 20 for place, number in enumerate(served))
+
+
+def test_a_node_whose_turn_comes_later_asks_until_then(rig: Rig) -> None:
+    manifest = rig.keep("a", CONTENT)
+
+    async def ask() -> list[Path]:
+        order = ServingOrder(lambda: ServingLimits(1), wait_s=0.1)
+        async with rig.served(order=order) as parent:
+            nodes = [
+                ArtefactSource(rig.another(parent, number), rig.run_dir / f"images{number}")
+                for number in range(4)
+            ]
+            return await asyncio.gather(
+                *(asyncio.to_thread(one.artefact, manifest) for one in nodes)
+            )
+
+    assert {one.read_bytes() for one in asyncio.run(ask())} == {CONTENT}
+
+
+def test_who_stops_reading_gives_its_turn_to_the_next(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(images, "STALLED_S", 0.5)
+    long = rig.keep("a", CONTENT * 4)
+
+    async def ask() -> Path:
+        async with rig.served(order=ServingOrder(lambda: ServingLimits(1))) as parent:
+            one = ArtefactSource(rig.another(parent, 1), rig.run_dir / "images")
+            stalled = await asyncio.to_thread(parent.get, f"/artefacts/{long.digest}", {})
+            with stalled:
+                return await asyncio.to_thread(one.artefact, long)
+
+    assert asyncio.run(ask()).read_bytes() == CONTENT * 4

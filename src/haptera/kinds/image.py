@@ -9,6 +9,9 @@ from haptera.model.declared.schema import Applied, Kind, Plain, Variable
 REMOTE: Final = "docker"
 LOCAL: Final = ("oci", "oci-archive", "docker-archive")
 
+# How a reference begins that is a digest, and no name.
+DIGEST: Final = "sha256:"
+
 
 class State(StrEnum):
     UNKNOWN = "unknown"

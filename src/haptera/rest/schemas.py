@@ -311,7 +311,8 @@ class ReplicaView(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a follower of the store lacks: `batches` lead to `place` of `log`, which is at `at`.
 
     `whole` is the state file as it was at `place` without the batches; `files` is all that lies
-    beside it, by path, where that has another digest than the follower said.
+    beside it, by path, where that has another digest than the follower said. Nodes reach the parent
+    at `address`.
     """
 
     log: int
@@ -321,6 +322,7 @@ class ReplicaView(msgspec.Struct, frozen=True, omit_defaults=True):
     digest: str
     whole: bytes | None = None
     files: dict[str, bytes] | None = None
+    address: str | None = None
 
     def __repr__(self) -> str:
         """Without what must be in no log."""

@@ -1,5 +1,7 @@
-"""Images for nodes: signed manifests, and artefacts by digest, to those that are to run them."""
+"""Images: signed manifests, and artefacts by digest, to nodes that are to run them."""
 
+import asyncio
+import contextlib
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -9,23 +11,27 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import Message, Receive, Scope, Send
 
 from haptera.api.requests.callers import CERTIFICATE
+from haptera.api.requests.order import ServingOrder
 from haptera.modules.image.store import ImageStore
 
-# Who a verified certificate says that somebody is, if it is a node of this cluster.
-Admit = Callable[[dict[str, Any] | None], str | None]
+# Which images somebody with this certificate may have, by name or digest; None: all of them.
+Wanted = Callable[[dict[str, Any] | None], Collection[str] | None]
+# Who does not read for so long has its turn taken away, and may ask for the rest.
+STALLED_S: Final = 10.0
 _JSON: Final = "application/json"
 _BYTES: Final = "application/octet-stream"
 
 
 @dataclass(frozen=True, slots=True)
 class Images:
-    """What is served of a store; `wanted` tells which images a node is to run, as it names them."""
+    """What is served of a store; artefacts are sent in the `order` in which they are asked for."""
 
     store: ImageStore
-    admit: Admit
-    wanted: Callable[[str], Collection[str]]
+    wanted: Wanted
+    order: ServingOrder
 
     def app(self) -> Starlette:
         """The application, for a server that asks for certificates."""
@@ -39,7 +45,8 @@ class Images:
     async def manifest(self, request: Request) -> Response:
         """The signed manifest of an image."""
         reference = request.path_params["reference"]
-        if reference not in self._wanted(request):
+        wanted = self.wanted(_certificate(request))
+        if wanted is not None and reference not in wanted:
             return _text(HTTPStatus.FORBIDDEN, f"image {reference!r} is not for this node")
         signed = self.store.signed(reference)
         if signed is None:
@@ -50,17 +57,48 @@ class Images:
     async def artefact(self, request: Request) -> Response:
         """The artefact of a digest, or the part of it that a Range names."""
         digest = request.path_params["digest"]
-        due = map(self.store.manifest, self._wanted(request))
+        certificate = _certificate(request)
+        wanted = self.wanted(certificate)
+        due = map(self.store.manifest, [digest] if wanted is None else wanted)
         if not any(one is not None and one.digest == digest for one in due):
             return _text(HTTPStatus.FORBIDDEN, f"{digest} is not for this node")
         place = self.store.artefact(digest)
         if not place.is_file():
             return _text(HTTPStatus.NOT_FOUND, f"{digest} is gone")
-        return FileResponse(place, media_type=_BYTES)
+        whole = FileResponse(place, media_type=_BYTES)
+        return InTurn(whole, self.order, str((certificate or {}).get("serialNumber")))
 
-    def _wanted(self, request: Request) -> Collection[str]:
-        node = self.admit(request.scope.get("state", {}).get(CERTIFICATE))
-        return () if node is None else self.wanted(node)
+
+class InTurn(Response):
+    """A long answer that is sent when it is the caller's turn, at the rate of all together."""
+
+    def __init__(self, whole: Response, order: ServingOrder, caller: str) -> None:
+        super().__init__()
+        self._whole = whole
+        self._order = order
+        self._caller = caller
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        loop = asyncio.get_running_loop()
+
+        async def paced(message: Message) -> None:
+            size_bytes = len(message.get("body", b""))
+            await asyncio.sleep(self._order.delay_s(size_bytes, loop.time()))
+            async with asyncio.timeout(STALLED_S):
+                await send(message)
+
+        async with self._order.turn(self._caller) as before:
+            if before is None:
+                with contextlib.suppress(TimeoutError):
+                    await self._whole(scope, receive, paced)
+                return
+        text = f"{before} are served before this one: ask again"
+        await _text(HTTPStatus.SERVICE_UNAVAILABLE, text)(scope, receive, send)
+
+
+def _certificate(request: Request) -> dict[str, Any] | None:
+    shown: dict[str, Any] | None = request.scope.get("state", {}).get(CERTIFICATE)
+    return shown
 
 
 def _text(status: HTTPStatus, text: str) -> Response:

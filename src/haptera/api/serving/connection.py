@@ -7,6 +7,7 @@ What is relied on of uvicorn beyond its public names is in this file: its versio
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Final
 
 import uvicorn
@@ -72,7 +73,7 @@ class Connection(H11Protocol):
         self._answering -= 1
         if not self._answering and not self._gone:
             self._crowd.wait(self._guest)
-            self._wait(KEEP_ALIVE_S, self.transport.get_write_buffer_size())
+            self._wait(KEEP_ALIVE_S, self._unread())
 
     def _wait(self, within_s: float, unread: int) -> None:
         if not self.transport.is_closing() or unread:
@@ -80,12 +81,19 @@ class Connection(H11Protocol):
 
     def _overdue(self, unread: int) -> None:
         """It goes; but for one that reads a long answer, and has read some of it since."""
-        still = self.transport.get_write_buffer_size()
+        still = self._unread()
         if 0 < still < unread:
             self._wait(KEEP_ALIVE_S, still)
         else:
             self._crowd.counts["too slow"] += not self.transport.is_closing() and not unread
             hang_up(self.transport)
+
+    def _unread(self) -> int:
+        """How much of what was answered the other end has not taken yet."""
+        # The transport of Python 3.11 has no protocol left once it was closed twice.
+        with suppress(AttributeError):
+            return self.transport.get_write_buffer_size()
+        return 0
 
     def _stop_waiting(self) -> None:
         if self._deadline is not None:

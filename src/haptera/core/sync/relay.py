@@ -1,10 +1,19 @@
 """What of a parent's desired state goes down to a parent below, and what must change there."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from haptera.core.sync.charge import parents_of
+from haptera.kinds import image, system
 from haptera.kinds.node import kind as node
-from haptera.model.changes import Change, Declare, SetDesired, StoredEntity, Undeclare, UnsetDesired
+from haptera.model.changes import (
+    Change,
+    Declare,
+    Desired,
+    SetDesired,
+    StoredEntity,
+    Undeclare,
+    UnsetDesired,
+)
 from haptera.model.entity import EntityId
 
 
@@ -25,7 +34,10 @@ def nodes_of(entities: Iterable[StoredEntity], parent: str) -> frozenset[str]:
 
 
 def relayed(entities: Iterable[StoredEntity], parent: str) -> dict[EntityId, StoredEntity]:
-    """All that is on these nodes, the parents that they may have, and what is the cluster's."""
+    """All that is on these nodes, the parents that they may have, and what is the cluster's.
+
+    Images that no system there names are not to be there, unless one is named by its digest.
+    """
     every = list(entities)
     nodes = nodes_of(every, parent)
     others = {
@@ -34,13 +46,30 @@ def relayed(entities: Iterable[StoredEntity], parent: str) -> dict[EntityId, Sto
         if one.entity.kind == node.name and one.entity.name in nodes
         for name in parents_of(one.attributes)
     }
+    images = {
+        str(one.desired[name].value)
+        for one in every
+        if one.entity.kind == system.kind.name and one.entity.node in nodes
+        for name in (system.image.name, system.spare.name)
+        if name in one.desired
+    }
+    by_digest = any(one.startswith(image.DIGEST) for one in images)
     return {
-        one.entity: one
+        one.entity: one if by_digest or _is_due(one.entity, images) else _absent(one)
         for one in every
         if one.entity.node is None
         or one.entity.node in nodes
         or (one.entity.kind == node.name and one.entity.name in others)
     }
+
+
+def _is_due(entity: EntityId, images: Collection[str]) -> bool:
+    return entity.kind != image.kind.name or entity.name in images
+
+
+def _absent(one: StoredEntity) -> StoredEntity:
+    desired = {image.state.name: Desired(image.State.ABSENT.value, one.owner)}
+    return StoredEntity(one.entity, one.attributes, one.owner, desired, one.revision, one.uuid)
 
 
 def changes(

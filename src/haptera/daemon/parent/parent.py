@@ -7,6 +7,7 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
@@ -29,7 +30,7 @@ from haptera.daemon.logs import Logs
 from haptera.daemon.parent.backend import Around, EngineBackend
 from haptera.daemon.parent.client import write_client
 from haptera.daemon.parent.doors import Doors
-from haptera.daemon.parent.image_door import image_servers
+from haptera.daemon.parent.image_door import image_servers, keep_above
 from haptera.daemon.parent.record import EventRecorder
 from haptera.daemon.parent.site_at_start import apply_at_start
 from haptera.daemon.parts import HELLO_PORT, catalog_of, check_stored, codec_of
@@ -205,7 +206,7 @@ class _Parent:
         self._recorder = Recorder(self._home / HISTORY_FOLDER)
         self._record = EventRecorder(engine.table, self._recorder)
         self._deliver = self._driver.deliver
-        table = engine.table
+        self._table = table = engine.table
         self._jobs = ParentQueue(self._store, table.nodes, table.attributes_of, self._feed.answer)
         self._channel = ParentChannel(
             self._authority,
@@ -244,13 +245,13 @@ class _Parent:
                 self._logs,
                 self._home / HISTORY_FOLDER,
                 self._authority,
-                Replicas(self._feed, self._store, self._home),
+                Replicas(self._feed, self._store, self._home, self._settings.address),
                 self._tree.below,
                 self._jobs,
                 job_logs,
             ),
         )
-        self._tree.follow(self._settings, self._backend)
+        self._tree.follow(self._settings, self._backend, partial(keep_above, self._authority))
         self._backend.radius_percent = self._settings.radius_percent
         tag = f"haptera-{self._authority.cluster}"
         self._pools = Pools(self._backend, self._jobs, tag)
@@ -280,7 +281,7 @@ class _Parent:
         self._sessions.open()
         enrolment = self._enrolment(requests := Counter[str]())
         app = self._app(enrolment.counts, requests)
-        images = image_servers(settings, self._authority, self._channel)
+        images = image_servers(settings, self._authority, self._channel, self._table)
         write_client(Path(settings.client), self._doors, settings.constants, self._store)
         async with asyncio.TaskGroup() as tasks:
             running = [

@@ -13,6 +13,7 @@ from haptera.client import AsyncClient, calls, find
 from haptera.core.engine import Engine
 from haptera.core.sync.relay import changes, nodes_of, relayed
 from haptera.core.sync.reporter import Reporter
+from haptera.daemon.settings import ParentSettings
 from haptera.daemon.tree.below import Below, SubtreeReport
 from haptera.daemon.tree.following import Following, keep_beside
 from haptera.daemon.tree.replicas import TERM, read_beside
@@ -51,32 +52,34 @@ class Stores(Proposing, Protocol):
 
 
 class Above:
-    """The one of `places` (client files) that is the parent now, and what passes between."""
+    """The one of the parents above that is followed now, and what passes between."""
 
     def __init__(
         self,
-        places: Iterable[str],
-        home: Path,
+        settings: ParentSettings,
         engine: Engine,
         backend: Stores,
         take: Take,
         deliver: Callable[[Iterable[Event]], None],
         below: Below,
+        reach: Callable[[str], None],
     ) -> None:
+        """`reach` is told at which address the parent that is followed serves nodes."""
         self._engine = engine
         self._below = below
         self._deliver = deliver
-        assert engine.side.name is not None, "a root is below nobody"
-        self._name = engine.side.name
-        self._places = [Path(one) for one in places]
-        self._home = private_directory(home / FOLDER)
-        self._own = home
+        assert settings.parent_name is not None, "the root is below nobody"
+        self._name = settings.parent_name
+        self._places = [Path(one) for one in settings.above]
+        self._own = Path(settings.directory)
+        self._home = private_directory(self._own / FOLDER)
         self._hello_s = engine.side.hello_ns / _S
         near = engine.neighbours
         assert near.reports is not None, "an agent is no parent"
         self._reporter = Reporter(engine.table, near.charge, near.reports)
         self._backend = backend
         self._take = take
+        self._reach = reach
         self._place: Path | None = None
         self._said: dict[Path, str] = {}
         self._log = 0
@@ -119,6 +122,8 @@ class Above:
                     self._place = place
                     self._said.pop(place, None)
                     _log.info("follows the parent of %s", place)
+                    if following.address is not None:
+                        self._reach(following.address)
                 if news:
                     await self._relay(replica)
         except HapteraError as error:

@@ -16,7 +16,8 @@ from haptera.runtime.store.replica import Replica
 class Following:
     """Copies the state of the parent that `access` leads to into `replica`, beside it its files.
 
-    `at` is how far the parent was when it last answered; `waiting` is called where that takes long.
+    `at` is how far the parent was when it last answered, `address` where nodes reach it; `waiting`
+    is called where that takes long.
     """
 
     def __init__(
@@ -32,6 +33,7 @@ class Following:
         self._replica = replica
         self._home = home
         self.at: int | None = None
+        self.address: str | None = None
 
     def ask(self) -> bool:
         """Ask once for what comes next, which may take a second; tells whether there was any.
@@ -52,6 +54,7 @@ class Following:
                 code=Code.FILE_UNWRITABLE,
             ) from error
         self.at = told.at
+        self.address = told.address
         return bool(told.batches) or told.whole is not None
 
     @property

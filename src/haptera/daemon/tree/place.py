@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Final
 
 from haptera.core.engine import Engine
@@ -42,11 +41,13 @@ class Tree:
         self.below = Below(engine, deliver, self._adopt_made, log)
         self._above: Above | None = None
 
-    def follow(self, settings: ParentSettings, backend: Stores) -> None:
+    def follow(
+        self, settings: ParentSettings, backend: Stores, reach: Callable[[str], None]
+    ) -> None:
         """Follow the parents above, where the settings name any."""
         if settings.parent_name is not None:
-            home, ways = Path(settings.directory), (self._take, self._deliver, self.below)
-            self._above = Above(settings.above, home, self._engine, backend, *ways)
+            ways = (self._take, self._deliver, self.below, reach)
+            self._above = Above(settings, self._engine, backend, *ways)
 
     def runs(self, exchange: Exchange) -> list[Coroutine[None, None, None]]:
         """What passes messages on for as long as the parent runs."""

@@ -23,12 +23,13 @@ _FOLDERS: Final = ("secrets", "secret-users")
 
 
 class Replicas:
-    """Answers followers of one store, whose directory is `home`."""
+    """Answers followers of one store, whose directory is `home`; nodes reach it at `address`."""
 
-    def __init__(self, feed: Feed, store: Store, home: Path) -> None:
+    def __init__(self, feed: Feed, store: Store, home: Path, address: str | None = None) -> None:
         self.feed = feed
         self._store = store
         self._home = home
+        self._address = address
 
     async def tell(self, follower: Follower, log: int, at: int, files: str) -> ReplicaView:
         """What a follower lacks that has all up to a place, and these files."""
@@ -51,6 +52,7 @@ class Replicas:
             digest,
             whole,
             beside if digest != files else None,
+            self._address,
         )
 
     async def _copy(self) -> tuple[int, bytes]:

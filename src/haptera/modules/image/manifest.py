@@ -1,7 +1,8 @@
 """What is said of an image, signed by the cluster's authority: name, digest, and how it runs.
 
-Three hold on to each other: the authority certifies a signer, whose key never signs anything but
-manifests; the signer signs a manifest; the manifest names the digest of the artefact.
+Three hold on to each other: the authority certifies a signer, whose key is for manifests, and for
+calls to a parent above, where images are fetched; the signer signs a manifest; the manifest names
+the digest of the artefact.
 """
 
 import hashlib
@@ -14,10 +15,11 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from haptera.kinds import image
 from haptera.sdk import HapteraError
 
 MANIFEST_BYTES_MAX: Final = 64 << 10
-DIGEST: Final = "sha256:"
+DIGEST: Final = image.DIGEST
 # Where a command is looked for by its name, unless the environment has a PATH.
 PATH_DEFAULT: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 CHUNK_BYTES: Final = 1 << 20

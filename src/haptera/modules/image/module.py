@@ -1,15 +1,22 @@
-"""Images: build what is desired and is not there, remove what is not to be there."""
+"""Images: build what is desired and is not there, remove what is not to be there.
+
+A parent below another one builds nothing: it takes over what that one has built.
+"""
 
 import asyncio
+import contextlib
 import shutil
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
 from haptera.kinds import image
 from haptera.kinds.image import State
 from haptera.modules.image.build import Build
+from haptera.modules.image.fetch import ArtefactSource, LostError, NotThereError
+from haptera.modules.image.manifest import ImageManifest, sign
+from haptera.modules.image.parent import Parent
 from haptera.modules.image.store import MB, ImageStore, store_of
 from haptera.sdk import (
     ANY,
@@ -22,19 +29,27 @@ from haptera.sdk import (
     Refused,
     Target,
 )
+from haptera.sdk.uplink import UPLINK, uplink
 
 # The key and certificate that manifests are signed with; the parent makes them at each start.
 SIGNER: Final = "signer.pem"
 BUILT_WITHIN_S: Final = 1800
+# How often a parent above is asked for what it has not built yet.
+ASKED_EVERY_S: Final = 5.0
 # A recipe that fails does so again, until somebody mends it, or what it fetches is there again.
 BUILDING: Final = Policy(3, backoff_ms=10_000, backoff_ms_max=60_000, cool_down_ms=1_800_000)
 
 
 @dataclass(frozen=True, slots=True)
 class ImageSettings:
-    """How much all artefacts may take together, in MB; None: as much as the disk has."""
+    """How much all artefacts may take together, in MB; None: as much as the disk has.
+
+    They are sent to so many nodes `at_once`, with so many MB a second together.
+    """
 
     quota_mb: int | None = None
+    at_once: Annotated[int, msgspec.Meta(ge=1)] = 16
+    rate_mb_s: Annotated[float, msgspec.Meta(gt=0)] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +73,12 @@ class Image:
         """Its recipe or its source, as it is desired."""
         values = self.target.values
         return str(values.get(image.recipe.name) or values.get(image.source.name) or "")
+
+    @property
+    def above(self) -> ArtefactSource | None:
+        """Where it is taken over from, if this parent is below another one."""
+        said = uplink(self.store.path) if (self.store.path / UPLINK).exists() else None
+        return None if said is None else ArtefactSource(Parent(said), self.store.coming(self.name))
 
 
 def connect(target: Target) -> Image:
@@ -96,7 +117,11 @@ async def look_applied(one: Image) -> str:
     if manifest is None:
         raise HapteraError("it is not there")
     # Of all that is desired of an image, what it is made of alone is data.
-    return one.target.digest if manifest.recipe == one.made_of else manifest.digest[:16]
+    current = manifest.recipe == one.made_of
+    if current and one.above is not None:
+        with contextlib.suppress(HapteraError):
+            current = (await asyncio.to_thread(one.above.manifest, one.name))[1] == manifest
+    return one.target.digest if current else manifest.digest[:16]
 
 
 @module.step(
@@ -104,6 +129,7 @@ async def look_applied(one: Image) -> str:
     applied.goes(ANY, Applied.CURRENT, expected=True),
     within_s=BUILT_WITHIN_S,
     policy=BUILDING,
+    stoppable=True,
 )
 async def build(one: Image) -> None:
     await _build(one)
@@ -114,6 +140,7 @@ async def build(one: Image) -> None:
     within_s=BUILT_WITHIN_S,
     requires={image.state: State.BUILT},
     policy=BUILDING,
+    stoppable=True,
 )
 async def rebuild(one: Image) -> None:
     """Nodes go on to find what the name stood for, until all of the new one is there."""
@@ -123,6 +150,7 @@ async def rebuild(one: Image) -> None:
 @state.step(State.BUILT, State.ABSENT, within_s=10)
 async def remove(one: Image) -> None:
     one.store.remove(one.name)
+    shutil.rmtree(one.store.coming(one.name), ignore_errors=True)
 
 
 async def _build(one: Image) -> None:
@@ -135,14 +163,11 @@ async def _build(one: Image) -> None:
     one.store.make()
     one.store.check_room(0, one.quota_bytes)
     work = one.store.work / one.name
-    making = Build(one.name, one.made_of, is_recipe, work, one.store.log(one.name))
     try:
-        artefact, manifest, inventory = await making.run()
-        if not one.store.has(manifest):
-            one.store.check_room(manifest.size_bytes, one.quota_bytes)
-        signer = (one.store.path / SIGNER).read_bytes()
-        files = msgspec.json.encode(inventory)
-        await asyncio.to_thread(one.store.keep, artefact, manifest, signer, files)
+        if one.above is not None:
+            await _take_over(one, one.above)
+        else:
+            await _make(one, Build(one.name, one.made_of, is_recipe, work, one.store.log(one.name)))
     except OSError as error:
         raise Refused(f"{work}: {error.strerror or error}") from error
     except msgspec.DecodeError as error:
@@ -150,3 +175,31 @@ async def _build(one: Image) -> None:
     finally:
         # Tens of thousands of files: the disk may take seconds, in which looks are to be answered.
         await asyncio.to_thread(shutil.rmtree, work, ignore_errors=True)
+
+
+async def _make(one: Image, making: Build) -> None:
+    artefact, manifest, inventory = await making.run()
+    _check_room(one, manifest)
+    signed = sign(manifest, (one.store.path / SIGNER).read_bytes())
+    await asyncio.to_thread(one.store.keep, artefact, signed, msgspec.json.encode(inventory))
+
+
+async def _take_over(one: Image, source: ArtefactSource) -> None:
+    """Have what the parent above has, as soon as it has it; verified, as nodes do."""
+    while not one.target.unwanted:
+        try:
+            signed, manifest = await asyncio.to_thread(source.manifest, one.name)
+            if manifest.recipe == one.made_of:
+                _check_room(one, manifest)
+                artefact = await asyncio.to_thread(source.artefact, manifest)
+                await asyncio.to_thread(one.store.keep, artefact, signed)
+                return
+            one.target.progress(f"{source.parent.uplink} has not built it yet")
+        except (NotThereError, LostError) as error:
+            one.target.progress(str(error))
+        await asyncio.sleep(ASKED_EVERY_S)
+
+
+def _check_room(one: Image, manifest: ImageManifest) -> None:
+    if not one.store.has(manifest):
+        one.store.check_room(manifest.size_bytes, one.quota_bytes)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from haptera.modules.image.manifest import DIGEST, ImageManifest, digest_of, read, sign
+from haptera.modules.image.manifest import DIGEST, ImageManifest, digest_of, read
 from haptera.sdk import HapteraError, Refused
 
 MB: Final = 1_000_000
@@ -22,6 +22,10 @@ class ImageStore:
     def work(self) -> Path:
         """Where builds keep what nobody else should find."""
         return self.path / "work"
+
+    def coming(self, name: str) -> Path:
+        """Where what a parent above has of an image is fetched to."""
+        return self.path / "coming" / name
 
     def log(self, name: str) -> Path:
         """What the last build of an image wrote."""
@@ -79,16 +83,15 @@ class ImageStore:
         for folder in ("work", "logs", "sha256", "inventories", "names"):
             (self.path / folder).mkdir(parents=True, exist_ok=True, mode=0o700)
 
-    def keep(
-        self, artefact: Path, manifest: ImageManifest, signer: bytes, inventory: bytes = b""
-    ) -> None:
-        """Take an artefact in, and have the image's name stand for it from now on."""
+    def keep(self, artefact: Path, signed: bytes, inventory: bytes = b"") -> None:
+        """Take an artefact in, and have the name in its manifest stand for it from now on."""
+        manifest = read(signed)
         before = self.manifest(manifest.name)
         if inventory:
             self._inventory(manifest.digest).write_bytes(inventory)
         artefact.replace(self.artefact(manifest.digest))
         draft = self.work / f"{manifest.name}.json"
-        draft.write_bytes(sign(manifest, signer))
+        draft.write_bytes(signed)
         draft.replace(self._manifest(manifest.name))
         if before is not None:
             self._drop(before.digest)

@@ -8,13 +8,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
+from haptera.modules.image.fetch import ArtefactSource
 from haptera.modules.image.manifest import DIGEST, ImageManifest
+from haptera.modules.image.parent import Parent
 from haptera.modules.system.bundle import check_command
-from haptera.modules.system.fetch import ArtefactSource
 from haptera.modules.system.home import Staged, home_of
 from haptera.modules.system.mounts import Root
 from haptera.modules.system.one_system import System
-from haptera.modules.system.parent import Parent
 from haptera.sdk import Refused, uplink
 
 # How Linux names what images are for.

@@ -9,7 +9,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from haptera.model.errors import Code, HapteraError
-from haptera.runtime.identity.pki import node_uri, parent_uri
+from haptera.runtime.identity.pki import images_uri, node_uri, parent_uri
 
 # X509_V_FLAG_NO_CHECK_TIME: a node that just booted may have no clock; enrolment is where it
 # learns the time, so towards its parent the pinned authority must do. And a parent lets a node
@@ -77,6 +77,11 @@ def parent_context(ca_pem: bytes, identity: Path) -> ssl.SSLContext:
 def is_parent(certificate: Certificate, cluster: UUID) -> bool:
     """Whether a verified certificate, as `ssl` tells it, is the parent's of this cluster."""
     return parent_uri(cluster) in _uris(certificate)
+
+
+def signs_images(certificate: Certificate, cluster: UUID) -> bool:
+    """Whether a verified certificate is one of those by which parents sign images."""
+    return images_uri(cluster) in _uris(certificate)
 
 
 def is_node(certificate: Certificate, cluster: UUID, node: UUID) -> bool:

@@ -16,14 +16,24 @@ from haptera.modules.image.manifest import (
     digest_of,
     verified,
 )
-from haptera.modules.system.parent import Parent
+from haptera.modules.image.parent import Parent
 from haptera.sdk import HapteraError, Refused
 
 # How often one call goes on with an artefact that broke off before it says so.
 BREAKS_MAX: Final = 5
+# How often one call asks again while others are served before it: ten minutes.
+WAITS_MAX: Final = 120
 TEXT_BYTES_MAX: Final = 300
 # What a connection that breaks off looks like.
 _BROKEN: Final = (OSError, http.client.HTTPException)
+
+
+class LostError(HapteraError):
+    """The parent is away, or what it sent broke off: later it may be had."""
+
+
+class NotThereError(Refused):
+    """The parent has no such image, or not for whoever asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,25 +47,26 @@ class ArtefactSource:
         """The manifest of an image, by name or digest, as it came and as it reads, verified.
 
         Raises:
-            Refused: the parent has no such image, or not for this node.
-            HapteraError: it is not signed by the cluster's authority, or cannot be had now.
+            NotThereError: the parent has no such image, or not for this node.
+            LostError: it cannot be had now.
+            HapteraError: it is not signed by the cluster's authority.
         """
         try:
             with self.parent.get(f"/images/{quote(reference, safe='')}", {}) as answer:
                 content = answer.read(MANIFEST_BYTES_MAX)
         except _BROKEN as error:
-            raise HapteraError(f"the manifest of {reference}: {self._lost(error)}") from error
+            raise LostError(f"the manifest of {reference}: {self._lost(error)}") from error
         if answer.status != HTTPStatus.OK:
             said = content[:TEXT_BYTES_MAX].decode(errors="replace")
-            raise Refused(said or f"the parent answers {answer.status}")
+            raise NotThereError(said or f"the parent answers {answer.status}")
         return content, verified(content, self.parent.uplink.ca_pem, reference)
 
     def artefact(self, manifest: ImageManifest) -> Path:
         """The artefact of an image, all of it, read once more since it was written.
 
         Raises:
-            HapteraError: what came is not what the manifest says, and nothing of it is kept; or it
-                broke off too often, and what came is kept, to be gone on with.
+            HapteraError: what came is not what the manifest says, and nothing of it is kept.
+            LostError: it broke off too often, and what came is kept, to be gone on with.
         """
         self.cache.mkdir(parents=True, exist_ok=True, mode=0o700)
         place = self.cache / manifest.digest.removeprefix(DIGEST)
@@ -77,7 +88,7 @@ class ArtefactSource:
                 if broken is None:
                     break
             if broken is not None:
-                raise HapteraError(f"{manifest.digest} broke off {BREAKS_MAX} times: {broken}")
+                raise LostError(f"{manifest.digest} broke off {BREAKS_MAX} times: {broken}")
             size_bytes = file.tell()
         told = DIGEST + found.hexdigest()
         if told != manifest.digest or size_bytes != manifest.size_bytes:
@@ -94,9 +105,7 @@ class ArtefactSource:
         if have >= manifest.size_bytes:
             return None
         try:
-            with self.parent.get(
-                f"/artefacts/{manifest.digest}", {"Range": f"bytes={have}-"}
-            ) as answer:
+            with self._in_turn(manifest.digest, have) as answer:
                 if not (answer.getheader("Content-Range") or "").startswith(f"bytes {have}-"):
                     return f"the parent answers {answer.status}"
                 while file.tell() < manifest.size_bytes and (chunk := answer.read(CHUNK_BYTES)):
@@ -105,6 +114,21 @@ class ArtefactSource:
         except _BROKEN as error:
             return self._lost(error)
         return None if file.tell() >= manifest.size_bytes else "it ended too early"
+
+    def _in_turn(self, digest: str, have: int) -> http.client.HTTPResponse:
+        """The answer with all but what is here, which may come after those to others.
+
+        Raises:
+            LostError: too many are before this node.
+        """
+        said = ""
+        for _ in range(WAITS_MAX):
+            answer = self.parent.get(f"/artefacts/{digest}", {"Range": f"bytes={have}-"})
+            if answer.status != HTTPStatus.SERVICE_UNAVAILABLE:
+                return answer
+            with answer:
+                said = answer.read(TEXT_BYTES_MAX).decode(errors="replace")
+        raise LostError(f"{self.parent.uplink}: {said}")
 
     def _lost(self, error: Exception) -> str:
         text = error.strerror if isinstance(error, OSError) else None
