@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from haptera.kinds.system import parse_limits
 from haptera.modules.image.manifest import ImageManifest
 from haptera.modules.system.bundle import SystemSurroundings, check_command, configuration, inside
 from haptera.modules.system.container import number_of
-from haptera.sdk import Refused
+from haptera.sdk import HapteraError, Refused
 
 
 @pytest.fixture
@@ -83,6 +84,33 @@ def test_of_haptera_only_the_gate_is_inside(tmp_path: Path) -> None:
     assert said["process"]["args"] == ["/init"]
     assert {"A=b", "container=other", "HAPTERA_NODE=n1"} <= {*said["process"]["env"]}
     assert "CAP_SYS_ADMIN" not in said["process"]["capabilities"]["bounding"]
+
+
+@pytest.mark.parametrize(
+    ("said", "resources"),
+    [
+        ("memory 2GB", {"memory": {"limit": 2 << 30}}),
+        ("cpu 150%", {"cpu": {"quota": 150_000, "period": 100_000}}),
+        ("pids 50", {"pids": {"limit": 50}}),
+    ],
+)
+def test_limits_are_the_kernels_to_keep(
+    tmp_path: Path, said: str, resources: dict[str, object]
+) -> None:
+    around = SystemSurroundings("n1", tmp_path / "jobs", {}, parse_limits(said))
+
+    told = configuration(an_image("/init"), tmp_path / "root", around, "/haptera/a")
+
+    no_devices = {"devices": [{"allow": False, "access": "rwm"}]}
+    assert told["linux"]["resources"] == {**no_devices, **resources}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "memory", "memory 0MB", "memory 1TB", "cpu 50", "pids 1, pids 2", "io 5"]
+)
+def test_what_is_no_limit_is_refused(text: str) -> None:
+    with pytest.raises(HapteraError, match=r"is not a limit|is there twice"):
+        parse_limits(text)
 
 
 @pytest.mark.parametrize("name", ["", "SIGNONE", "RTMIN+x"])

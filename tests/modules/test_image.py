@@ -12,6 +12,7 @@ import pytest
 from haptera.kinds.image import State
 from haptera.kinds.inventory import Inventory
 from haptera.model.entity import EntityId
+from haptera.modules.image.build import ImageFormat
 from haptera.modules.image.difference import Aspect, difference
 from haptera.modules.image.manifest import ImageManifest, Signed, read, sign, verified
 from haptera.modules.image.module import (
@@ -24,6 +25,7 @@ from haptera.modules.image.module import (
     remove,
 )
 from haptera.modules.image.store import ImageStore, store_of
+from haptera.modules.system.mounts import EROFS, EROFS_AT
 from haptera.runtime.clock import wall_s
 from haptera.runtime.identity.pki import issue_images, issue_parent, open_authority
 from haptera.sdk import HapteraError, Refused, Target
@@ -121,12 +123,13 @@ def test_an_artefact_that_was_cut_short_is_not_there(rig: Rig) -> None:
     assert asyncio.run(look_state(an_image(rig, "a", ""))) is State.ABSENT
 
 
-def an_image(rig: Rig, name: str, recipe: str) -> Image:
+def an_image(rig: Rig, name: str, recipe: str, form: ImageFormat = ImageFormat.SQUASHFS) -> Image:
     values: dict[str, str | int] = {"recipe": recipe} if recipe else {}
     entity = EntityId("image", name, None)
     run_dir = rig.authority.directory
+    settings = ImageSettings(format=form)
     return connect(
-        Target(entity, values=values, digest="wanted", run_dir=run_dir, settings=ImageSettings())
+        Target(entity, values=values, digest="wanted", run_dir=run_dir, settings=settings)
     )
 
 
@@ -187,16 +190,23 @@ def test_a_recipe_becomes_an_image_that_says_how_it_runs(rig: Rig, tmp_path: Pat
     assert not (rig.store.work / "a").exists()
 
 
+@pytest.mark.parametrize(
+    "form",
+    [ImageFormat.SQUASHFS, pytest.param(ImageFormat.EROFS, marks=needs("mkfs.erofs"))],
+)
 @marked
-def test_the_same_recipe_is_the_same_digest(rig: Rig, tmp_path: Path) -> None:
+def test_the_same_recipe_is_the_same_digest(rig: Rig, tmp_path: Path, form: ImageFormat) -> None:
     recipe = str(a_recipe(tmp_path / "r", "COPY hello /hello", "ADD hello /made/"))
     for name in ("a", "b"):
-        asyncio.run(build(an_image(rig, name, recipe)))
+        asyncio.run(build(an_image(rig, name, recipe, form)))
 
     first, second = rig.store.manifest("a"), rig.store.manifest("b")
     assert first is not None
     assert second is not None
     assert first.digest == second.digest
+    content = rig.store.artefact(first.digest).read_bytes()
+    assert content[EROFS_AT:].startswith(EROFS) == (form is ImageFormat.EROFS)
+    assert b"/made/hello" in (rig.store.inventory("a") or b"")
 
 
 WITH_SHELL = ("COPY root/ /", "ADD hello /made/")

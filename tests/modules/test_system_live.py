@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 from collections.abc import AsyncIterator, Callable, Coroutine
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -69,15 +69,17 @@ class Node:
 
     rig: Rig
 
+    settings: SystemSettings = field(default_factory=lambda: SystemSettings(scratch_mb=16))
+
     def wants(self, image: str, **beside: str | int) -> System:
         """The system as the module is handed it where this image is desired."""
-        target = self.rig.target(image, f"digest of {image}", SystemSettings(scratch_mb=16))
+        target = self.rig.target(image, f"digest of {image}", self.settings)
         self.rig.wanted += [str(value) for name, value in beside.items() if name == "spare"]
         return connect(replace(target, values={**target.values, **beside}))
 
-    async def runs(self, image: str) -> System:
+    async def runs(self, image: str, **beside: str | int) -> System:
         """Stage an image and start it."""
-        one = self.wants(image)
+        one = self.wants(image, **beside)
         await stage(one)
         await start(one)
         return one
@@ -147,6 +149,95 @@ def test_an_image_runs_and_stops_and_leaves_nothing(rig: Rig) -> None:
         assert (await look_run(one), await look_staged(one)) == (SystemRun.STOPPED, "nothing")
         assert mounted_below(rig.run_dir) == []
         assert [*one.runtime.state.glob("*")] == []
+
+    lived(rig, scenario)
+
+
+@needs("mkfs.erofs")
+def test_an_erofs_runs_as_a_squashfs_does(rig: Rig) -> None:
+    place, root = rig.folder / "a.erofs", a_root(rig.folder / "a", SERVES)
+    subprocess.run(["mkfs.erofs", "--quiet", "-zlz4hc", place, root], check=True)
+    rig.keep("a", place.read_bytes())
+
+    async def scenario(node: Node) -> None:
+        one = await node.runs("a")
+        assert (Path(f"/proc/{init_of(one)}/root") / "etc").is_dir()
+        lower = one.ready[0].folder / "lower"
+        assert await run("findmnt", "--noheadings", "--output", "FSTYPE", str(lower)) == "erofs\n"
+
+    lived(rig, scenario)
+
+
+def loops(folder: Path) -> list[str]:
+    """The loop devices of files in a folder."""
+    said = subprocess.run(["losetup", "--list"], capture_output=True, text=True, check=True)
+    return [line for line in said.stdout.splitlines() if str(folder) in line]
+
+
+@pytest.mark.parametrize("place", ["block device", "mounted folder"])
+def test_an_artefact_that_a_command_attaches_is_mounted_where_it_is_and_let_go(
+    rig: Rig, place: str
+) -> None:
+    elsewhere = rig.folder / "elsewhere"
+    elsewhere.mkdir()
+    other, kept = an_image(rig, "b", f"# other\n{SERVES}"), an_image(rig, "a")
+    for name, one in (("a", kept), ("b", other)):
+        served = rig.store.artefact(one.digest)
+        (elsewhere / one.digest.removeprefix("sha256:")).write_bytes(served.read_bytes())
+        served.unlink()  # nothing is fetched
+        assert rig.store.signed(name) is not None
+    file = f"{elsewhere}/{{digest}}"
+    attach, detach = f"echo attached; echo {file}", "rm {place}.attached"
+    settings = SystemSettings(16, f"sh -c 'touch {file}.attached; {attach}'", detach)
+    if place == "block device":
+        attach, detach = f"losetup --find --show --read-only {file}", "losetup --detach {place}"
+        settings = SystemSettings(16, attach, detach)
+
+    def attached() -> int:
+        return len(loops(elsewhere)) or len([*elsewhere.glob("*.attached")])
+
+    async def scenario(node: Node) -> None:
+        node.settings = settings
+        one = await node.runs("a")
+        assert (await look_applied(one), attached() > 0) == (one.target.digest, True)
+        wrong = elsewhere / other.digest.removeprefix("sha256:")
+        wrong.write_bytes(b"x" + wrong.read_bytes()[1:])
+        before = attached()
+        with pytest.raises(Refused, match=f"what was attached is not {other.digest}"):
+            await stage(node.wants("b"))
+        assert attached() == before
+        await stop(one)
+        assert attached() == 0
+
+    lived(rig, scenario)
+
+
+LIMITS = ("memory.limit_in_bytes", "memory.max", "cpu.cfs_quota_us", "cpu.max", "pids.max")
+
+
+def held(pid: int) -> dict[str, str]:
+    """What the kernel holds a process's cgroups to, of version 1 or 2."""
+    lines = Path(f"/proc/{pid}/cgroup").read_text().split()
+    groups = [Path("/sys/fs/cgroup") / one.split(":")[1] / one.split(":/")[1] for one in lines]
+    files = [group / name for group in groups for name in LIMITS]
+    return {one.name: one.read_text().strip() for one in files if one.exists()}
+
+
+def test_a_system_is_held_to_its_limits_by_the_kernel(rig: Rig) -> None:
+    an_image(rig, "a")
+    forks = ("/bin/sh", "-c", "for i in 1 2 3 4 5 6 7 8 9 10; do /bin/sleep 1 & done")
+
+    async def scenario(node: Node) -> None:
+        one = await node.runs("a", limits="memory 64MB, cpu 50%, pids 8")
+        started = one.home.started()
+        assert started is not None
+        said = await one.runtime.execute(started.run, forks, 10.0)
+        assert said is not None
+        assert "fork" in said
+        assert held(started.pid) in (
+            {"memory.limit_in_bytes": str(64 << 20), "cpu.cfs_quota_us": "50000", "pids.max": "8"},
+            {"memory.max": str(64 << 20), "cpu.max": "50000 100000", "pids.max": "8"},
+        )
 
     lived(rig, scenario)
 

@@ -106,10 +106,16 @@ def verified(content: bytes, ca_pem: bytes, reference: str) -> ImageManifest:
     return manifest
 
 
-def digest_of(artefact: Path) -> str:
-    """The digest of a file, as manifests name it."""
+def digest_of(artefact: Path, size_bytes: int | None = None) -> str:
+    """The digest of a file, or of so many bytes at its beginning, as manifests name it."""
     with artefact.open("rb") as file:
-        return DIGEST + hashlib.file_digest(file, "sha256").hexdigest()
+        if size_bytes is None:
+            return DIGEST + hashlib.file_digest(file, "sha256").hexdigest()
+        found, left = hashlib.sha256(), size_bytes
+        while left and (chunk := file.read(min(left, CHUNK_BYTES))):
+            found.update(chunk)
+            left -= len(chunk)
+        return DIGEST + found.hexdigest()
 
 
 def _check(signed: Signed, authority: x509.Certificate) -> None:

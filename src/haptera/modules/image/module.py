@@ -13,7 +13,7 @@ import msgspec
 
 from haptera.kinds import image
 from haptera.kinds.image import State
-from haptera.modules.image.build import Build
+from haptera.modules.image.build import Build, ImageFormat
 from haptera.modules.image.fetch import ArtefactSource, LostError, NotThereError
 from haptera.modules.image.manifest import ImageManifest, sign
 from haptera.modules.image.parent import Parent
@@ -44,10 +44,12 @@ BUILDING: Final = Policy(3, backoff_ms=10_000, backoff_ms_max=60_000, cool_down_
 class ImageSettings:
     """How much all artefacts may take together, in MB; None: as much as the disk has.
 
-    They are sent to so many nodes `at_once`, with so many MB a second together.
+    They are sent to so many nodes `at_once`, with so many MB a second together. What is built from
+    now on is of this `format`, but for roots that are imported as they are.
     """
 
     quota_mb: int | None = None
+    format: ImageFormat = ImageFormat.SQUASHFS
     at_once: Annotated[int, msgspec.Meta(ge=1)] = 16
     rate_mb_s: Annotated[float, msgspec.Meta(gt=0)] | None = None
 
@@ -167,7 +169,9 @@ async def _build(one: Image) -> None:
         if one.above is not None:
             await _take_over(one, one.above)
         else:
-            await _make(one, Build(one.name, one.made_of, is_recipe, work, one.store.log(one.name)))
+            form = one.target.settings.format
+            log = one.store.log(one.name)
+            await _make(one, Build(one.name, one.made_of, is_recipe, work, log, form))
     except OSError as error:
         raise Refused(f"{work}: {error.strerror or error}") from error
     except msgspec.DecodeError as error:

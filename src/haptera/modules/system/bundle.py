@@ -1,10 +1,11 @@
 """How a system is run: the configuration that an OCI runtime is given for an image."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from haptera.kinds.system import SystemLimits
 from haptera.modules.image.manifest import PATH_DEFAULT, ImageManifest, command_places
 from haptera.sdk import Refused
 
@@ -18,6 +19,7 @@ CAPABILITIES: Final = (
     *("CAP_MKNOD", "CAP_NET_BIND_SERVICE", "CAP_NET_RAW", "CAP_SETFCAP", "CAP_SETGID"),
     *("CAP_SETPCAP", "CAP_SETUID", "CAP_SYS_CHROOT"),
 )
+CPU_PERIOD_US: Final = 100_000
 # The signal that asks systemd, and no other init, to end: see systemd(1).
 SYSTEMD_STOP: Final = "SIGRTMIN+3"
 _MASKED: Final = ("acpi", "kcore", "keys", "latency_stats", "timer_list", "sched_debug", "scsi")
@@ -27,11 +29,12 @@ _QUIET: Final = ("nosuid", "noexec", "nodev")
 
 @dataclass(frozen=True, slots=True)
 class SystemSurroundings:
-    """What a system finds around it: its host name, the folder of the jobs' gate, variables."""
+    """What a system finds around it: its host name, the jobs' gate, variables, and its limits."""
 
     hostname: str
     jobs: Path
     environment: Mapping[str, str]
+    limits: SystemLimits = field(default_factory=SystemLimits)
 
 
 def configuration(
@@ -65,7 +68,7 @@ def configuration(
             "cgroupsPath": cgroup,
             # The network is the node's: what a system serves, the node serves.
             "namespaces": [{"type": one} for one in namespaces],
-            "resources": {"devices": [{"allow": False, "access": "rwm"}]},
+            "resources": _resources(around.limits),
             "maskedPaths": [*(f"/proc/{one}" for one in _MASKED), "/sys/firmware"],
             "readonlyPaths": [f"/proc/{one}" for one in _READ_ONLY],
         },
@@ -106,6 +109,18 @@ def inside(root: Path, path: str) -> Path | None:
             else:
                 place = here
     return None
+
+
+def _resources(limits: SystemLimits) -> dict[str, Any]:
+    """What the runtime has the kernel hold a system to: its limits, and no devices."""
+    found: dict[str, Any] = {"devices": [{"allow": False, "access": "rwm"}]}
+    if limits.memory_mb is not None:
+        found["memory"] = {"limit": limits.memory_mb << 20}
+    if limits.cpu_percent is not None:
+        found["cpu"] = {"quota": limits.cpu_percent * CPU_PERIOD_US // 100, "period": CPU_PERIOD_US}
+    if limits.pids is not None:
+        found["pids"] = {"limit": limits.pids}
+    return found
 
 
 def _mounts(around: SystemSurroundings) -> list[dict[str, Any]]:

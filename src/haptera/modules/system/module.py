@@ -68,9 +68,15 @@ FLIPPING: Final = Policy(2, backoff_ms=60_000, backoff_ms_max=60_000, cool_down_
 
 @dataclass(frozen=True)
 class SystemSettings:
-    """How much may change in a system before it is full: its writable layer is memory."""
+    """How much may change in a system before it is full: its writable layer is memory.
+
+    Where artefacts are not to be fetched, the command `attach` makes one ready that is elsewhere,
+    and prints its place: a block device, or a file; `detach` undoes that.
+    """
 
     scratch_mb: int = 256
+    attach: str | None = None
+    detach: str | None = None
 
 
 def connect(target: Target) -> System:
@@ -292,7 +298,8 @@ def _around(one: System, manifest: ImageManifest) -> SystemSurroundings:
         "HAPTERA_JOBS": f"{JOBS_INSIDE}/{OPEN}/{GATE}",
     }
     told = {name: str(value) for name, value in known.items() if value is not None}
-    return SystemSurroundings(str(one.target.node), one.target.run_dir.absolute() / JOBS, told)
+    jobs = one.target.run_dir.absolute() / JOBS
+    return SystemSurroundings(str(one.target.node), jobs, told, one.limits)
 
 
 async def _begin(

@@ -1,15 +1,21 @@
-"""The root of a system: a squashfs that nobody writes to, and over it a tmpfs for what changes."""
+"""The root of a system: an artefact that nobody writes to, and over it a tmpfs for what changes."""
 
 import asyncio
 import os
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from haptera.sdk import HapteraError
 
 MOUNTS: Final = Path("/proc/self/mountinfo")
 TEXT_BYTES_MAX: Final = 300
+# An erofs has this number there, the lowest byte first.
+EROFS_AT: Final = 1_024
+EROFS: Final = bytes.fromhex("e2e1f5e0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +34,7 @@ class Root:
         return os.path.ismount(self.path)
 
     async def mount(self, artefact: Path, scratch_mb: int) -> None:
-        """Mount it; what goes wrong leaves nothing mounted.
+        """Mount it, a squashfs or an erofs; what goes wrong leaves nothing mounted.
 
         Raises:
             HapteraError: it cannot be mounted.
@@ -37,7 +43,7 @@ class Root:
         for one in (lower, scratch, self.path):
             one.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
-            await run("mount", "-t", "squashfs", "-o", "loop,ro,nodev", str(artefact), str(lower))
+            await run("mount", *_options(artefact), str(artefact), str(lower))
             await run("mount", "-t", "tmpfs", "-o", f"size={scratch_mb}m", "tmpfs", str(scratch))
             (scratch / "upper").mkdir(mode=0o755)
             (scratch / "work").mkdir(mode=0o755)
@@ -47,14 +53,57 @@ class Root:
             await self.unmount()
             raise
 
+    async def attach(self, attach: str, detach: str | None, digest: str) -> Path:
+        """Have an artefact ready that is not fetched; where it is, as the command says.
+
+        It is detached with the unmounting. In both commands, `{digest}` is the artefact's, in hex,
+        and in the second one `{place}` what the first one has printed.
+
+        Raises:
+            HapteraError: it fails, or names no place.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        place = await run(*_words(attach, digest=digest))
+        place = place.strip().rpartition("\n")[2]
+        if detach is not None:
+            words = _words(detach, digest=digest, place=place)
+            self._detaching.write_bytes(msgspec.json.encode(words))
+        if not os.path.isabs(place):
+            raise HapteraError(f"the command attach printed no place of an artefact: {place!r}")
+        return Path(place)
+
     async def unmount(self) -> None:
-        """Unmount all of it.
+        """Unmount all of it, and detach what was attached for it.
 
         Raises:
             HapteraError: something keeps it busy.
         """
         while found := mounted_below(self.folder):
             await run("umount", str(found[-1]))
+        if self._detaching.exists():
+            await run(*msgspec.json.decode(self._detaching.read_bytes(), type=list[str]))
+            self._detaching.unlink()
+
+    @property
+    def _detaching(self) -> Path:
+        return self.folder / "detach.json"
+
+
+def _options(artefact: Path) -> tuple[str, ...]:
+    """How an artefact is mounted; what is no erofs is taken for a squashfs."""
+    with artefact.open("rb") as file:
+        file.seek(EROFS_AT)
+        sort = "erofs" if file.read(len(EROFS)) == EROFS else "squashfs"
+    loop = () if artefact.is_block_device() else ("loop",)
+    return "-t", sort, "-o", ",".join((*loop, "ro", "nodev"))
+
+
+def _words(command: str, **given: str) -> list[str]:
+    """The words of a command, in which names in braces stand for what is given."""
+    words = shlex.split(command)
+    for name, value in given.items():
+        words = [one.replace(f"{{{name}}}", value) for one in words]
+    return words
 
 
 def mounted_below(folder: Path) -> list[Path]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from haptera.kinds.system import SystemRun
+from haptera.kinds.system import SystemLimits, SystemRun, parse_limits
 from haptera.modules.system.container import Runtime
 from haptera.modules.system.home import ImageRefusal, Staged, SystemHome
 from haptera.modules.system.mounts import Root
@@ -42,6 +42,12 @@ class System:
     def health(self) -> tuple[str, ...]:
         """The command that says whether a system is well; none: whichever runs is."""
         return tuple(shlex.split(str(self.target.values.get("health") or "")))
+
+    @property
+    def limits(self) -> SystemLimits:
+        """What it may take."""
+        said = self.target.values.get("limits")
+        return SystemLimits() if said is None else parse_limits(str(said))
 
     @contextmanager
     def refusing(self, reference: str) -> Iterator[None]:

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Final
 
 from haptera.modules.image.fetch import ArtefactSource
-from haptera.modules.image.manifest import DIGEST, ImageManifest
+from haptera.modules.image.manifest import DIGEST, ImageManifest, digest_of
 from haptera.modules.image.parent import Parent
 from haptera.modules.system.bundle import check_command
 from haptera.modules.system.home import Staged, home_of
 from haptera.modules.system.mounts import Root
 from haptera.modules.system.one_system import System
-from haptera.sdk import Refused, uplink
+from haptera.sdk import HapteraError, Refused, uplink
 
 # How Linux names what images are for.
 _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm"}
@@ -57,13 +57,14 @@ async def _mount(
     one: System, reference: str, source: ArtefactSource, manifest: ImageManifest
 ) -> None:
     """Have the artefact here and mounted, and forget what nobody needs any more."""
-    artefact = await asyncio.to_thread(source.artefact, manifest)
     kept = _kept(one)
-    await one.home.drop_all(spare=(*kept, manifest.digest))
     root = one.home.root(manifest.digest)
-    with one.refusing(reference):
-        if not root.mounted:
+    if not root.mounted:
+        artefact = await _artefact(one, root, source, manifest)
+        with one.refusing(reference):
             await root.mount(artefact, one.target.settings.scratch_mb)
+    await one.home.drop_all(spare=(*kept, manifest.digest))
+    with one.refusing(reference):
         try:
             check_command(manifest, root.path)
         except Refused:
@@ -74,6 +75,36 @@ async def _mount(
     references = (reference,) if before is None else (*before.references, reference)
     one.home.note_staged(root, Staged(manifest, tuple(dict.fromkeys(references))))
     _forget_others(source.cache, {one.digest for _, one in _all_staged(one.target.run_dir)})
+
+
+async def _artefact(
+    one: System, root: Root, source: ArtefactSource, manifest: ImageManifest
+) -> Path:
+    """The artefact: fetched, or where the declared command has it; verified in either case.
+
+    Raises:
+        HapteraError: it is not there, or is another one; nothing is attached then.
+    """
+    settings = one.target.settings
+    if settings.attach is None:
+        return await asyncio.to_thread(source.artefact, manifest)
+    digest = manifest.digest.removeprefix(DIGEST)
+    try:
+        place = await root.attach(settings.attach, settings.detach, digest)
+        await asyncio.to_thread(_check_artefact, place, manifest)
+    except (HapteraError, OSError):
+        await root.unmount()
+        raise
+    return place
+
+
+def _check_artefact(place: Path, manifest: ImageManifest) -> None:
+    if digest_of(place, manifest.size_bytes) != manifest.digest:
+        raise HapteraError(
+            f"what was attached is not {manifest.digest}, of {manifest.name}: not mounted",
+            where=str(place),
+            do="put the artefact there that the parent has",
+        )
 
 
 def _kept(one: System) -> tuple[str, ...]:
