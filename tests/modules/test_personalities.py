@@ -6,7 +6,12 @@ from dataclasses import replace
 import pytest
 
 from haptera.modules.slurm.personalities import PersonalityHost, PersonalityPolicy, wanted_images
-from haptera.modules.slurm.personality import AskingJob, PersonalitySettings, asked_for
+from haptera.modules.slurm.personality import (
+    AskingJob,
+    PersonalityMemory,
+    PersonalitySettings,
+    asked_for,
+)
 from haptera.sdk import Controller, HapteraError
 
 POLICY = PersonalityPolicy("a", {"b": 2, "c": 1}, idle_s=60.0)
@@ -61,6 +66,19 @@ def test_what_has_no_image_or_refused_it_gets_the_base():
     hosts = [PersonalityHost("n1", None, None), PersonalityHost("n2", "b", None, refused=True)]
     assert wanted_images(POLICY, hosts, {}, 1.0) == {"n1": "a", "n2": "a"}
     assert wanted_images(POLICY, [PersonalityHost("n1", "a", None, refused=True)], {}, 1.0) == {}
+
+
+def test_an_image_that_did_not_run_on_one_node_is_not_tried_on_another_for_half_an_hour():
+    memory = PersonalityMemory()
+
+    def wanted(hosts, now):
+        asked = memory.untried({"b": 1, "c": 1}, hosts, now)
+        return wanted_images(POLICY, hosts, asked, now)
+
+    failed, after = [PersonalityHost("n1", "b", None, refused=True), idle("n2")], [idle("n2")]
+    assert wanted(failed, 0.0) == {"n1": "a", "n2": "c"}
+    assert wanted(after, 1_799.0) == {"n2": "c"}
+    assert wanted(after, 1_800.0) == {"n2": "b"}
 
 
 def test_an_image_that_is_in_no_policy_is_given_back_once_its_node_idles():

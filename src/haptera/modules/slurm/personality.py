@@ -1,7 +1,7 @@
 """The controller that gives jobs the image they ask for: `sbatch --constraint=image:NAME`."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -86,6 +86,14 @@ class PersonalityMemory:
         idle = [name for name, one in nodes.items() if one.seen is SlurmState.IDLE]
         self.idle = {name: self.idle.get(name, now) for name in idle}
 
+    def untried(
+        self, asked: Mapping[str, int], hosts: Iterable[PersonalityHost], now: float
+    ) -> dict[str, int]:
+        """What is asked for, without images that one of these nodes refuses, or did of late."""
+        self.refused |= {one.desired: now for one in hosts if one.refused and one.desired}
+        late = {image for image, at in self.refused.items() if now - at < REFUSED_S}
+        return {image: count for image, count in asked.items() if image not in late}
+
 
 controller = Controller("personality", settings=PersonalitySettings)
 
@@ -117,12 +125,9 @@ async def _follow(
     ours = {
         name: hosts[name] for name, one in systems.items() if cluster.may(one, system.image.name)
     }
-    memory.refused |= {one.desired: now for one in ours.values() if one.refused and one.desired}
     partitions = frozenset(each for name in ours for each in nodes[name].partitions)
     asked = asked_for(await _waiting(commands), settings.limits, partitions)
-    for image, refused_at in memory.refused.items():
-        if now - refused_at < REFUSED_S:
-            asked.pop(image, None)
+    asked = memory.untried(asked, ours.values(), now)
     policy = PersonalityPolicy(settings.base, settings.limits, settings.idle_s)
     wanted = wanted_images(policy, list(ours.values()), asked, now)
     for name, host in hosts.items():
