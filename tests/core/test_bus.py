@@ -5,7 +5,7 @@ from hypothesis import event, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, precondition, rule
 
-from haptera.core.views.bus import Batch, Bus, BusNews, Shown, told
+from haptera.core.views.bus import ASKED_MAX, Batch, Bus, BusNews, Shown, told
 from haptera.model.answers.views import Condition, EntityView
 from haptera.model.entity import EntityId, node_id
 from haptera.model.news import News
@@ -98,6 +98,31 @@ def test_a_large_snapshot_is_no_reason_to_begin_it_again() -> None:
     bus.publish(list(first.changes), [only(News.OBSERVED)] * 2)
     rest = [batch.fresh for batch in iter(lambda: listener.take(2), None)]
     assert rest == [False] * 3
+
+
+def test_a_snapshot_asks_few_entities_at_once_whether_they_are_wanted() -> None:
+    bus, _ = made(*(node_id(f"n{number}") for number in range(2 * ASKED_MAX + 1)))
+    listener = bus.listen(Subscription(selector=parse_selector("n7")), nothing)
+    batches = list(iter(lambda: listener.take(9), None))
+    assert [one.cursor for one in batches] == [None, None, Cursor("e", 0)]
+    assert [entity for one in batches for entity in one.changes] == [node_id("n7")]
+
+
+def test_what_changes_while_a_snapshot_is_told_is_told_once_after_it() -> None:
+    bus, _ = made(N1, N2, N3)
+    listener = bus.listen(Subscription(), nothing)
+    first = listener.take(1)
+    assert first is not None
+    (told_first,) = first.changes
+    late = next(one for one in (N1, N2, N3) if one != told_first)
+    bus.publish([late], [only(News.OBSERVED)])
+
+    rest = [(one.changes, one.cursor) for one in iter(lambda: listener.take(9), None)]
+    (other,) = {N1, N2, N3} - {told_first, late}
+    assert rest == [
+        ({other: only()}, Cursor("e", 0)),
+        ({late: only(News.OBSERVED)}, Cursor("e", 1)),
+    ]
 
 
 def test_a_place_of_another_process_or_of_long_ago_is_not_known() -> None:

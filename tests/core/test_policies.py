@@ -2,9 +2,14 @@
 
 import pytest
 
-from haptera.core.desired.policies import PartTerms
+from haptera.core.desired.policies import MEANING_EACH, PartTerms, Policies
 from haptera.core.engine import Engine
+from haptera.core.modules.catalog import Catalog
+from haptera.core.state.allowance import TURN_WORK_MAX
 from haptera.core.state.limits import MS, S
+from haptera.core.state.table import EntityTable
+from haptera.core.state.turn import Turn
+from haptera.kinds import KINDS
 from haptera.model.answers.views import Condition
 from haptera.model.changes import (
     Cause,
@@ -131,6 +136,24 @@ def test_what_was_given_up_is_tried_at_once_when_a_policy_of_it_changes() -> Non
     assert replied == Reply(9, 8)
     assert isinstance(opened, Write)
     assert isinstance(opened.changes[0], OpenIntent)
+
+
+def test_a_policy_of_very_many_is_followed_over_many_turns() -> None:
+    table = EntityTable(KINDS)
+    nodes = {node_id(f"n{number}") for number in range(1_500)}
+    for entity in sorted(nodes):
+        table.apply(Declare(entity, {}, "site"), 1)
+    policies = Policies(table, Catalog(KINDS, []))
+    table.apply(Declare(EntityId("policy", "p", None), {}, "site"), 1)
+    table.apply(SetDesired(EntityId("policy", "p", None), "of", "node:*", "site"), 1)
+
+    turns = [Turn(S)]
+    policies.follow(turns[0])
+    while policies.waits:
+        turns.append(Turn(S))
+        policies.follow(turns[-1])
+    assert max(len(turn.dirty) for turn in turns) <= TURN_WORK_MAX // MEANING_EACH
+    assert {entity for turn in turns for entity in turn.dirty} == nodes
 
 
 def test_a_boot_may_take_as_long_as_a_policy_of_the_parents_ear_says() -> None:

@@ -345,7 +345,8 @@ class Engine:
         """Whoever something happened to, then those who were put off, while there is time."""
         self.rounds.decide(turn)
         slots = self.calls.slots
-        if self.decisions.backlog.waits or self.proposals.waits or slots.has_woken:
+        waits = self.decisions.backlog.waits or self.proposals.waits or self.policies.waits
+        if waits or slots.has_woken:
             self.timers.set(("late",), turn.now)
         if self.takeover.waits:
             self.timers.set(("takeover",), turn.now)

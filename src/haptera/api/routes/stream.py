@@ -81,7 +81,8 @@ class StreamRoute:
     def text(self, batch: Batch, shown: Shown | None) -> str | None:
         """One event; None where there is nothing to tell of."""
         views, types, gone, left = told(batch, self.backend.entity, shown)
-        if shown is not None and not (batch.fresh or views or gone or left):
+        snapshot_ends = shown is None and batch.cursor is not None
+        if not (batch.fresh or snapshot_ends or views or gone or left):
             return None
         data = msgspec.json.encode(Event(self.cluster, views, gone, types, left)).decode()
         place = "" if batch.cursor is None else f"id: {batch.cursor}\n"
@@ -153,6 +154,7 @@ class EventStream(Response):
             while (batch := listener.take(ENTITIES_PER_EVENT)) is not None:
                 if (text := self._route.text(batch, self._shown)) is not None:
                     await _send(send, text)
+                await asyncio.sleep(0)
             await asyncio.sleep(EVERY_S)
             if not await self._has_news():
                 await _send(send, ": still here\n\n")

@@ -1,7 +1,7 @@
 """Writing by plan: what changes would start is told, and wide ones need its digest."""
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
@@ -10,10 +10,13 @@ from starlette.requests import Request
 
 from haptera.api.backend import Backend
 from haptera.api.requests.endpoint import dry_run
+from haptera.core.state.allowance import READ_AT_ONCE, READING_EACH
 from haptera.model.answers.plan import DIGEST_DIGITS, Plan
 from haptera.model.changes import Author, Change
 from haptera.model.errors import Code, HapteraError
-from haptera.rest.schemas import AppliedView, change_view
+from haptera.planner.domain.pieces import Pieces, slices
+from haptera.rest.schemas import AppliedView, ChangeView, change_view
+from haptera.runtime.over_turns import over_turns
 from haptera.runtime.store.optimistic_write import write
 
 _DIGEST = re.compile(f"[0-9a-f]{{{DIGEST_DIGITS}}}")
@@ -45,7 +48,7 @@ class Planning:
         else:
             checked = self.checked(make, digest_in(request), plans)
             revision, changes = await write(self.backend, checked, author, if_revision)
-        views = [change_view(one) for one in changes]
+        views = await over_turns(_views(changes))
         return AppliedView(revision, views, plans[-1], self.is_wide(plans[-1]))
 
     def checked(self, make: Make, digest: str | None, plans: list[Plan], besides: int = 0) -> Make:
@@ -88,6 +91,14 @@ class Planning:
                 do="plan again, look at the differences, and give the new plan's digest",
                 code=Code.PLAN_CHANGED,
             )
+
+
+def _views(changes: Iterable[Change]) -> Pieces[list[ChangeView]]:
+    views = list[ChangeView]()
+    for some in slices(changes, READ_AT_ONCE):
+        views += map(change_view, some)
+        yield READING_EACH * len(some)
+    return views
 
 
 def digest_in(request: Request) -> str | None:

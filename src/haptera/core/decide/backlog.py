@@ -1,6 +1,6 @@
 """Entities that a turn had no time for, in the order in which later turns see to them."""
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Iterable
 from itertools import islice
 from typing import Final
@@ -8,11 +8,13 @@ from typing import Final
 from haptera.core.state.entity.verdict import Verdict
 from haptera.core.state.row import EntityState
 from haptera.core.state.turn import Turn
+from haptera.kinds import node
 from haptera.model.answers.views import SETTLED, Condition
 from haptera.model.entity import EntityId
 
 # What is done about an entity meanwhile.
 PLANNED: Final = "is being planned"
+NODE: Final = node.kind.name
 # So many that were put off are decided on before those that something has just happened to: else
 # they would wait for as long as something happens to many in each turn.
 FIRST: Final = 8
@@ -27,7 +29,9 @@ class Backlog:
     def __init__(self) -> None:
         # Whether they are to be told of. (Of a plain dict the first is found slowly.)
         self._overdue: OrderedDict[EntityId, bool] = OrderedDict()
-        self._swept: OrderedDict[EntityId, None] = OrderedDict()
+        # Those that were decided on since they were swept are left out when their turn comes.
+        self._swept: deque[EntityId] = deque()
+        self._decided: set[EntityId] = set()
         self._unplanned: OrderedDict[EntityId, None] = OrderedDict()
 
     @property
@@ -50,7 +54,8 @@ class Backlog:
 
     def take(self, turn: Turn, entity: EntityId) -> None:
         """It is decided on now."""
-        self._swept.pop(entity, None)
+        if self._swept:
+            self._decided.add(entity)
         if self._overdue.pop(entity, False):
             turn.changed.add(entity)
 
@@ -61,8 +66,10 @@ class Backlog:
 
     def sweep(self, rows: Iterable[EntityState]) -> None:
         """All of these are to be decided on again, nodes before what is on them."""
-        nodes_first = sorted(rows, key=lambda row: row.kind.name != "node")
-        self._swept.update((row.id, None) for row in nodes_first)
+        ids = [row.id for row in rows]
+        self._swept = deque(one for one in ids if one.kind == NODE)
+        self._swept.extend(one for one in ids if one.kind != NODE)
+        self._decided.clear()
 
     def plan(self, entity: EntityId) -> None:
         """It was decided on, but there was no time to plan for it; it keeps its place."""
@@ -77,6 +84,10 @@ class Backlog:
 
     def next(self) -> EntityId | None:
         """Whoever is to be seen to next."""
+        while self._swept and self._swept[0] in self._decided:
+            self._swept.popleft()
+        if not self._swept:
+            self._decided.clear()
         for waiting in (self._overdue, self._swept, self._unplanned):
             if waiting:
                 return next(iter(waiting))

@@ -1,10 +1,13 @@
 """On which terms a part is run on an entity: its own, and what policies of that entity put over."""
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import islice
 from typing import Final, TypeGuard
 
 from haptera.core.modules.catalog import Catalog
+from haptera.core.state.row import EntityState
 from haptera.core.state.rules import Rules, selector_of
 from haptera.core.state.selecting import Attributes, Declared, attributes_of
 from haptera.core.state.table import EntityTable
@@ -27,6 +30,7 @@ from haptera.model.errors import HapteraError
 from haptera.model.parts import Look, Part
 from haptera.model.policy import Policy
 from haptera.planner.domain.pieces import Pieces, slices
+from haptera.selectors.selector import Selector
 
 _KIND: Final = policy.kind.name
 _OF_POLICY: Final = tuple(one.name for one in fields(Policy))
@@ -35,8 +39,9 @@ _OF_POLICY: Final = tuple(one.name for one in fields(Policy))
 CHECKING_EACH: Final = 5
 MEANING_EACH: Final = 20
 SUMMING: Final = 500
-# Changes or entities that are gone through at once.
+# Changes or entities that are gone through at once; entities that are asked.
 CHECKED_AT_ONCE: Final = 50
+ASKED_AT_ONCE: Final = 100
 
 Values = Mapping[str, Desired]
 OfPolicy = Declare | Undeclare | SetDesired | UnsetDesired
@@ -58,6 +63,8 @@ class Policies:
         self._table = table
         self._catalog = catalog
         self._rules = Rules(table, _KIND)
+        # The rows that are still to be asked, and what selects those that are tried again.
+        self._asking: deque[tuple[Iterator[EntityState], list[Selector]]] = deque()
 
     def terms(self, entity: EntityId, part: Part) -> PartTerms:
         """The terms of a part on an entity; its own, where only half of a change has arrived."""
@@ -71,11 +78,26 @@ class Policies:
             return _own_terms(part)
 
     def follow(self, turn: Turn) -> None:
-        """Where policies changed, what had failed, or was given up, is tried at once."""
+        """Where policies changed, what had failed, or was given up, is tried at once.
+
+        That is, once all entities were asked whether these are for them, which takes many turns.
+        """
         if changed := self._rules.changed():
-            for row in self._rules.selected(changed):
+            self._asking.append((iter([*self._table]), changed))
+        while self._asking and turn.allowance.has_time:
+            rows, changed = self._asking[0]
+            some = list(islice(rows, ASKED_AT_ONCE))
+            for row in self._rules.selected(some, changed):
                 row.relent()
                 turn.dirty.add(row.id)
+            turn.allowance.spend(MEANING_EACH * len(some) * len(changed))
+            if not some:
+                self._asking.popleft()
+
+    @property
+    def waits(self) -> bool:
+        """Whether a turn had no time to ask all entities."""
+        return bool(self._asking)
 
     def checking(self, changes: Sequence[Change]) -> Pieces[str | None]:
         """What in a proposal would make a policy that means nothing, or terms that cannot be."""

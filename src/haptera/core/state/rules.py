@@ -1,6 +1,6 @@
 """Entities that hold for others: those of one kind, the whole cluster's, by what they are `of`."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import islice
 from typing import Final
@@ -40,9 +40,11 @@ class Rules:
         subject = Declared(entity, self._attributes)
         return [row for row in rows if selector_of(row.desired.values).means(subject)]
 
-    def selected(self, selectors: Collection[Selector]) -> Iterator[EntityState]:
-        """The rows that any of these selects."""
-        for row in self._table:
+    def selected(
+        self, rows: Iterable[EntityState], selectors: Collection[Selector]
+    ) -> Iterator[EntityState]:
+        """Those of these rows that any of the selectors selects."""
+        for row in rows:
             subject = Declared(row.id, self._attributes)
             if any(selector.means(subject) for selector in selectors):
                 yield row

@@ -21,6 +21,8 @@ from haptera.selectors.subscription import Cursor, Subscription
 # Entities that one listener may be behind with; past that it overruns, and begins anew with a
 # snapshot. It may always be behind with as many as its last snapshot had.
 LISTENER_PENDING_MAX: Final = 10_000
+# So many entities are asked at once whether a snapshot wants them: some 2 ms.
+ASKED_MAX: Final = 1_000
 # Changes kept for listeners that come back.
 CHANGES_KEPT: Final = 10_000
 
@@ -30,8 +32,6 @@ _SETS: Final[dict[Types, Types]] = {
     for count in range(len(News) + 1)
     for some in map(frozenset, combinations(News, count))
 }
-# The number of what a snapshot holds: it is older than any change.
-_OLD: Final = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +138,8 @@ class Bus:
         self._kept_max = kept_max
         self._epoch = epoch
         self._entities = entities
-        self._number = _OLD
-        self._floor = _OLD
+        self._number = 0
+        self._floor = 0
         self._kept: deque[EntityChange] = deque()
         # Alike ones are matched once.
         self._listeners: dict[Subscription, list[Listener]] = {}
@@ -191,9 +191,9 @@ class Bus:
         if not alike:
             del self._listeners[listener.wanted]
 
-    def snapshot(self, wanted: Subscription) -> list[EntityId]:
-        """Which entities are wanted of those that there are now, sorted."""
-        return sorted((one for one in self._entities() if one in wanted), key=str)
+    def there(self) -> list[EntityId]:
+        """Which entities there are now."""
+        return list(self._entities())
 
     def check(self) -> None:
         """Assert what must hold between any two calls."""
@@ -219,20 +219,28 @@ class Listener:
         self._bus = bus
         self._wake = wake
         self._pending: dict[str, EntityChange] = {}
+        # What the snapshot was not asked about yet.
+        self._rest: deque[EntityId] = deque()
         self._room = bus.pending_max
         self._overrun = True  # it knows nothing yet
 
     @property
     def ready(self) -> bool:
         """Whether there is something to take."""
-        return self._overrun or bool(self._pending)
+        return self._overrun or bool(self._rest or self._pending)
 
     def take(self, count_max: int) -> Batch | None:
-        """So many at most of what it is to be told; None where that is nothing."""
+        """So many at most of what it is to be told; None where that is nothing.
+
+        Of a snapshot few entities are asked about at once: it may be that none of these is wanted.
+        """
         fresh, self._overrun = self._overrun, False
         if fresh:
-            self._begin_anew()
-        if not (fresh or self._pending):
+            self._rest = deque(self._bus.there())
+            self._room = max(self._bus.pending_max, len(self._rest))
+        if fresh or self._rest:
+            return Batch(fresh, self._of_snapshot(count_max), self._cursor())
+        if not self._pending:
             return None
         names = list(islice(self._pending, count_max))
         taken = [self._pending.pop(name) for name in names]
@@ -243,7 +251,7 @@ class Listener:
         if self._overrun:
             return
         pending = self._pending
-        idle = not pending
+        idle = not self.ready
         for change in changes:
             first = pending.setdefault(change.name, change)
             if not change.types <= first.types:
@@ -251,6 +259,7 @@ class Listener:
                 pending[change.name] = replace(first, types=types)
         if len(pending) > self._room:
             self._overrun = True
+            self._rest.clear()
             pending.clear()
         if idle:
             self._wake()
@@ -268,19 +277,25 @@ class Listener:
         assert numbers == sorted(numbers)
         assert len(numbers) <= self._room
         assert not numbers or numbers[-1] <= number
-        assert not (self._overrun and numbers)
+        assert not (self._overrun and (numbers or self._rest))
 
-    def _begin_anew(self) -> None:
-        there = self._bus.snapshot(self.wanted)
-        self._pending = {str(one): EntityChange(_OLD, str(one), one, frozenset()) for one in there}
-        self._room = max(self._bus.pending_max, len(self._pending))
+    def _of_snapshot(self, count_max: int) -> dict[EntityId, Types]:
+        """Some more of it, but for what changed meanwhile: that is told after it."""
+        found = dict[EntityId, Types]()
+        for _ in range(min(len(self._rest), ASKED_MAX)):
+            entity = self._rest.popleft()
+            if entity in self.wanted and str(entity) not in self._pending:
+                found[entity] = frozenset()
+            if len(found) == count_max:
+                break
+        return found
 
     def _cursor(self) -> Cursor | None:
         latest = self._bus.latest
+        if self._rest:
+            return None
         first = next(iter(self._pending.values()), None)
-        if first is None:
-            return latest
-        return None if first.number == _OLD else Cursor(latest.epoch, first.number - 1)
+        return latest if first is None else Cursor(latest.epoch, first.number - 1)
 
 
 def _matched(wanted: Subscription, changes: Iterable[EntityChange]) -> list[EntityChange]:

@@ -3,9 +3,11 @@
 import asyncio
 from collections import deque
 from collections.abc import Iterator
+from heapq import nsmallest
 from typing import Final, Protocol, assert_never
 
 from haptera.core.desired.ownership import declare, desire, undeclare
+from haptera.core.state.allowance import READ_AT_ONCE, READING_EACH
 from haptera.core.views.bus import Bus, Listener, told
 from haptera.kinds import KINDS
 from haptera.kinds.meaning import check_selector
@@ -14,9 +16,11 @@ from haptera.model.changes import Author, Cause, Change, Desired, StoredEntity
 from haptera.model.effects import Reply
 from haptera.model.entity import EntityId, parse_entity
 from haptera.model.errors import Code, ConflictError, HapteraError
+from haptera.planner.domain.pieces import Pieces, slices
+from haptera.runtime.over_turns import over_turns
 from haptera.runtime.store.optimistic_write import WriteError, write
 from haptera.selectors.selector import Selector, parse_selector
-from haptera.selectors.subscription import Subscription, parse_wanted
+from haptera.selectors.subscription import parse_wanted
 from haptera.wire import control
 from haptera.wire.control import Answer, Frame, Request, frame_of, parse_request
 from haptera.wire.frame import Reject
@@ -145,7 +149,7 @@ class Control:
                 if (watch := self._watches.pop(number, None)) is not None:
                     watch.listener.close()
             case control.ReadEntities():
-                self._say(self._read(request))
+                self._say(await self._read(request))
             case control.WriteDesired():
 
                 async def make() -> tuple[Change, ...]:
@@ -179,18 +183,26 @@ class Control:
         revision = self._source.revision()
         self._say(control.ControlTold(number, batch.fresh, views, types, gone, cursor, revision))
 
-    def _read(self, request: control.ReadEntities) -> control.Views:
+    async def _read(self, request: control.ReadEntities) -> control.Views:
         selector = check_selector(parse_selector(request.select))
-        after = request.after
-        found = [
-            one
-            for one in self._source.bus.snapshot(Subscription(selector=selector))
-            if (after is None or str(one) > after) and self._source.means(selector, one)
-        ]
+        found = await over_turns(self._first(selector, request.after))
         page = found[:VIEWS_PER_FRAME]
         views = [view for one in page if (view := self._source.entity(one)) is not None]
         more = str(page[-1]) if len(found) > len(page) else None
         return control.Views(request.id, views, more, self._source.revision())
+
+    def _first(self, selector: Selector, after: str | None) -> Pieces[list[EntityId]]:
+        """The first that it means after one, by name: one more than a frame takes."""
+        found = list[EntityId]()
+        for some in slices(self._source.bus.there(), READ_AT_ONCE):
+            meant = (
+                one
+                for one in some
+                if (after is None or str(one) > after) and self._source.means(selector, one)
+            )
+            found = nsmallest(VIEWS_PER_FRAME + 1, [*found, *meant], key=str)
+            yield 2 * READING_EACH * len(some)
+        return found
 
     def _changes(self, request: control.WriteDesired) -> Iterator[Change]:
         """What it changes of what is there now: nodes come before what is on them, and go after."""
@@ -224,7 +236,7 @@ class Control:
         """What is declared on a node."""
         if entity.kind != "node":
             return []
-        on_it = self._source.bus.snapshot(Subscription(selector=parse_selector(entity.name)))
+        on_it = sorted(one for one in self._source.bus.there() if one.node == entity.name)
         return [one for one in on_it if self._source.declared(one) is not None]
 
     def _refuse(self, number: int, text: str, *, conflict: bool = False) -> None:
