@@ -1,7 +1,8 @@
 """A replica that writes down each start, and each effect while it leads: what tests look at.
 
 It makes `starts`, `effects` and what was `refused` to it in the folder that it is given, a line
-each, and ends at once while a file `broken` is there.
+each, and ends at once while a file `broken` is there. While a file `PID.waits` is there it stops
+between its look at the lease and its act, and makes `PID.about` then.
 """
 
 import os
@@ -23,13 +24,21 @@ def main(folder: str) -> None:
     fence, number = Fence(f"{folder}/{replica.group}.epoch"), 0
     while True:
         try:
-            with replica.leading() as epoch, fence.passed(epoch):
-                number += 1
-                append(f"{folder}/{replica.group}.effects", f"{epoch} {who} {number}")
+            with replica.leading() as epoch:
+                wait(f"{folder}/{os.getpid()}")
+                with fence.passed(epoch):
+                    number += 1
+                    append(f"{folder}/{replica.group}.effects", f"{epoch} {who} {number}")
         except NotLeaderError:
             pass
         except StaleEpochError:
             append(f"{folder}/{replica.group}.refused", f"{os.getpid()}")
+        time.sleep(EVERY_S)
+
+
+def wait(name: str) -> None:
+    while os.path.exists(f"{name}.waits"):
+        append(f"{name}.about", "")
         time.sleep(EVERY_S)
 
 

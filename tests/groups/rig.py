@@ -91,6 +91,9 @@ class GroupLab(Lab):
             for epoch, rank, node, one, pid, number in self._lines(f"{group}.effects")
         ]
 
+    def effects_of(self, one: Start) -> list[Effect]:
+        return [effect for effect in self.effects() if effect.pid == one.pid]
+
     def starts(self, group: str = "ledger") -> list[Start]:
         return [
             Start(int(rank), node, _incarnation(one), int(pid), int(started))
@@ -176,6 +179,18 @@ class GroupLab(Lab):
         path = self.root / "nodes" / node / "agent.pid"
         return path.exists() and read_process(int(path.read_text())) is not None
 
+    def keeper_state(self, one: Start) -> Path:
+        """Where the keeper of a replica wrote which process it started."""
+        home = self.root / "nodes" / one.node / "run" / "replicas" / f"ledger.{one.rank}"
+        return home / "state"
+
+    def hold_before_act(self, pid: int) -> Path:
+        """Have a leader stop between its look at the lease and its act, until this is removed."""
+        waits, about = self.written / f"{pid}.waits", self.written / f"{pid}.about"
+        waits.touch()
+        self.until("it is about to act", about.exists)
+        return waits
+
     def address(self, node: str) -> str:
         return (self.root / "nodes" / node / "address").read_text().strip()
 
@@ -197,10 +212,10 @@ class GroupLab(Lab):
             subprocess.run(["nft", f"delete table ip {table}"], check=True)
 
     @contextmanager
-    def frozen(self, node: str) -> Iterator[None]:
-        """All processes of a node stop in the middle of whatever they do, and go on afterwards."""
-        init = int((self.root / "nodes" / node / "init.pid").read_text())
-        pids = [init, *(one.pid for one in descendants([init]))]
+    def frozen(self, *nodes: str) -> Iterator[None]:
+        """All processes of nodes stop in the middle of whatever they do, and go on afterwards."""
+        inits = [int((self.root / "nodes" / node / "init.pid").read_text()) for node in nodes]
+        pids = [*inits, *(one.pid for one in descendants(inits))]
         _send(pids, signal.SIGSTOP)
         try:
             yield

@@ -132,6 +132,26 @@ def _other(lab: GroupLab, node: str, old: Process) -> bool:
     return found is not None and found.pid != old.pid
 
 
+def test_a4_another_process_of_its_number_is_neither_adopted_nor_killed(lab: GroupLab) -> None:
+    one = lab.apart()[0]
+    with subprocess.Popen(["sleep", "infinity"]) as other:
+        try:
+            with lab.frozen(one.node):
+                agent, state = lab.agent(one.node), lab.keeper_state(one)
+                os.kill(one.pid, signal.SIGKILL)
+                lab.until("it is dead", lambda: not one.lives)
+                told = state.read_text()
+                named = f"service {one.pid} {one.started}"
+                assert named in told
+                state.write_text(told.replace(named, f"service {other.pid} {one.started}"))
+                kill(agent)
+            lab.until("it is started again", lambda: _starts_of(one, lab, 0)[-1] != one)
+            assert _starts_of(one, lab, 0)[-1].incarnation > one.incarnation
+            assert other.poll() is None
+        finally:
+            other.kill()
+
+
 def test_a6_over_its_limit_a_replica_is_stopped_with_the_reason_and_started_again(
     lab: GroupLab,
 ) -> None:
@@ -160,14 +180,17 @@ def _starts_of(one: Start, lab: GroupLab, seen: int) -> list[Start]:
     return [two for two in lab.starts()[seen:] if (two.rank, two.node) == (one.rank, one.node)]
 
 
-def test_b2_n1_a_replacement_shares_no_group_with_living_siblings_and_an_old_leader_stays_stopped(
+def test_b2_b7_n1_a_replacement_shares_no_group_with_siblings_and_an_old_leader_s_act_is_refused(
     lab: GroupLab,
 ) -> None:
-    """Its node is frozen; thawed, its stale effects are refused, and nobody else loses the lead."""
+    """Its node is frozen after its look at the lease; thawed, it acts no more, and is stopped."""
     old = lab.leads()
+    waits = lab.hold_before_act(old.pid)
     with lab.frozen(old.node):
+        waits.unlink()
         lab.leads(after=old.epoch)
         lab.apart(without=(old.node,))
+    lab.until("its act is refused", lambda: lab.refused(old.pid) == 1)
     lab.until("the old leader is stopped", lambda: read_process(old.pid) is None)
     assert max(one.epoch for one in lab.effects() if one.pid == old.pid) == old.epoch
 
@@ -301,25 +324,26 @@ def test_n3_a_new_node_is_used_at_the_next_demand(lab: GroupLab) -> None:
     lab.apart()
 
 
-def test_n7_a_drained_node_s_replica_is_replaced_before_it_ends(lab: GroupLab) -> None:
-    one = lab.apart()[0]
+def test_n7_a_drained_node_s_replica_leads_until_its_replacement_runs(lab: GroupLab) -> None:
+    """Nothing can be started where it is to go, for a while: meanwhile it acts, the node is on."""
+    old, living = lab.leads(), lab.apart()
+    one = next(start for start in living if start.pid == old.pid)
+    free = [node for node in NODES if node not in {start.node for start in living}]
+    names = [f"replica:ledger.{one.rank}@{node}" for node in free]
     seen = len(lab.starts())
-    lab.says("power", "off", one.node)
     try:
+        with lab.frozen(*free):
+            lab.says("power", "off", one.node)
+            lab.until("its replacement is declared", lambda: any(map(lab.view, names)))
+            acted = len(lab.effects_of(one))
+            lab.until("it acts on", lambda: len(lab.effects_of(one)) > acted + 20)
         lab.until("its replacement runs", lambda: len(lab.starts()) > seen)
         new = lab.starts()[seen]
         assert (new.rank, new.incarnation[0]) == (one.rank, one.incarnation[0] + 1)
         lab.until("it ends", lambda: not one.lives)
-        lab.until("the node is off", lambda: not (lab.agent_pid(one.node)))
-        assert start_of(new) > 0
+        lab.until("the node is off", lambda: not lab.agent_pid(one.node))
     finally:
         lab.says("power", "on", one.node)
-
-
-def start_of(one: Start) -> int:
-    """Of a living process."""
-    found = read_process(one.pid)
-    return 0 if found is None else found.started
 
 
 def test_n8_of_nodes_that_are_drained_together_only_as_many_lose_a_replica_as_may(
