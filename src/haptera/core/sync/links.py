@@ -130,7 +130,7 @@ class Links:
             peer.boot, peer.asks, peer.room_asks, peer.permits = event.boot, (), (), ()
             peer.tells = 0  # what was told to its predecessor
             self._incoming.unconfirm(name, theirs.epoch)
-        elif theirs.epoch != self._incoming.mark(name).epoch:
+        elif theirs.epoch != self._incoming.epoch:
             self._incoming.unconfirm(name, theirs.epoch)
         own = [one for one in message.updates if self._incoming.concerns(name, one)]
         if len(own) < len(message.updates):

@@ -33,6 +33,10 @@ class Incoming(Protocol):
     count in the mark, so that the neighbour sends all again, and what it did not send is dropped.
     """
 
+    @property
+    def epoch(self) -> int:
+        """Of what is held; of what is observed there are none."""
+
     def mark(self, peer: str) -> Mark:
         """How far the layer is held, confirmed entities only."""
 
@@ -74,13 +78,15 @@ class Incoming(Protocol):
 class ObservedIn:
     """On a parent: what an agent saw of its entities, unless this side looks at that itself."""
 
+    epoch: Final = 0
+
     def __init__(self, table: EntityTable, looked_at_here: set[tuple[str, str]]) -> None:
         self._table = table
         self._here = looked_at_here
 
     def mark(self, peer: str) -> Mark:
         versions = {row.id: row.link.heard for row in self._table.on(peer) if row.link.heard}
-        return Mark(0, max(versions.values(), default=0), mark_digest(versions))
+        return Mark(self.epoch, max(versions.values(), default=0), mark_digest(versions))
 
     def concerns(self, peer: str, update: Update) -> bool:
         row = self._table.get(update.entity)
