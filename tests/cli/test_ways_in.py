@@ -88,6 +88,22 @@ def test_a_certificate_is_who_one_is_and_what_one_may(home):
     assert [one["entity"] for one in found["entities"]] == ["module:service@n1", "node:n1"]
 
 
+def test_a_certificate_counts_for_the_own_page_and_for_no_page_elsewhere(home):
+    place, _ = certified(home, "pam", "--scope", "write")
+    own = ("-E", place, "-H", f"Origin: https://[::1]:{PORT}", "-H", "Sec-Fetch-Site: same-origin")
+    patch = ("-X", "PATCH", "-d", '{"power": "on"}', f"{URL}/entities/node:n1/desired?take=1")
+    assert curl(home, *own, *patch)[0] == 200
+    for header in (
+        "Origin: https://evil.example",
+        f"Origin: http://[::1]:{PORT}",
+        "Origin: null",
+        "Sec-Fetch-Site: cross-site",
+        "Sec-Fetch-Site: same-site",
+    ):
+        status, problem = curl(home, "-E", place, "-H", header, f"{URL}/summary")
+        assert (status, problem["what"]) == (403, "a web page asks without a token"), header
+
+
 def test_without_a_certificate_or_a_token_nobody_is_let_in(home):
     status, problem = curl(home, f"{URL}/summary")
     assert (status, problem["code"]) == (401, Code.UNAUTHENTICATED)

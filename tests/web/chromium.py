@@ -31,7 +31,7 @@ FLAGS = (
     "--disable-extensions",
     "--disable-sync",
     "--no-first-run",
-    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.*",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.*, EXCLUDE ::1",
     "--proxy-server=direct://",
 )
 
@@ -40,7 +40,7 @@ TAKE_PIPES = """
 import os, sys
 os.dup2(int(sys.argv[1]), 3)
 os.dup2(int(sys.argv[2]), 4)
-os.execv(sys.argv[3], sys.argv[3:])
+os.execvp(sys.argv[3], sys.argv[3:])
 """
 DESCRIPTORS_FROM = 10
 
@@ -153,15 +153,19 @@ class Page:
 
 
 @contextmanager
-def browsing(folder):
-    """A page in a browser of its own, with its files in this folder; no process of it stays."""
+def browsing(folder, within=()):
+    """A page in a browser of its own, with its files in this folder; no process of it stays.
+
+    The folder is its home too. It is started by the command `within`, if there is one.
+    """
     commands, answers = _pipe(), _pipe()
     with (folder / "chromium.log").open("w") as log:
         process = subprocess.Popen(
             [
                 *(sys.executable, "-c", TAKE_PIPES, str(commands[0]), str(answers[1])),
-                *(FOUND, *FLAGS, f"--user-data-dir={folder / 'profile'}"),
+                *(*within, FOUND, *FLAGS, f"--user-data-dir={folder / 'profile'}"),
             ],
+            env=os.environ | {"HOME": str(folder)},
             pass_fds=(commands[0], answers[1]),
             stdout=log,
             stderr=log,

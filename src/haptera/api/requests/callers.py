@@ -79,10 +79,10 @@ class Callers:
 
     def _peer(self, request: Request, peer: Peer) -> Bearer:
         # A page elsewhere can have a browser ask here, which shows who it is without being told to.
-        if "origin" in request.headers:
+        if _is_elsewhere(request, peer):
             raise HapteraError(
                 "a web page asks without a token",
-                where="the header Origin",
+                where="the headers Origin and Sec-Fetch-Site",
                 do="send `Authorization: Bearer TOKEN`",
                 code=Code.FORBIDDEN,
             )
@@ -94,3 +94,13 @@ class Callers:
                 f"{peer} has no access", do=f"send a token{rule}", code=Code.FORBIDDEN
             )
         return known
+
+
+def _is_elsewhere(request: Request, peer: Peer) -> bool:
+    """Whether a page asks that is not this server's own; a Unix socket has none."""
+    headers = request.headers
+    if isinstance(peer, UnixPeer):
+        return "origin" in headers
+    own = f"https://{headers.get('host')}"
+    site = headers.get("sec-fetch-site", "same-origin")
+    return headers.get("origin", own) != own or site not in ("same-origin", "none")

@@ -19,9 +19,15 @@ export const token = {
   forget: () => sessionStorage.removeItem(TOKEN_KEY),
 };
 
+// Without a token none is sent: over TLS the browser may have shown a certificate.
+export function credentials() {
+  const text = token.get();
+  return text === null ? {} : { Authorization: `Bearer ${text}` };
+}
+
 export async function ask(method, path, { query = {}, body, signal } = {}) {
   const text = new URLSearchParams(query).toString();
-  const headers = { Authorization: `Bearer ${token.get()}` };
+  const headers = credentials();
   const content = body === undefined ? undefined : JSON.stringify(body);
   const url = `v1/${path}${text && "?"}${text}`;
   const answer = await fetch(url, { method, headers, body: content, signal, cache: "no-store" });
@@ -53,7 +59,7 @@ export async function follow({ signal, live, lost, refused, taken }) {
 
 // Reads until the stream ends; returns where it can be gone on from.
 async function read(lastId, signal, live, taken) {
-  const headers = { Authorization: `Bearer ${token.get()}` };
+  const headers = credentials();
   if (lastId !== null) headers["Last-Event-ID"] = lastId;
   const silence = new AbortController();
   const either = AbortSignal.any([signal, silence.signal]);

@@ -1,6 +1,6 @@
 // How haptera itself is: its parents, and the figures that it tells Prometheus with what they mean.
 
-import { ask, token } from "./api.js";
+import { ask, credentials } from "./api.js";
 import { make, refill } from "./dom.js";
 import { parentsTable } from "./parents.js";
 import { table } from "./table.js";
@@ -33,11 +33,10 @@ export class Health {
   }
 
   async #load() {
-    const headers = { Authorization: `Bearer ${token.get()}` };
     try {
       const [tree, answer] = await Promise.all([
         ask("GET", "parents"),
-        fetch("metrics", { headers, cache: "no-store" }),
+        fetch("metrics", { headers: credentials(), cache: "no-store" }),
       ]);
       if (!answer.ok) throw new Error((await answer.json()).what);
       const rows = figures(await answer.text()).sort((one, other) => rank(one) - rank(other)).map(row);

@@ -32,6 +32,7 @@ import { spokenTime } from "./told.js";
 import { Zoom } from "./zoom.js";
 
 const CAUSES_EVERY_MS = 250;
+const WHERE = "open the address that haptera printed";
 
 let live = new Fleet(); // as the events tell it
 let fleet = live; // what is shown: this, or the past
@@ -334,7 +335,7 @@ function begin() {
   search.begin(following !== null);
   if (following !== null && !given) return travel();
   following?.abort();
-  if (!token.get()) return signedOut("no token: open the address that haptera printed");
+  if (token.get() === null && !location.protocol.startsWith("https")) return signedOut(`no token: ${WHERE}`);
   const mine = (following = new AbortController());
   fleet = live = new Fleet();
   actions.rights = { scope: null, within: null };
@@ -353,7 +354,7 @@ function begin() {
     },
     refused: (problem) => {
       following = null;
-      signedOut(`${problem.what}: open the address that haptera printed`);
+      signedOut(`${problem.what}: ${WHERE}`);
     },
     taken: (kind, event) => {
       const first = !live.views.size;
@@ -369,8 +370,9 @@ async function who() {
   const told = await ask("GET", "caller").catch(() => ({ name: null, scope: null, within: null }));
   actions.rights = told;
   const limit = told.within === null ? "" : ` within ${told.within}`;
-  write(at("who"), told.scope === null ? "" : `${told.name}: ${told.scope}${limit}`);
-  at("sign-out").hidden = false;
+  const how = token.get() === null ? ", by certificate" : "";
+  write(at("who"), told.scope === null ? "" : `${told.name}: ${told.scope}${limit}${how}`);
+  at("sign-out").hidden = token.get() === null; // the browser shows its certificate again
   brake.follow();
   if (place.select) search.now();
   paintSoon();
