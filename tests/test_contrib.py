@@ -63,6 +63,65 @@ def test_all_that_they_ask_for_is_on_the_reference_page() -> None:
     assert {SUFFIX.sub("", one) for one in asked} - set(page) == set()
 
 
+# Of a metric with its selector, as `haptera_entities{instance=~"$instance",condition="stuck"}`.
+SELECTED = re.compile(r"\b(haptera_\w+)\{([^}]*)\}")
+LABEL = re.compile(r"(\w+)(?==)")
+BY = re.compile(r"\bby \(([^)]*)\)")
+ROW = re.compile(r"^\| `(haptera_\w+)` \|([^|]*)\|", re.MULTILINE)
+SCRAPED = {"instance", "job", "le"}  # What Prometheus adds, and histograms have
+
+
+def test_each_label_that_they_ask_for_is_one_of_its_metric() -> None:
+    """A misspelt label selects nothing, and nobody is told."""
+    page = Path("docs/reference/metrics.md").read_text()
+    known = {
+        name: set(re.findall(r"`(\w+)`", labels)) | SCRAPED for name, labels in ROW.findall(page)
+    }
+    asked = [*queries(), *(one["expr"] for one in alerts())]
+    for expr in asked:
+        metrics = {SUFFIX.sub("", one) for one in METRIC.findall(expr)}
+        told = set().union(*(known[one] for one in metrics)) | SCRAPED
+        for name, selector in SELECTED.findall(expr):
+            assert set(LABEL.findall(selector)) <= known[SUFFIX.sub("", name)], expr
+        for labels in BY.findall(expr):
+            assert {one.strip() for one in labels.split(",")} <= told, expr
+
+
+# What Grafana's model of a dashboard has for these panels; it drops what it does not know.
+PANEL = {
+    *("id", "title", "description", "type", "gridPos", "datasource"),
+    *("fieldConfig", "options", "targets"),
+}
+OPTIONS = {"stat": {"reduceOptions", "colorMode"}, "timeseries": set(), "table": set()}
+UNITS = {"short", "s", "ops", "reqps", "bytes"}
+
+
+def test_each_panel_says_all_that_grafana_draws_it_by_and_nothing_else() -> None:
+    source = {"type": "prometheus", "uid": "${datasource}"}
+    for one in DASHBOARD["panels"]:
+        assert set(one) == PANEL, one["title"]
+        assert set(one["gridPos"]) == {"x", "y", "w", "h"}
+        assert all(type(place) is int for place in one["gridPos"].values()), one["title"]
+        assert set(one["options"]) == OPTIONS[one["type"]], one["title"]
+        assert set(one["fieldConfig"]) == {"defaults", "overrides"}
+        defaults = one["fieldConfig"]["defaults"]
+        assert defaults["unit"] in UNITS, one["title"]
+        assert set(defaults) <= {"unit", "thresholds", "custom"}
+        steps = defaults.get("thresholds", {"steps": [{"value": None}]})["steps"]
+        assert steps[0]["value"] is None, "the first colour is that of all that is lower"
+        assert one["datasource"] == source
+        names = [target["refId"] for target in one["targets"]]
+        assert names == list("ABC"[: len(names)]) != []
+        for target in one["targets"]:
+            assert set(target) - {"format", "instant"} == {
+                "refId",
+                "expr",
+                "legendFormat",
+                "datasource",
+            }
+            assert target["datasource"] == source
+
+
 def test_each_alert_tells_what_to_do() -> None:
     for one in alerts():
         assert set(one["annotations"]) == {"summary", "description"}, one["alert"]
