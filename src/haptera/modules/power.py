@@ -6,8 +6,7 @@ from typing import Any, Final, Literal, Protocol, TypeVar
 
 from haptera.kinds import node
 from haptera.kinds.node import Agent, Busy, Netboot, Power
-from haptera.model.entity import EntityId
-from haptera.sdk import ANY, Module
+from haptera.sdk import ANY, EntityId, Module
 
 PowerName = Literal["on", "off"]
 

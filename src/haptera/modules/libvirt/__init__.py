@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 
 from haptera.kinds import node
-from haptera.model.entity import EntityId
 from haptera.modules.libvirt.domain import LibvirtDomain, LibvirtSettings, connect, statuses
 from haptera.modules.power import Powers, look_powers, serve_power
 from haptera.modules.recorders import recording
-from haptera.sdk import PARENT, Module, Privilege
+from haptera.sdk import PARENT, EntityId, Module, Privilege
 
 module = Module(
     "libvirt",

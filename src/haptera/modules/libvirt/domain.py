@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from haptera.model.entity import EntityId
 from haptera.modules import recorders, tool
 from haptera.modules.console import ConsoleRecord
 from haptera.modules.power import PowerName, Statuses, check_graceful
 from haptera.modules.terminal import record_terminal
-from haptera.sdk import HapteraError, Refused, Target
+from haptera.sdk import EntityId, HapteraError, Refused, Target
 
 TOOL: Final = "virsh"
 # It starts a QEMU meanwhile.
