@@ -46,7 +46,7 @@ def spoil_observed(pair: Pair) -> None:
     row = pair.parent.table.get(MANY[7])
     assert row is not None
     row.link.heard = 1
-    row.report.facts.clear()
+    row.report.facts = {}
 
 
 @pytest.mark.parametrize("spoil", [spoil_desired, spoil_observed])

@@ -78,7 +78,7 @@ class ReadingConflicts:
                 self._differ(turn, row, domain, name)
         for contest in list(row.work.conflicts.values()):
             if _is_over(row, domain, state, contest, turn.now):
-                del row.work.conflicts[contest.variable]
+                row.work.agree(contest.variable)
                 turn.changed.add(row.id)
             else:
                 self._look_again(turn, row, domain, contest)
@@ -124,7 +124,7 @@ class ReadingConflicts:
         said = f"{contest.read_by} says {_value(row, contest.variable, contest.fact)}"
         denied = f"{contest.denied_by} says {_value(row, contest.against, fact)}"
         contest.text = f"{CONTESTED}{said}, {denied}"
-        row.work.conflicts[contest.variable] = contest
+        row.work.contest(contest)
         if old is None or old.text != contest.text:
             turn.changed.add(row.id)
 

@@ -48,6 +48,7 @@ class Situation:
     goal: Mapping[str, str]
 
 
+_CONVERGED: Final = Verdict(Condition.CONVERGED)
 # What an agent says of an entity that is not as desired.
 _AT_IT: Final = (Condition.ACTING, Condition.WAITING, Condition.STUCK)
 
@@ -141,7 +142,7 @@ class Decisions:
     def _lend(self, turn: Turn, node: EntityState) -> None:
         """What others borrow of a node has changed, or its attributes: decide on them, too."""
         known = [(name, fact.value) for name, fact in node.belief.known.items()]
-        lent = (*sorted(known), *sorted(node.desired.attributes.items()))
+        lent = hash((*sorted(known), *sorted(node.desired.attributes.items())))
         if lent != node.stance.lent:
             node.stance.lent = lent
             turn.dirty.update(row.id for row in self._table.on(node.id.node) if row is not node)
@@ -169,7 +170,7 @@ class Decisions:
         if isinstance(row.stance.plan, NoChain):
             return self._no_chain(turn, situation, row.stance.plan, barred, again_at)
         if not row.stance.plan.links:
-            return Verdict(Condition.CONVERGED)
+            return _CONVERGED
         if frozen is not None and isinstance(row.stance.plan.links[0], Do):
             return Verdict(Condition.WAITING, frozen, "the end of the freeze, or haptera thaw")
         return self._take(turn, situation, row.stance.plan.links[0])

@@ -122,7 +122,7 @@ class EntityState:
         """
         observed: dict[str, str] = {}
         remembered = {name: self.value(name, fact) for name, fact in self.belief.remembered.items()}
-        for name, fact in (self.report.facts | self.belief.known).items():
+        for name, fact in {**self.report.facts, **self.belief.known}.items():
             value = self.value(name, fact)
             wished = fact.method is Method.INFERRED and goal.get(name) == value
             (remembered if wished else observed)[name] = value

@@ -39,7 +39,8 @@ class EntityTable:
         self.kinds = kinds
         self._modules = tuple(of_cluster), tuple(of_nodes)
         self._rows: dict[EntityId, EntityState] = {}
-        self._on_node: dict[str | None, dict[EntityId, None]] = {}
+        # Tuples, for most nodes have few.
+        self._on_node: dict[str, tuple[EntityId, ...]] = {}
         self._of_cluster: dict[str, dict[EntityId, EntityState]] = {}
         self._removed: list[EntityState] = []
         self.revision = 0
@@ -68,13 +69,15 @@ class EntityTable:
         return {} if row is None else row.desired.attributes
 
     def on(self, node: str | None) -> list[EntityState]:
-        """The rows on a node, its own first, then by id."""
+        """The rows on a node, its own first, then by id; on none: the whole cluster's."""
+        if node is None:
+            return [row for kind in sorted(self._of_cluster) for row in self.of_cluster(kind)]
         ids = sorted(self._on_node.get(node, ()), key=lambda one: (one.kind != "node", one))
         return [self._rows[one] for one in ids]
 
     def nodes(self) -> list[str]:
         """The nodes that something is on, or was."""
-        return sorted(node for node in self._on_node if node is not None)
+        return sorted(self._on_node)
 
     def of_cluster(self, kind: str) -> list[EntityState]:
         """The rows of one kind that are the whole cluster's, by id."""
@@ -99,9 +102,10 @@ class EntityTable:
         row = self._rows.get(entity)
         if row is None:
             row = self._rows[entity] = EntityState(entity, self.kinds[entity.kind])
-            self._on_node.setdefault(entity.node, {})[entity] = None
             if entity.node is None:
                 self._of_cluster.setdefault(entity.kind, {})[entity] = row
+            else:
+                self._on_node[entity.node] = *self._on_node.get(entity.node, ()), entity
             if entity.kind == "node":
                 for module in self._modules[1]:
                     self.make(EntityId("module", module, entity.node)).desired.resident = True
@@ -112,8 +116,11 @@ class EntityTable:
         row = self._rows.pop(entity, None)
         if row is None:
             return
-        del self._on_node[entity.node][entity]
-        self._of_cluster.get(entity.kind, {}).pop(entity, None)
+        if entity.node is None:
+            del self._of_cluster[entity.kind][entity]
+        else:
+            on_it = self._on_node[entity.node]
+            self._on_node[entity.node] = tuple(one for one in on_it if one != entity)
         self._removed.append(row)
         if entity.kind == "node":
             for one in self.on(entity.node):

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
 
 from haptera.core.state.row import EntityState
 from haptera.core.state.table import EntityTable
@@ -10,19 +12,21 @@ from haptera.model.answers.views import Condition
 from haptera.model.entity import EntityId
 
 _NS_PER_S = 1e9
+# What was seen is kept once for entities that are alike, of so many sorts.
+ALIKE_CACHED_MAX: Final = 1_024
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
     """One entity as it was; `tried_at` is when the last step ended that was told of."""
 
-    facts: dict[str, str]
+    facts: tuple[tuple[str, str], ...]
     condition: Condition
     why: str | None
     tried_at: int
 
 
-_NOTHING = _Seen({}, Condition.IDLE, None, 0)
+_NOTHING = _Seen((), Condition.IDLE, None, 0)
 
 
 class Chronicle:
@@ -59,8 +63,9 @@ class Chronicle:
         name, at_s = str(row.id), (now + wall_offset_ns) / _NS_PER_S
         before = self._seen.get(row.id, _NOTHING)
         facts, by = _facts(row)
-        for one in sorted(facts.keys() | before.facts.keys()):
-            if (value := facts.get(one)) != before.facts.get(one):
+        known_before = dict(before.facts)
+        for one in sorted(facts.keys() | known_before.keys()):
+            if (value := facts.get(one)) != known_before.get(one):
                 yield Happened(at_s, name, Sort.SEEN, one, value, by.get(one))
         tried = [one for one in row.attempts.tried if one.at > before.tried_at]
         for end in tried:
@@ -72,7 +77,14 @@ class Chronicle:
                 at_s, name, Sort.STANDS, None, row.stance.condition.value, row.stance.why
             )
         tried_at = tried[-1].at if tried else before.tried_at
-        self._seen[row.id] = _Seen(facts, row.stance.condition, row.stance.why, tried_at)
+        seen = _alike(tuple(facts.items()))
+        self._seen[row.id] = _Seen(seen, row.stance.condition, row.stance.why, tried_at)
+
+
+@lru_cache(ALIKE_CACHED_MAX)
+def _alike(facts: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    """The same tuple for all entities of which the same was seen: there are many."""
+    return facts
 
 
 def _facts(row: EntityState) -> tuple[dict[str, str], dict[str, str]]:

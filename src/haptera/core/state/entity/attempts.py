@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from haptera.core.state.entity.nothing import nothing
 from haptera.core.state.limits import DONE_AGAIN_MAX, LASTS_NS, MS
 from haptera.model.parts import Step
 from haptera.model.policy import Policy
@@ -55,8 +56,8 @@ class Attempts:
 
     error: str | None = None
     failing: str | None = None
-    failures: dict[str, int] = field(default_factory=dict)
-    barred: dict[tuple[int, str], int] = field(default_factory=dict)
+    failures: Mapping[str, int] = field(default_factory=nothing)
+    barred: Mapping[tuple[int, str], int] = field(default_factory=nothing)
     tried: tuple[Tried, ...] = ()
     oscillation: Oscillation | None = None
     forgiven_at: int = 0
@@ -72,7 +73,7 @@ class Attempts:
 
     def count(self, path: str, failures: int, error: str) -> None:
         """This part failed for the so-manieth time in a row."""
-        self.failures[path] = failures
+        self.failures = {**self.failures, path: failures}
         self.blame(path, error)
 
     def fail(self, path: str, error: str, policy: Policy) -> int:
@@ -90,7 +91,7 @@ class Attempts:
 
     def succeed(self, path: str) -> None:
         """This part worked: if the last error was its own, that is over."""
-        self.failures.pop(path, None)
+        self.retry(path)
         if self.failing == path:
             self.absolve()
 
@@ -101,11 +102,12 @@ class Attempts:
     def recover(self) -> None:
         """The entity is well: no error, and no failure counts any more."""
         self.absolve()
-        self.failures.clear()
+        self.failures = nothing()
 
     def retry(self, path: str) -> None:
         """Count the failures of this part anew: its cool-down is over."""
-        self.failures.pop(path, None)
+        if path in self.failures:
+            self.failures = {one: count for one, count in self.failures.items() if one != path}
 
     def oscillates(self, found: Oscillation) -> None:
         """Its steps undo each other's: nothing is tried for a while."""
@@ -120,8 +122,7 @@ class Attempts:
         """A person asks, or something else is desired: whatever failed may be tried at once."""
         self.forgive()
         self.relented_at = self.forgiven_at
-        self.failures.clear()
-        self.barred.clear()
+        self.failures = self.barred = nothing()
 
     def reconsider(self, module: str) -> None:
         """The module is another than the one whose parts failed: they may be tried at once."""
@@ -146,5 +147,5 @@ class Attempts:
 
     def bar(self, start: int, path: str, until: int, now: int) -> None:
         """Do not take this part from this start before then; bars that are over are dropped."""
-        self.barred = {key: at for key, at in self.barred.items() if at > now}
-        self.barred[start, path] = until
+        kept = {key: at for key, at in self.barred.items() if at > now}
+        self.barred = {**kept, (start, path): until}

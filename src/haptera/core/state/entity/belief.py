@@ -1,8 +1,9 @@
 """What is believed of one entity: readings, and what is remembered of earlier ones."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from haptera.core.state.entity.nothing import nothing
 from haptera.model.facts import Fact, Method
 
 
@@ -18,7 +19,7 @@ class Belief:
     remembered: dict[str, Fact] = field(default_factory=dict)
     forgotten_at: dict[str, int] = field(default_factory=dict)
     found_at: dict[str, int] = field(default_factory=dict)
-    second: dict[str, Fact] = field(default_factory=dict)
+    second: Mapping[str, Fact] = field(default_factory=nothing)
 
     def learn(self, name: str, fact: Fact) -> bool:
         """Take a reading, unless a later one is known; tell whether it says anything new."""
@@ -28,7 +29,7 @@ class Belief:
         if old is None or old.value != fact.value:
             self.found_at[name] = fact.at
         if old is not None and old.by != fact.by and old.method is fact.method is Method.READ:
-            self.second[name] = old
+            self.second = {**self.second, name: old}
         self.known[name] = fact
         self.remembered.pop(name, None)
         return old is None or (old.value, old.method) != (fact.value, fact.method)
@@ -42,7 +43,8 @@ class Belief:
         fact = self.known.pop(name, None)
         if fact is None:
             return False
-        self.second.pop(name, None)
+        if name in self.second:
+            self.second = {one: old for one, old in self.second.items() if one != name}
         self.remembered[name] = fact
         self.forgotten_at[name] = now
         return True

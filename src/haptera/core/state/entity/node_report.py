@@ -1,7 +1,9 @@
 """What a node's agent, or the parent that keeps the node, last said of one entity: sync's part."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from haptera.core.state.entity.nothing import nothing
 from haptera.core.state.entity.verdict import Stands
 from haptera.model.facts import Fact
 
@@ -14,7 +16,7 @@ class NodeReport:
     the word of an earlier process it had `enrolled` since its boot, until this one knows better.
     """
 
-    facts: dict[str, Fact] = field(default_factory=dict)
+    facts: Mapping[str, Fact] = field(default_factory=nothing)
     stands: Stands | None = None
     lost_at: int | None = None
     suspect: bool = False
@@ -22,5 +24,5 @@ class NodeReport:
 
     def clear(self) -> None:
         """It holds no longer."""
-        self.facts.clear()
+        self.facts = nothing()
         self.stands = None

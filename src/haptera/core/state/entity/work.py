@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
+from haptera.core.state.entity.nothing import nothing
 from haptera.core.state.limits import MS
 from haptera.model.facts import Fact
 from haptera.model.intent import Intent
@@ -111,7 +112,7 @@ class EntityWork:
 
     looks: dict[str, LookSchedule] = field(default_factory=dict)
     stepping: StepRun | None = None
-    conflicts: dict[str, ReadingConflict] = field(default_factory=dict)
+    conflicts: Mapping[str, ReadingConflict] = field(default_factory=nothing)
     unsettled: tuple[str, int] | None = None
     booted_at: int | None = None
     booted_surely: bool = False
@@ -121,6 +122,14 @@ class EntityWork:
         self.booted_at = None
         if self.stepping is not None:
             self.stepping.enrolled = True
+
+    def contest(self, conflict: ReadingConflict) -> None:
+        """Readings of a variable cannot agree, or are newer than those that could not."""
+        self.conflicts = {**self.conflicts, conflict.variable: conflict}
+
+    def agree(self, variable: str) -> None:
+        """Readings of this variable contradict each other no longer."""
+        self.conflicts = {name: one for name, one in self.conflicts.items() if name != variable}
 
     def schedule(self, path: str, otherwise: LookSchedule) -> LookSchedule:
         """The look's schedule, this one where it has none yet."""

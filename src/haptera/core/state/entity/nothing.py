@@ -1,0 +1,14 @@
+"""What most entities have none of: one mapping for all, in place of an empty dict for each.
+
+Who adds to such a mapping puts a new one in its place.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+_NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
+
+
+def nothing() -> Mapping[Any, Any]:
+    return _NOTHING
