@@ -84,7 +84,6 @@ class StoredEntity(msgspec.Struct, gc=False):
     owner: str
     desired: dict[str, Desired]
     revision: int
-    uuid: str | None = None
 
 
 class Disruption(msgspec.Struct, frozen=True, gc=False):

@@ -312,11 +312,9 @@ def _entities(connection: sqlite3.Connection) -> list[StoredEntity]:
             owner,
             desired.get(key, {}),
             revision,
-            node_uuid,
         )
-        for key, attributes, owner, revision, node_uuid in connection.execute(
-            "SELECT e.id, e.attributes, e.owner, e.revision, n.uuid FROM entities e"
-            " LEFT JOIN nodes n ON n.name = substr(e.id, 6) AND e.id LIKE 'node:%' ORDER BY e.id"
+        for key, attributes, owner, revision in connection.execute(
+            "SELECT id, attributes, owner, revision FROM entities ORDER BY id"
         )
     ]
 
