@@ -239,13 +239,8 @@ class ModuleTalk:
         Raises:
             CheckFailed: it has not, or it was a signal that ended it.
         """
-        try:
-            async with asyncio.timeout(within_s + SLACK_S):
-                while not self.has_ended:
-                    self._news.clear()
-                    await self._news.wait()
-        except TimeoutError:
-            raise CheckFailed(f"it continued to run for {within_s:g} s after {why}", do) from None
+        if not await self._ended(within_s + SLACK_S):
+            raise CheckFailed(f"it continued to run for {within_s:g} s after {why}", do)
         # A program that writes to a closed link ends so, unless it asks not to.
         if self._status is not None and self._status < 0 and self._status != -signal.SIGPIPE:
             raise CheckFailed(f"it was {self._how}", "end, and do not crash")
@@ -258,12 +253,7 @@ class ModuleTalk:
         """End the process, and keep what it printed in its log."""
         self.hang_up()
         for within_s, kill in ((END_WITHIN_S, True), (KILLED_WITHIN_S, False)):
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(within_s):
-                    while not self.has_ended:
-                        self._news.clear()
-                        await self._news.wait()
-            if kill and not self.has_ended and self._pidfd is not None:
+            if not await self._ended(within_s) and kill and self._pidfd is not None:
                 with contextlib.suppress(ProcessLookupError):
                     signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
         self._listening.cancel()
@@ -271,6 +261,15 @@ class ModuleTalk:
         self._output.close()
         if self._pidfd is not None:
             os.close(self._pidfd)
+
+    async def _ended(self, within_s: float) -> bool:
+        """Whether it has ended by then."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                while not self.has_ended:
+                    self._news.clear()
+                    await self._news.wait()
+        return self.has_ended
 
     def _settings(self) -> dict[str, Any]:
         """What is given, and something made up for each secret."""
