@@ -18,10 +18,10 @@ def ask_all(access: Access, asked: Iterable[ApiCall[Shape]]) -> list[Shape]:
     Raises:
         HapteraError: one is refused, or nobody answers; others may be done.
     """
-    return asyncio.run(_all(access, list(asked)))
+    return asyncio.run(_all(access, asked))
 
 
-async def _all(access: Access, asked: list[ApiCall[Shape]]) -> list[Shape]:
+async def _all(access: Access, asked: Iterable[ApiCall[Shape]]) -> list[Shape]:
     free = asyncio.Semaphore(AT_ONCE)
     async with AsyncClient(access) as client:
 
@@ -29,9 +29,5 @@ async def _all(access: Access, asked: list[ApiCall[Shape]]) -> list[Shape]:
             async with free:
                 return await client.ask(call)
 
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                under_way = [tasks.create_task(ask(one)) for one in asked]
-        except ExceptionGroup as group:
-            raise group.exceptions[0] from None  # the others were cancelled for it
-    return [one.result() for one in under_way]
+        # Where one fails, the others end with the loop.
+        return await asyncio.gather(*map(ask, asked))

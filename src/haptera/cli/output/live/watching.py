@@ -28,12 +28,8 @@ def again_and_again(access: Access, call: ApiCall[Event], draw: Callable[[], obj
 
 async def _both(access: Access, call: ApiCall[Event], draw: Callable[[], object]) -> None:
     news = asyncio.Event()
-    try:
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(follow(access, call, news))
-            tasks.create_task(_draw(news, draw))
-    except ExceptionGroup as group:
-        raise group.exceptions[0] from None  # the other task was cancelled for it
+    # Where one fails, the other ends with the loop.
+    await asyncio.gather(follow(access, call, news), _draw(news, draw))
 
 
 async def follow(access: Access, call: ApiCall[Event], news: asyncio.Event) -> None:
