@@ -4,7 +4,8 @@ from enum import StrEnum
 
 import pytest
 
-from haptera.kinds import node
+from haptera.kinds import KINDS, node
+from haptera.kinds.extensions import TAKEN
 from haptera.model.declared.desired_check import check_attributes
 from haptera.model.declared.schema import ENTITY_BYTES_MAX, Attribute, Extension, Variable, extend
 from haptera.model.errors import HapteraError
@@ -35,6 +36,11 @@ LAN = Variable("node", "ipmi.lan", Lan, {Lan.UNKNOWN: 0, Lan.UP: 1})
 def test_an_extension_adds_under_its_own_name_only(attribute: Attribute) -> None:
     with pytest.raises(HapteraError, match="of kind node"):
         Extension("ipmi", attributes=(attribute,))
+
+
+def test_no_extension_is_called_as_a_kind() -> None:
+    """Else `pool.size` in a selector would have two meanings."""
+    assert KINDS.bundled.keys() <= TAKEN
 
 
 def test_an_extended_kind_has_all_that_it_had_and_more() -> None:

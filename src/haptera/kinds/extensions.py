@@ -13,19 +13,8 @@ BUNDLED: Final[tuple[Extension, ...]] = (slurm.extension,)
 # An extension is called neither as a kind, nor as a layer of a selector.
 TAKEN: Final = frozenset(
     [
-        "node",
-        "service",
-        "module",
-        "freeze",
-        "policy",
-        "budget",
-        "image",
-        "system",
-        "group",
-        "replica",
-        "lease",
-        "desired",
-        "last",
+        *("backend", "budget", "freeze", "group", "image", "instance", "lease", "module", "node"),
+        *("policy", "pool", "replica", "roll", "service", "system", "desired", "last"),
     ]
 )
 
