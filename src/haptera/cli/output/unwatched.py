@@ -1,94 +1,58 @@
 """The verbs that have no --watch: why, and what to type instead."""
 
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import click
 
 _OPTION: Final = ("-w", "--watch")
-_ONCE: Final = "it runs once; `haptera status --watch` shows the result"
-_FILES: Final = "it reads local files, for which there are no events: run it again"
-_TOKEN: Final = "it runs once; `haptera token list` shows valid tokens"
-_IMAGES: Final = "`haptera get --watch image:NAME` shows one"
-_QUEUE: Final = "there are no events for jobs: run it again"
-_DUTY: Final = "it runs once; `haptera queue` shows the state of each node"
-_ROLLS: Final = "`haptera roll status --watch` shows the progress of rolls"
-_FIXED: Final = "its output never changes"
-_RUNS: Final = "it runs until it is stopped; `haptera status --watch` shows the cluster"
-
-UNWATCHED: Final = {
-    "apply": _ONCE,
-    "plan": "a plan is a snapshot: `--save` it, and `haptera apply --plan` shows changes since",
-    "export": "it is a snapshot; `haptera diff --watch FILE` shows the difference from a file",
-    "import ansible": _FILES,
-    "import clustershell": _FILES,
-    "import layercake": _FILES,
-    "import warewulf": _FILES,
-    "site check": _FILES,
-    "site schema": _FIXED,
-    "graph": "a drawing is a snapshot; `haptera chain --watch ENTITY` shows the steps left",
-    "wait": "it ends when the condition holds",
-    "set": _ONCE,
-    "power": _ONCE,
-    "unset": _ONCE,
-    "retry": _ONCE,
-    "revert": _ONCE,
-    "image build": _ONCE,
-    "image diff": "an image that was built does not change",
-    "image gc": _ONCE,
-    "image import": _ONCE,
-    "image rm": _ONCE,
-    "image list": _IMAGES,
-    "image show": _IMAGES,
-    "roll timeline": _ROLLS,
-    "roll start": _ROLLS,
-    "roll pause": _ROLLS,
-    "roll resume": _ROLLS,
-    "roll abort": _ROLLS,
-    "roll undo": _ROLLS,
-    "roll rm": _ROLLS,
-    "secret allow": "it runs once",
-    "secret list": _FILES,
-    "secret remove": "it runs once",
-    "secret set": "it runs once",
-    "audit verify": _FILES,
-    "backup": "it runs once",
-    "restore": "it runs once",
-    "token certify": _TOKEN,
-    "token make": _TOKEN,
-    "token revoke": _TOKEN,
-    "exec": "it runs once",
-    "evict": "it runs once",
-    "override": "it runs once",
-    "unclaimed": "there are no events for such machines: run it again",
-    "claim": _ONCE,
-    "thaw": "it runs once; `haptera freeze --watch` shows what stays frozen",
-    "submit": "`--wait` waits for the end; `haptera why job:N` shows the state",
-    "jobs": _QUEUE,
-    "cancel": _QUEUE,
-    "queue": _QUEUE,
-    "drain": _DUTY,
-    "hold": _DUTY,
-    "resume": _DUTY,
-    "job": "it ends with its command; `haptera get --watch node:NAME` shows whether a node is busy",
-    "fence run": "it ends with its command; `haptera get --watch lease` shows who leads",
-    "fence check": "it ends with its command",
-    "watch": "it already prints each change: omit the option",
-    "lint": _FILES,
-    "module new": "it runs once",
-    "module lint": _FILES,
-    "module list": "it asks no parent; `haptera get --watch module` shows running modules",
-    "module check": "it runs once",
-    "module reload": _ONCE,
-    "completion": _FIXED,
-    "minos build": "it runs once",
-    "minos show": _FILES,
-    "lab": "it already shows its cluster until it is stopped: omit the option",
-    "lab break": "it injects a fault: watch what follows with watch or why",
-    "standby": _RUNS,
-    "promote": _ONCE,
-    "serve": _RUNS,
-    "agent": _RUNS,
+# Why, and the verbs of which that holds.
+_VERBS: Final[Mapping[str, Sequence[str]]] = {
+    "it runs once; `haptera status --watch` shows the result": [
+        *("apply", "claim", "image build", "image gc", "image import", "image rm"),
+        *("module reload", "power", "promote", "retry", "revert", "set", "unset"),
+    ],
+    "a plan is a snapshot: `--save` it, and `haptera apply --plan` shows changes since": ["plan"],
+    "it is a snapshot; `haptera diff --watch FILE` shows the difference from a file": ["export"],
+    "it reads local files, for which there are no events: run it again": [
+        *("audit verify", "import ansible", "import clustershell", "import layercake"),
+        *("import warewulf", "lint", "minos show", "module lint", "secret list", "site check"),
+    ],
+    "its output never changes": ["completion", "site schema"],
+    "a drawing is a snapshot; `haptera chain --watch ENTITY` shows the steps left": ["graph"],
+    "it ends when the condition holds": ["wait"],
+    "an image that was built does not change": ["image diff"],
+    "`haptera get --watch image:NAME` shows one": ["image list", "image show"],
+    "`haptera roll status --watch` shows the progress of rolls": [
+        *("roll abort", "roll pause", "roll resume", "roll rm", "roll start", "roll timeline"),
+        "roll undo",
+    ],
+    "it runs once": [
+        *("backup", "evict", "exec", "minos build", "module check", "module new", "override"),
+        *("restore", "secret allow", "secret remove", "secret set"),
+    ],
+    "it runs once; `haptera token list` shows valid tokens": [
+        *("token certify", "token make", "token revoke"),
+    ],
+    "there are no events for such machines: run it again": ["unclaimed"],
+    "it runs once; `haptera freeze --watch` shows what stays frozen": ["thaw"],
+    "`--wait` waits for the end; `haptera why job:N` shows the state": ["submit"],
+    "`haptera get --watch job` shows jobs as they change": ["cancel", "jobs", "queue"],
+    "it runs once; `haptera queue` shows the state of each node": ["drain", "hold", "resume"],
+    "it ends with its command; `haptera get --watch node:NAME` shows whether a node is busy": [
+        "job",
+    ],
+    "it ends with its command; `haptera get --watch lease` shows who leads": ["fence run"],
+    "it ends with its command": ["fence check"],
+    "it already prints each change: omit the option": ["watch"],
+    "it asks no parent; `haptera get --watch module` shows running modules": ["module list"],
+    "it already shows its cluster until it is stopped: omit the option": ["lab"],
+    "it injects a fault: watch what follows with watch or why": ["lab break"],
+    "it runs until it is stopped; `haptera status --watch` shows the cluster": [
+        *("agent", "serve", "standby"),
+    ],
 }
+UNWATCHED: Final = {verb: why for why, verbs in _VERBS.items() for verb in verbs}
 
 
 def told(error: click.NoSuchOption) -> click.UsageError:
