@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from haptera.client.access import Access
 from haptera.daemon.parent.doors import Doors
 from haptera.runtime import clock
 from haptera.runtime.identity.private import write_private
@@ -18,20 +19,6 @@ KEPT_S_MIN: Final = CLIENT_TTL_S // 3
 _ADMIN: Final = Bearer("cli", Scope.ADMIN)
 
 
-class ClientFile(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Where the API is, and a token for it; `page` opens the status page, read-only, for a day.
-
-    With TLS, `authority` is the certificate to trust. `constants` are handed in with each site
-    file that is applied by this client.
-    """
-
-    url: str
-    token: str
-    page: str
-    constants: dict[str, str]
-    authority: str | None = None
-
-
 def write_client(place: Path, doors: Doors, constants: dict[str, str], store: Store) -> None:
     """Write tokens where only their owner can read: the one of before, while it holds long enough.
 
@@ -40,14 +27,14 @@ def write_client(place: Path, doors: Doors, constants: dict[str, str], store: St
     admin = _kept_token(place, store) or store.mint_token(_ADMIN, CLIENT_TTL_S).text
     read = store.mint_token(Bearer("page", Scope.READ), PAGE_TTL_S).text
     page = f"{doors.url}/#token={read}"
-    client = ClientFile(doors.url, admin, page, constants, doors.trusted)
+    client = Access(doors.url, admin, constants, page, doors.trusted)
     write_private(place, msgspec.json.encode(client))
 
 
 def _kept_token(place: Path, store: Store) -> str | None:
     """The token of the client file that is there, where it is still good for a while."""
     try:
-        text = msgspec.json.decode(place.read_bytes(), type=ClientFile).token
+        text = msgspec.json.decode(place.read_bytes(), type=Access).token or ""
     except (OSError, msgspec.DecodeError):
         return None
     token = parse_token(text)
