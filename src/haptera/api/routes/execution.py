@@ -17,6 +17,7 @@ from haptera.api.requests.body import read_body
 from haptera.api.requests.endpoint import NOT_FOUND, Caller, Contract, Endpoint, author
 from haptera.api.requests.lines import LINES, MEDIA_TYPE
 from haptera.api.requests.query import WHY
+from haptera.api.routes.stream import while_heard
 from haptera.api.writes.patching import missing
 from haptera.model import token_scope as scopes
 from haptera.model.entity import EntityId, parse_entity
@@ -122,10 +123,7 @@ class ExecutionStream(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._route.running.add(self)
         try:
-            async with asyncio.TaskGroup() as tasks:
-                sending = tasks.create_task(self._send_all(send))
-                leaving = tasks.create_task(_cancel_when_gone(receive, sending))
-                sending.add_done_callback(lambda _: leaving.cancel())
+            await while_heard(self._send_all(send), receive)
         finally:
             self._route.running.discard(self)
 
@@ -156,9 +154,3 @@ def _view(told: ExecAnswer) -> ExecView:
             return ExecView(lost=text)
         case _:
             assert_never(told)
-
-
-async def _cancel_when_gone(receive: Receive, sending: asyncio.Task[None]) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    sending.cancel()

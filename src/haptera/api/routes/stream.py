@@ -6,10 +6,10 @@ Long lists come in slices; of those of a snapshot only the last has an id.
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from starlette.requests import Request
@@ -133,10 +133,7 @@ class EventStream(Response):
         listener = self._route.backend.bus.listen(self._wanted, self._news.set, self._since)
         self._route.streams.add(self)
         try:
-            async with asyncio.TaskGroup() as tasks:
-                sending = tasks.create_task(self._send_all(listener, send))
-                leaving = tasks.create_task(_cancel_when_gone(receive, sending))
-                sending.add_done_callback(lambda _: leaving.cancel())
+            await while_heard(self._send_all(listener, send), receive)
         finally:
             listener.close()
             self._route.streams.discard(self)
@@ -191,6 +188,14 @@ async def _send(send: Send, text: str) -> None:
     """Send one event; a client that does not take it in time is given up."""
     async with asyncio.timeout(SENT_WITHIN_S):
         await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
+
+
+async def while_heard(sends: Coroutine[Any, Any, None], receive: Receive) -> None:
+    """Send to the end, or until the client hangs up."""
+    async with asyncio.TaskGroup() as tasks:
+        sending = tasks.create_task(sends)
+        leaving = tasks.create_task(_cancel_when_gone(receive, sending))
+        sending.add_done_callback(lambda _: leaving.cancel())
 
 
 async def _cancel_when_gone(receive: Receive, sending: asyncio.Task[None]) -> None:
