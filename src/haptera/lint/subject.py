@@ -73,16 +73,10 @@ def subjecting(kind: str, problem: Problem, choices_max: int) -> Pieces[LintSubj
 def example(domain: Domain, found: Witness, move: Operator | None = None) -> Example:
     """A witness, told; with what the move makes of it, where there is one."""
     before, after = found.before, found.after
+    at = attributes(domain), domain.known(before), domain.remembered(before)
     if move is None:
-        return Example(attributes(domain), domain.known(before), domain.remembered(before))
-    return Example(
-        attributes(domain),
-        domain.known(before),
-        domain.remembered(before),
-        move.part.path,
-        domain.known(after),
-        domain.remembered(after),
-    )
+        return Example(*at, None, {}, {})
+    return Example(*at, move.part.path, domain.known(after), domain.remembered(after))
 
 
 def nearest(domain: Domain, found: Clash) -> tuple[Example, ...]:

@@ -1,7 +1,7 @@
 """What is wrong, or may be, with what modules declare and sites desire: findings, as values."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
@@ -130,19 +130,18 @@ REFUSED: Final = frozenset({Rule.MALFORMED, Rule.NEVER_OPENS, Rule.NEVER_APPLIES
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A state that shows the fault, and what a part makes of it.
+    """A state that shows the fault, and what a part makes of it, if one is taken there.
 
-    `attributes` are those of the class, as far as parts mention them. Variables that neither
-    `known` nor `remembered` name are unknown. `part` is the path of the part that is taken
-    there, if one is; `known_after` and `remembered_after` are the state then.
+    Attributes are those that conditions of the kind's parts name; null where there is none.
+    Variables that are neither known nor remembered are unknown.
     """
 
     attributes: Mapping[str, str | None]
     known: Values
     remembered: Values
-    part: str | None = None
-    known_after: Values = field(default_factory=dict)
-    remembered_after: Values = field(default_factory=dict)
+    part: str | None
+    known_after: Values
+    remembered_after: Values
 
 
 @dataclass(frozen=True, slots=True)

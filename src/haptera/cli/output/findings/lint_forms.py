@@ -19,21 +19,6 @@ class Location(msgspec.Struct, frozen=True, order=True):
         return f"{self.file}:{self.line}{column}"
 
 
-class ExampleForm(msgspec.Struct, frozen=True):
-    """A state that shows the fault, and what a part makes of it, if one is taken there.
-
-    Attributes are those that conditions of the kind's parts name; null where there is none.
-    Variables that are neither known nor remembered are unknown.
-    """
-
-    attributes: dict[str, str | None]
-    known: dict[str, str]
-    remembered: dict[str, str]
-    part: str | None
-    known_after: dict[str, str]
-    remembered_after: dict[str, str]
-
-
 class FindingForm(msgspec.Struct, frozen=True):
     """One fault: its rule, how grave it is, where, what, examples, and what to do."""
 
@@ -45,7 +30,7 @@ class FindingForm(msgspec.Struct, frozen=True):
     variable: str | None
     location: Location | None
     text: str
-    examples: list[ExampleForm]
+    examples: tuple[Example, ...]
     fix: str | None
 
 
@@ -76,17 +61,6 @@ def _finding(one: Finding, location: Location | None) -> FindingForm:
         one.variable,
         location,
         one.text,
-        [_example(example) for example in one.examples],
+        one.examples,
         one.fix,
-    )
-
-
-def _example(one: Example) -> ExampleForm:
-    return ExampleForm(
-        dict(one.attributes),
-        dict(one.known),
-        dict(one.remembered),
-        one.part,
-        dict(one.known_after),
-        dict(one.remembered_after),
     )
