@@ -92,7 +92,7 @@ def test_a_variable_among_attributes_is_told_where_it_belongs():
 
 def test_of_many_names_only_the_nearest_is_told():
     many = [f"name{n}" for n in range(LISTED_MAX)]
-    assert nearest("powr", ["power", *many]) == "did you mean power?"
+    assert nearest("powr", ["power", *many]) == "did you mean power? there are 25 names"
     assert nearest("powr", many).startswith("there are name0, ")
 
 

@@ -133,7 +133,7 @@ def nearest(text: str, names: Iterable[str]) -> str:
         return "there are none"
     guess = did_you_mean(next(iter(get_close_matches(text, known, n=1)), None))
     if guess and len(known) > LISTED_MAX:
-        return guess.rstrip()
+        return f"{guess}there are {len(known)} names"
     return f"{guess}there {'are' if len(known) > 1 else 'is'} {', '.join(known)}"
 
 
