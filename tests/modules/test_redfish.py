@@ -153,6 +153,17 @@ def test_one_session_serves_all_calls_and_is_ended(tmp_path: Path) -> None:
 
 @pytest.mark.net
 @pytest.mark.campaign
+def test_the_systems_of_one_bmc_share_a_session(tmp_path: Path) -> None:
+    with service(tmp_path, systems=2) as one:
+        for number in range(2):
+            address = one.of_system(number)
+            assert asyncio.run(bmc_of(tmp_path, address, **IN_SESSION).status()) == "off"
+        end_sessions()
+        assert asked(tmp_path) == {f"POST {SESSIONS_PATH} ": 1, f"DELETE {SESSIONS_PATH}/": 1}
+
+
+@pytest.mark.net
+@pytest.mark.campaign
 def test_a_session_that_the_bmc_forgot_is_opened_anew(tmp_path: Path) -> None:
     known = {"trust": "verified", "ca_file": str(tmp_path / CERTIFICATE), **IN_SESSION}
     with service(tmp_path) as one:

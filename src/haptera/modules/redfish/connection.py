@@ -13,7 +13,7 @@ import ssl
 from base64 import b64encode
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from email.message import Message
 from http import HTTPStatus
 from pathlib import Path
@@ -93,7 +93,7 @@ class RedfishSession:
     path: str
 
 
-# One for each service and system, for there is one call at a time to each.
+# One for each service, whatever its systems, for there is one call at a time to each.
 _sessions: Final[dict[ServiceAddress, RedfishSession]] = {}
 
 
@@ -111,7 +111,7 @@ class RedfishConnection:
         *,
         in_session: bool = False,
     ) -> None:
-        self._service = service
+        self._service = replace(service, path="")
         self._trust = trust
         self._credentials = credentials
         self._in_session = in_session
