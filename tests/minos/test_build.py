@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from haptera.minos.build import build, read
+from haptera.minos.build import read
 from haptera.minos.distribution import find_kernel
 from haptera.model.errors import HapteraError
+from tests.docs.test_typed_pages import BUILT, FOUND, as_quoted
+from tests.transcripts.playing import named
 
 # What it consists of.
 NAMES = ("kernel", "initramfs")
@@ -29,11 +31,27 @@ def test_where_there_is_no_minos_it_is_said_what_makes_one(tmp_path: Path) -> No
 
 @pytest.mark.campaign
 @pytest.mark.timeout(900)
-def test_two_builds_elsewhere_and_under_other_settings_are_the_same(tmp_path: Path) -> None:
+def test_what_the_tutorial_builds_and_boots_is_the_same_elsewhere_and_under_other_settings(
+    tmp_path: Path,
+) -> None:
     _need_packages()
-    first, second = tmp_path / "a", tmp_path / "deeper" / "b"
-    made = build(first, ["virtio_net"], None)
-    command = [sys.executable, "-m", "haptera", "minos", "build", "--driver", "virtio_net"]
+    (home := tmp_path / "a").mkdir()
+    programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    for quoted in FOUND[BUILT]:
+        typed = subprocess.run(
+            ["bash", "-o", "pipefail", "-c", quoted.command],
+            cwd=home,
+            env={**os.environ, "PATH": programs},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        assert as_quoted(quoted, typed.returncode, named(typed.stdout)), typed
+    first, second = home / ".haptera" / "parent" / "minos", tmp_path / "deeper" / "b"
+    made = read(first)
+    command = [sys.executable, "-m", "haptera", "minos", "build"]
     subprocess.run(
         [*command, "--folder", str(second)],
         check=True,
@@ -69,9 +87,9 @@ def _need_packages() -> None:
         find_kernel(None)
     except HapteraError as error:
         pytest.skip(str(error))
-    for tool in ("zstd", "cpio", "dpkg-query"):
+    for tool in ("zstd", "cpio", "dpkg-query", "qemu-system-x86_64"):
         if shutil.which(tool) is None:
-            pytest.skip(f"{tool} is missing: apt install {tool}")
+            pytest.skip(f"{tool} is missing: apt install zstd cpio qemu-system-x86")
 
 
 def _digest(path: Path) -> str:

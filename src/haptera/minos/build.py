@@ -27,7 +27,8 @@ _ETC: Final = {
     "group": "root:x:0:\n",
     "hosts": "127.0.0.1 localhost\n",
 }
-_LEVEL: Final = "-19"
+# A window of 32 MB, which the kernel holds until all is unpacked: most of the memory is free then.
+_COMPRESSION: Final = ("-19", "--zstd=wlog=25", "--single-thread")
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -116,7 +117,7 @@ def _parts(entries: Iterable[Entry]) -> tuple[Part, ...]:
 def _compressed(data: bytes) -> bytes:
     if shutil.which("zstd") is None:
         raise HapteraError("zstd is not here", do="apt install zstd", code=Code.NOT_INSTALLED)
-    command = ["zstd", _LEVEL, "--single-thread", "-q", "-c"]
+    command = ["zstd", *_COMPRESSION, "-q", "-c"]
     return subprocess.run(command, input=data, stdout=subprocess.PIPE, check=True).stdout
 
 
