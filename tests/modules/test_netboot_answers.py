@@ -1,5 +1,8 @@
 """What machines that boot are answered by DHCP, and what is made for them."""
 
+import shutil
+import struct
+import subprocess
 from dataclasses import replace
 from ipaddress import IPv4Address, IPv4Interface
 from pathlib import Path
@@ -59,6 +62,47 @@ def test_firmware_gets_its_address_and_a_loader(offer: BootOffer) -> None:
         server=HERE.address,
         file=b"undionly.kpxe",
     )
+
+
+@pytest.mark.net
+def test_another_reads_in_an_answer_what_is_meant(offer: BootOffer) -> None:
+    if shutil.which("tcpdump") is None:
+        pytest.skip("tcpdump is missing: apt install tcpdump")
+    given = answer(ask(dhcp.DISCOVER, hops=1, relay=IPv4Address("10.8.0.1")), offer, HERE)
+    assert given is not None
+    assert as_tcpdump_reads(dhcp.encode(given)) == [
+        "Your-IP 10.9.0.11",
+        "Server-IP 10.9.0.1",
+        "Gateway-IP 10.8.0.1",
+        "Client-Ethernet-Address 52:54:00:00:00:01",
+        'file "undionly.kpxe"',
+        "Vendor-rfc1048 Extensions",
+        "Magic Cookie 0x63825363",
+        "DHCP-Message (53), length 1: Offer",
+        "Server-ID (54), length 4: 10.9.0.1",
+        "Lease-Time (51), length 4: 3600",
+        "Subnet-Mask (1), length 4: 255.255.255.0",
+        'Hostname (12), length 3: "n01"',
+        "Unknown (175), length 3: 176.1.1",
+        'TFTP (66), length 8: "10.9.0.1"',
+        'BF (67), length 14: "undionly.kpxe^@"',
+        'Vendor-Class (60), length 9: "PXEClient"',
+        "Vendor-Option (43), length 4: 6.1.8.255",
+    ]
+
+
+def as_tcpdump_reads(message: bytes) -> list[str]:
+    """The lines that it prints of a DHCP message, behind the first two, of IP and UDP."""
+    udp = struct.pack("!HHHH", 67, 68, 8 + len(message), 0) + message
+    addresses = HERE.address.packed + ADDRESS.packed
+    ip = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(udp), 0, 0, 64, 17, 0) + addresses + udp
+    # The head of a capture (of raw IP), and of the one packet in it.
+    capture = struct.pack("<IHHIIII", 0xA1B2C3D4, 2, 4, 0, 0, 65_535, 101)
+    capture += struct.pack("<IIII", 0, 0, len(ip), len(ip)) + ip
+    done = subprocess.run(
+        ["tcpdump", "-vvnr", "-"], input=capture, stdout=subprocess.PIPE, check=True
+    )
+    return [line.strip() for line in done.stdout.decode().splitlines()[2:] if line.strip()]
 
 
 @pytest.mark.parametrize(
