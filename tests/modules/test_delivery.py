@@ -127,9 +127,11 @@ def test_more_than_there_should_be_is_not_taken(rig: Rig) -> None:
     assert not part_of(rig, kept).exists()
 
 
-def test_an_image_that_is_not_there_is_named(rig: Rig) -> None:
-    with pytest.raises(Refused, match="there is no image 'a' here yet"):
-        fetch(rig)
+@pytest.mark.parametrize("reference", ["a", f"sha256:{'0' * 64}", "sha256:typed", "../state.db"])
+def test_an_image_that_is_not_there_is_named(rig: Rig, reference: str) -> None:
+    rig.wanted = [reference]
+    with pytest.raises(Refused, match=f"there is no image '{reference}' here yet|Not Found"):
+        fetch(rig, reference)
 
 
 def test_an_image_for_others_is_refused(rig: Rig) -> None:
@@ -220,6 +222,19 @@ def test_200_nodes_that_ask_at_once_are_all_served_in_the_order_of_asking(rig: R
     # Those that are sent at once may end in any order, and one that was just told to ask again is
     # passed by those next to it.
     assert all(abs(number - place) < 20 for place, number in enumerate(served))
+
+
+def test_all_that_is_sent_counts_for_the_rate(rig: Rig) -> None:
+    node = Asker(1, rig.keep("a", SHORT).digest)
+    order = ServingOrder(lambda: ServingLimits(1, 2_000_000.0))
+
+    async def ask() -> float:
+        began_s = asyncio.get_running_loop().time()
+        await node.ask(images.Images(rig.store, lambda _: ["a"], order).app(), [])
+        return order.delay_s(0, began_s)
+
+    assert asyncio.run(ask()) >= len(SHORT) / 2_000_000
+    assert node.content == SHORT
 
 
 def test_a_node_whose_turn_comes_later_asks_until_then(rig: Rig) -> None:
