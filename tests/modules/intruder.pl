@@ -37,16 +37,17 @@ told('make a read-only folder writable', ran('mount -o remount,bind,rw /run/hapt
 told('enter another namespace', ran('nsenter --target 1 --user --mount true'));
 open my $partitions, '<', '/proc/partitions' or die;
 my @devices = map { /^\s*(\d+)\s+(\d+)\s/ ? "b $1 $2" : () } <$partitions>;
-my $opened = 0;
+my ($opened, %stopped) = (0);
 for my $device (@devices, 'c 1 1', 'c 1 11', 'c 10 237', 'c 10 232', 'c 10 229') {
     for my $folder ('/tmp', '/dev', '/dev/shm', '/run') {
         unlink "$folder/device";
         ran("mknod $folder/device $device") or next;
-        $opened++ if open my $file, '<', "$folder/device";
+        if (open my $file, '<', "$folder/device") { $opened++ } else { $stopped{"$folder: $!"} = 1 }
         unlink "$folder/device";
     }
 }
 told('open a device', $opened);
+print "a device is stopped in $_\n" for sort keys %stopped;
 
 # Sockets: the kernel names those of the whole node, for the network is the node's.
 open my $sockets, '<', '/proc/net/unix' or die;

@@ -2,16 +2,21 @@
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from http import HTTPStatus
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from haptera.daemon.parts import ARTEFACTS_PORT, HELLO_PORT
+from haptera.modules.image.parent import Parent
+from haptera.runtime.network.tls import parent_context
+from haptera.sdk import uplink
 from tests.kills.processes import wait_for
 from tests.kills.rig import Lab
 from tests.modules.image_rig import a_root, needs
@@ -77,6 +82,17 @@ def _runs(lab: Lab, entity: str) -> bool | None:
     return None if answer is None or answer[2]["condition"] != "converged" else True
 
 
+def _check_doors_answer_who_may(lab: Lab, node: str) -> None:
+    """From outside, with the keys that are not in the system: both ports of TLS are open."""
+    with Parent(uplink(lab.root / "nodes/n1/run")).get("/images/a", {}) as answer:
+        assert answer.status == HTTPStatus.OK
+    parent = lab.root / "parent"
+    context = parent_context((parent / "ca.pem").read_bytes(), parent / "parent.pem")
+    link = socket.create_connection((node, HELLO_PORT), WITHIN_S)
+    with link, context.wrap_socket(link) as end:
+        assert end.getpeercert()
+
+
 def test_root_in_a_system_reaches_nothing_of_haptera_but_the_gate(lab: Lab) -> None:
     client = msgspec.json.decode((lab.root / "client.json").read_bytes())
     node = (lab.root / "nodes/n1/address").read_text().strip()
@@ -90,6 +106,7 @@ def test_root_in_a_system_reaches_nothing_of_haptera_but_the_gate(lab: Lab) -> N
     assert {"state.db", "identity.pem", "uplink.json", "systems"} <= {one.name for one in files}
     agent = f"https://{node}:{HELLO_PORT}/"
     doors = [agent, f"https://{parent}:{ARTEFACTS_PORT}/images/a", f"{client['url']}/v1/entities"]
+    _check_doors_answer_who_may(lab, node)
     words = [word for one in files for word in ("file", str(one))]
     words += [word for one in doors for word in ("door", one)]
     command = (sys.executable, "-m", "haptera", "--client", lab.root / "client.json")
@@ -114,6 +131,12 @@ def test_root_in_a_system_reaches_nothing_of_haptera_but_the_gate(lab: Lab) -> N
         "make a read-only folder writable: no",
         "enter another namespace: no",
         "open a device: no",
+        # Device files can be made. Where such files work, the cgroup of the system's devices stops
+        # them; in the others, the mount does.
+        "a device is stopped in /dev/shm: Permission denied",
+        "a device is stopped in /dev: Operation not permitted",
+        "a device is stopped in /run: Permission denied",
+        "a device is stopped in /tmp: Operation not permitted",
         # The kernel tells them to all who share the node's network; there is no way to them.
         "read the names of sockets: DONE",
         "call a socket: no",
