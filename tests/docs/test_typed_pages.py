@@ -157,7 +157,8 @@ NOT_TYPED: dict[str, str] = {
 TRANSCRIBED = "docs/tutorial/tour.md"
 # Typed, with all that it builds, by tests/minos/test_build.py.
 BUILT = "docs/tutorial/minos.md"
-# As root on a machine of its own; the pages themselves say where they were typed.
+# As root on a machine of its own; the pages themselves say where they were typed. The last one is
+# typed in test_slurm_page.py.
 BY_ROOT = ("docs/reference/ansible.md", "docs/tutorial/install.md", "docs/tutorial/slurm.md")
 
 FOUND = {name: typed for page in PAGES for name, typed in sessions(page).items()}

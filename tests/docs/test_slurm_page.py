@@ -1,0 +1,66 @@
+"""The tutorial of a Slurm, typed from its first command to its last, in the demo it begins with.
+
+Its roll goes by what a real Slurm does, so what is quoted of that comes soon, not at once.
+"""
+
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docs import test_typed_pages as typed_pages
+from tests.docs.pages import ROOT, sessions
+from tests.network import why_no_networks
+from tests.shell import shell
+
+PAGE = ROOT / "docs/tutorial/slurm.md"
+DEMO = "make demo DEMO=slurm"
+WITHIN_S = 600
+# What only looks; Slurm's own commands, too.
+LOOKS = re.compile(rf"{typed_pages.LOOKS.pattern}|sinfo |grep |haptera (?:image list|roll status)")
+
+pytestmark = [
+    pytest.mark.net,
+    pytest.mark.campaign,
+    pytest.mark.timeout(WITHIN_S),
+    pytest.mark.skipif(os.geteuid() != 0, reason="mounts and containers need root"),
+]
+
+
+@pytest.fixture
+def demo() -> Iterator[Path]:
+    """The demo while it runs, from when it can be asked."""
+    needs = (ROOT / "examples/slurm/needs").read_text("utf-8").split()
+    lacking = subprocess.run([ROOT / "tools/need", *needs], capture_output=True, text=True)
+    if (why := lacking.stderr.strip() if lacking.returncode else why_no_networks()) is not None:
+        pytest.skip(why)
+    folder = ROOT / ".haptera/demos/slurm"
+    if folder.exists():
+        folder.rename(tempfile.mkdtemp(prefix="slurm.", dir=folder.parent))
+    with subprocess.Popen(
+        DEMO.split(), cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+    ) as make:
+        assert make.stdout is not None
+        try:
+            assert any("status page" in line for line in make.stdout)
+            yield folder
+        finally:
+            make.terminate()
+            make.communicate()
+
+
+def test_the_tutorial_of_a_slurm_answers_what_it_says(
+    demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(typed_pages, "LOOKS", LOOKS)
+    first, *others = sessions(PAGE)["docs/tutorial/slurm.md"]
+    assert first.command == DEMO
+    commands = [one for one in others if not one.command.startswith("make demo")]
+    with shell(tmp_path, {}) as one:
+        one.type(f"cd {ROOT}")
+        for quoted in commands:
+            typed_pages.answered(one, quoted, demo)
