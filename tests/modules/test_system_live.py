@@ -16,7 +16,7 @@ import pytest
 from haptera.kinds.system import SystemRun
 from haptera.lab import tree
 from haptera.model.entity import EntityId
-from haptera.modules.image.manifest import ImageManifest
+from haptera.modules.image.manifest import ImageManifest, sign
 from haptera.modules.system.module import (
     SystemSettings,
     connect,
@@ -352,7 +352,7 @@ def test_an_image_for_other_machines_is_refused_before_it_is_fetched(rig: Rig) -
     kept = an_image(rig, "a")
     other = msgspec.structs.replace(kept, architecture="s390x")
     rig.store.artefact(kept.digest).rename(rig.store.work / "again")
-    rig.store.keep(rig.store.work / "again", other, rig.signer)
+    rig.store.keep(rig.store.work / "again", sign(other, rig.signer))
 
     async def scenario(node: Node) -> None:
         with pytest.raises(Refused, match=f"image a is for s390x, this node is {machine()}"):

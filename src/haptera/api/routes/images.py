@@ -83,7 +83,8 @@ class InTurn(Response):
 
         async def paced(message: Message) -> None:
             size_bytes = len(message.get("body", b""))
-            await asyncio.sleep(self._order.delay_s(size_bytes, loop.time()))
+            if delay_s := self._order.delay_s(size_bytes, loop.time()):
+                await asyncio.sleep(delay_s)
             async with asyncio.timeout(STALLED_S):
                 await send(message)
 
