@@ -19,6 +19,7 @@ pytestmark = pytest.mark.net
 
 CONTENT = bytes(range(256)) * 12_000
 RECIPE = "/srv/a"
+WITHIN_S = 30
 
 
 @pytest.fixture
@@ -85,6 +86,17 @@ def test_one_flipped_bit_is_found_and_nothing_of_it_is_kept(rig: Rig) -> None:
     assert [*(rig.folder / "below/images/sha256").iterdir()] == []
 
 
+def test_what_another_clusters_authority_has_signed_is_not_taken(rig: Rig, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    mine, rig.signer = rig.signer, Rig(tmp_path / "other").signer
+    rig.keep("a", CONTENT, recipe=RECIPE)
+    rig.signer = mine
+
+    with pytest.raises(HapteraError, match="is not signed by the cluster's authority"):
+        taken_over(rig)
+    assert [*(rig.folder / "below/images/names").iterdir()] == []
+
+
 def test_what_does_not_fit_is_refused_before_it_is_fetched(rig: Rig) -> None:
     rig.keep("a", CONTENT, recipe=RECIPE)
 
@@ -113,7 +125,8 @@ def test_what_the_parent_above_has_not_built_is_waited_for(
 
             object.__setattr__(one.target, "tell", tell)
             building = asyncio.ensure_future(build(one))
-            await heard.wait()
+            async with asyncio.timeout(WITHIN_S):
+                await heard.wait()
             rig.keep("a", CONTENT, recipe=RECIPE)
             await building
             return one

@@ -30,7 +30,7 @@ _DO: Final = (
 
 
 class ImageManifest(msgspec.Struct, frozen=True):
-    """One image: its artefact, a squashfs of the root, by digest and size, and what is run in it.
+    """One image: its artefact, with the files of the root, by digest and size, and what is run.
 
     `command` is the init, by a path in the image or a name that its `environment` has a PATH for.
     """
