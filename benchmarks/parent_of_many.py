@@ -56,9 +56,11 @@ class Parent:
         self.began_at = time.monotonic()
         self._client_file = home / ".haptera" / "client.json"
         command = [sys.executable, "-m", "haptera", "serve", "--dir", str(home)]
+        # As where it is installed: its code is compiled once.
+        compiled = {k: one for k, one in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
         with (home / "serve.err").open("a") as errors:
             self.process = subprocess.Popen(
-                [*command, "--hello", f"{HELLO_S:g}", *words], stderr=errors
+                [*command, "--hello", f"{HELLO_S:g}", *words], stderr=errors, env=compiled
             )
 
     def get(self, path: str) -> str | None:

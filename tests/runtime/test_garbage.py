@@ -36,6 +36,15 @@ def test_a_collection_looks_only_at_what_came_since_the_last() -> None:
         assert len(old) == len(new)
 
 
+def test_what_a_process_made_before_anything_was_collected_counts_as_old() -> None:
+    gc.disable()
+    old = [[number] for number in range(OLD)]
+    with old_objects_frozen():
+        assert gc.isenabled()
+        assert len(gc.get_objects()) < FEW
+    assert len(old) == OLD
+
+
 def test_however_much_is_old_the_next_collection_comes_soon() -> None:
     full = list[str]()
 

@@ -22,14 +22,19 @@ _OLDEST: Final = 2
 def old_objects_frozen(blocks_more_max: int = BLOCKS_MORE_MAX) -> Iterator[None]:
     """Meanwhile what a full collection leaves is frozen: the next looks only at what came since.
 
+    Where nothing was collected until now, what there is is taken for what one would have left.
     What is frozen and in no cycle is freed as ever, when nobody needs it any more.
     """
     thresholds, freezing = gc.get_threshold(), _Freezing(blocks_more_max)
     gc.callbacks.append(freezing.heard)
-    gc.collect()
-    # Python puts a full collection off until a quarter as many objects have come as the last one
-    # left, frozen or not: one more leaves none.
-    gc.collect()
+    if gc.isenabled():
+        gc.collect()
+        # Python puts a full collection off until a quarter as many objects have come as the last
+        # one left, frozen or not: one more leaves none.
+        gc.collect()
+    else:
+        gc.freeze()
+        gc.enable()
     gc.set_threshold(*THRESHOLDS)
     try:
         yield

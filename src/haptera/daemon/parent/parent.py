@@ -106,8 +106,7 @@ def run(settings: ParentSettings, zygote: ZygoteClient | None = None) -> None:
     first = [zygote] if zygote is not None else []
     starting = LoopZygote(lambda: first.pop() if first else exec_zygote(PRELOAD))
     try:
-        with old_objects_frozen():
-            asyncio.run(_Parent(settings, starting).run())
+        asyncio.run(_Parent(settings, starting).run())
     except OSError as error:
         raise HapteraError(
             f"cannot be used: {error.strerror or error}",
@@ -283,27 +282,28 @@ class _Parent:
         app = self._app(enrolment.counts, requests)
         images = image_servers(settings, self._authority, self._channel, self._table)
         write_client(Path(settings.client), self._doors, settings.constants, self._store)
-        async with asyncio.TaskGroup() as tasks:
-            running = [
-                tasks.create_task(self._driver.run(self._performer().perform)),
-                tasks.create_task(self._jobs.run()),
-                *(tasks.create_task(one.run()) for one in self._keepers),
-                tasks.create_task(
-                    enrolment.serve(self._tls, self._doors.nodes_max(), self._sessions.hosts())
-                ),
-                *(() if lease is None else (tasks.create_task(lease.keep(stopped)),)),
-                *(tasks.create_task(one) for one in self._tree.runs(self._channel.exchange)),
-                *(tasks.create_task(one.run()) for one in (*self._doors.servers(app), *images)),
-            ]
-            for line in confinement_told(self._grounds, self._catalog.manifests):
-                _log.info("%s", line)
-            _log.info("serves the API at %s; client file: %s", self._doors.url, settings.client)
-            wrong = await apply_at_start(settings.site, self._sites, self._backend)
-            if wrong is None:
-                running.append(tasks.create_task(keep_telling()))
-                await stopped.wait()
-            for task in running:
-                task.cancel()
+        with old_objects_frozen():
+            async with asyncio.TaskGroup() as tasks:
+                running = [
+                    tasks.create_task(self._driver.run(self._performer().perform)),
+                    tasks.create_task(self._jobs.run()),
+                    *(tasks.create_task(one.run()) for one in self._keepers),
+                    tasks.create_task(
+                        enrolment.serve(self._tls, self._doors.nodes_max(), self._sessions.hosts())
+                    ),
+                    *(() if lease is None else (tasks.create_task(lease.keep(stopped)),)),
+                    *(tasks.create_task(one) for one in self._tree.runs(self._channel.exchange)),
+                    *(tasks.create_task(one.run()) for one in (*self._doors.servers(app), *images)),
+                ]
+                for line in confinement_told(self._grounds, self._catalog.manifests):
+                    _log.info("%s", line)
+                _log.info("serves the API at %s; client file: %s", self._doors.url, settings.client)
+                wrong = await apply_at_start(settings.site, self._sites, self._backend)
+                if wrong is None:
+                    running.append(tasks.create_task(keep_telling()))
+                    await stopped.wait()
+                for task in running:
+                    task.cancel()
         if lease is not None and lease.lost is not None:
             raise lease.lost
         if wrong is not None:

@@ -1,5 +1,6 @@
 """`haptera serve`: a parent, and the options that a lab has too."""
 
+import gc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -120,6 +121,8 @@ def serve(  # noqa: PLR0913 (an argument for each option)
       haptera serve --dir /srv/cluster --listen 127.0.0.2
       haptera serve --dir /srv/m1 --listen 127.0.0.3 --name m1 --above root.json
     """
+    # Until it serves: nearly all that it makes by then stays, and to look for the rest takes long.
+    gc.disable()
     from haptera.daemon.parent.serve import BelowArguments
     from haptera.daemon.parent.serve import serve as run
     from haptera.daemon.settings import Ways
