@@ -1,8 +1,10 @@
 """Sealed datagrams between real sockets: what reaches the engine, and what never does."""
 
 import asyncio
+import contextlib
 import select
 import socket
+import tracemalloc
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -43,6 +45,8 @@ ROUNDS_MAX = 100
 CODEC = Codec(KINDS.values(), schema=77)
 HELLO = Message(1, 0, 77, Mark(1, 1, 1), Mark(0, 0, 0))
 CHANGED = msgspec.structs.replace(HELLO, desired=Mark(1, 2, 2))
+# Links, and what each takes with its session, before anything is heard on it.
+SILENT, SILENT_BYTES_MAX = 500, 2_000
 PARENT, CHILD = SealRole.PARENT, SealRole.CHILD
 
 
@@ -588,6 +592,17 @@ def test_a_new_session_ends_the_one_before_it() -> None:
         await until(lambda: parent.udp.counts[FrameFault.INDEX] == 2)
 
     staged(play)
+
+
+def test_a_session_that_is_silent_takes_little_memory() -> None:
+    with contextlib.closing(Udp.bind(HOST, 0)) as udp:
+        tracemalloc.start()
+        for number in range(1, SILENT + 1):
+            agreement = Agreement(bytes(32), UUID(int=1), UUID(int=2), 1, number, number)
+            udp.add(f"n{number}", Session(agreement, SealRole.PARENT, 1), (HOST, 1))
+        taken, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert taken / SILENT < SILENT_BYTES_MAX
 
 
 def test_a_port_in_use_is_told() -> None:

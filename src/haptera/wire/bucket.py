@@ -1,5 +1,6 @@
 """A token bucket: so many at once, and so many a second after that."""
 
+from functools import cache
 from typing import Final
 
 _SECOND_NS: Final = 1_000_000_000
@@ -16,9 +17,8 @@ class Bucket:
     __slots__ = ("_left_ns", "_most_ns", "_one_ns", "_then")
 
     def __init__(self, at_once_max: int, per_s: int) -> None:
-        # Counted in the time that it takes to fill, which is exact in whole numbers.
-        self._one_ns = _SECOND_NS // per_s
-        self._most_ns = self._left_ns = at_once_max * self._one_ns
+        self._one_ns, self._most_ns = _filling_ns(at_once_max, per_s)
+        self._left_ns = self._most_ns
         self._then = 0
 
     def take(self, now: int) -> bool:
@@ -29,3 +29,13 @@ class Bucket:
             return False
         self._left_ns -= self._one_ns
         return True
+
+
+@cache
+def _filling_ns(at_once_max: int, per_s: int) -> tuple[int, int]:
+    """How long one takes to fill, and all of them, which is exact in whole numbers.
+
+    Very many buckets are alike, and have the same two numbers.
+    """
+    one_ns = _SECOND_NS // per_s
+    return one_ns, at_once_max * one_ns
