@@ -321,6 +321,17 @@ def test_a_new_process_of_a_neighbour_is_told_at_once_whatever_its_predecessor_w
     assert {update.entity for some in told for update in some} >= {SERVICES[0]}
 
 
+def test_what_is_read_late_says_no_more_than_what_was_so_when_it_arrived() -> None:
+    pair = Pair(1, loss=0.0)
+    pair.run(pair.now + 5 * S)
+    peer, arrived_at, now = pair.parent.links.get(NODE), pair.now, pair.now + 10 * S
+    assert peer is not None
+    hello = Message(1, 0, 1, Mark(), pair.agent.observed.mark(PARENT))
+
+    pair.parent.links.heard(Turn(now), Heard(NODE, pair.agent.boot, hello, arrived_at))
+    assert (peer.heard_at, peer.fresh(now, S)) == (arrived_at, False)
+
+
 def test_silence_makes_a_neighbour_suspect_then_lost_and_its_hello_brings_it_back() -> None:
     pair = Pair(2, loss=0.0)
     pair.run(pair.now + 3 * S)
