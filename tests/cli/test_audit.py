@@ -6,7 +6,7 @@ import sqlite3
 from haptera.cli.output.standing import print_subtrees
 from haptera.model.changes import Author, Declare, SetDesired
 from haptera.model.entity import node_id
-from tests.cli.rig import typed
+from tests.cli.rig import told, typed
 from tests.runtime.test_store import opened
 
 N01 = node_id("n01")
@@ -30,8 +30,19 @@ def test_an_altered_record_is_named_and_fails(tmp_path):
 
 def test_without_a_state_file_it_says_so(tmp_path):
     code, out, errors = typed("audit", "verify", folder=tmp_path)
-    assert (code, out) == (1, "")
-    assert "cannot be read" in errors
+    where = tmp_path / ".haptera" / "parent"
+    assert (code, out, errors) == (
+        1,
+        "",
+        told("there is no parent's state here", where, "name --dir"),
+    )
+
+
+def test_what_was_noted_must_be_a_hash(tmp_path):
+    for noted in ("", "3f0c9a", "z" * 64):
+        code, out, errors = typed("audit", "verify", "--noted", noted, folder=tmp_path)
+        assert (code, out) == (2, "")
+        assert f"{noted!r} is not a hash of 64 digits" in errors
 
 
 def test_subtrees_are_told_by_parent_kind_and_condition(capsys):

@@ -341,10 +341,19 @@ def test_the_brake_is_shown_and_released(cluster, capsys):
 
 def test_a_node_is_put_out_once(cluster, capsys, monkeypatch, tmp_path):
     point_at(cluster.url, "admin-token", monkeypatch, tmp_path)
-    told = "n1 is evicted; boot it again to re-admit it\n"
-    assert typed(capsys, "evict", "n1") == (OK, told, "")
-    code, out, errors = typed(capsys, "evict", "n1")
-    assert (code, out, errors.splitlines()[0]) == (REFUSED, "", "error: n1 has no session")
+    cluster.backend.incarnations[N2.name] = 4
+    told = f"{N2.name} is evicted; boot it again to re-admit it\n"
+    assert typed(capsys, "evict", str(N2)) == (OK, told, "")
+    noted = len(cluster.backend.noted)
+    for words, told in (
+        (N2.name, f"{N2.name} has no session"),
+        ("n99", "there is no node:n99"),
+        ("n[1-2]", "'n[1-2]' is not the name of one node"),
+        ("service:web@n1", "'service:web@n1' is not the name of one node"),
+    ):
+        code, out, errors = typed(capsys, "evict", words)
+        assert (code, out, errors.splitlines()[0]) == (REFUSED, "", f"error: {told}")
+    assert len(cluster.backend.noted) == noted + 2  # what no node can be called is not noted
 
 
 def test_a_machine_that_asked_becomes_a_node(cluster, capsys, monkeypatch, tmp_path):

@@ -18,7 +18,7 @@ from haptera.kinds import node as kind
 from haptera.kinds.node import parse_mac
 from haptera.model.answers.views import TreeView
 from haptera.model.changes import Change, Declare, StoredEntity
-from haptera.model.entity import node_id
+from haptera.model.entity import is_name, node_id
 from haptera.model.errors import Code, HapteraError, ParseError
 from haptera.rest.schemas import Evicted, Overridden
 from haptera.rest.unclaimed import ClaimBody, ClaimMade, Unclaimed, UnclaimedView
@@ -78,12 +78,16 @@ class NodeRoutes:
     async def evict(self, request: Request, caller: Caller) -> Response:
         """End a node's session: it is neither heard nor answered until it is booted anew."""
         node = request.path_params["node"]
+        if not is_name(node):
+            raise HapteraError(f"{node!r} is not the name of one node", do="evict one at a time")
         self.backend.note(author(request, caller).who, f"evict {node}", node_id(node))
         incarnation = await self.backend.evict(node)
         if incarnation is None:
+            if self.backend.entity(node_id(node)) is None:
+                raise missing(node_id(node))
             raise HapteraError(
                 f"{node} has no session",
-                do="see which nodes there are: haptera get node",
+                do="there is nothing to end: it has not enrolled since it was evicted, or never",
                 code=Code.NOT_FOUND,
             )
         return as_json(Evicted(node, incarnation))

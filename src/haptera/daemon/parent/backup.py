@@ -41,15 +41,26 @@ class Backup(msgspec.Struct, frozen=True):
     sha256: dict[str, str]
 
 
+def state_of(directory: Path) -> Path:
+    """The state file of the parent of this directory.
+
+    Raises:
+        UnreadableError: there is none.
+    """
+    state = home_of(directory) / STATE_FILE
+    if not state.exists():
+        where, do = str(state.parent), "name --dir"
+        raise UnreadableError("there is no parent's state here", where=where, do=do)
+    return state
+
+
 def back_up(directory: Path, file: Path, wall_s: float) -> Backup:
     """Write all that a parent must not lose into a new file; the parent may run meanwhile.
 
     Raises:
         HapteraError: there is no parent, the file is there already, or the copy is not sound.
     """
-    home = home_of(directory)
-    if not (home / STATE_FILE).exists():
-        raise UnreadableError("there is no parent's state here", where=str(home), do="name --dir")
+    home = state_of(directory).parent
     if file.exists():
         raise HapteraError(
             "exists already", where=str(file), do="name another file", code=Code.FILE_UNWRITABLE
@@ -68,7 +79,7 @@ def back_up(directory: Path, file: Path, wall_s: float) -> Backup:
         raise HapteraError(
             f"cannot be written: {error.strerror}",
             where=str(file),
-            do="free some space, or name another file",
+            do="make its folder, free some space, or name another file",
             code=Code.FILE_UNWRITABLE,
         ) from error
     return told

@@ -206,7 +206,11 @@ def promote(directory: Path, order: PromoteOrder) -> Promoted:
             answer = msgspec.json.decode(caller.recv(_SAID_BYTES_MAX), type=Promoted)
         except (OSError, msgspec.DecodeError) as error:
             raise UnreachableError(
-                f"no standby answers: {error}", where=str(place), do="start `haptera standby`"
+                "no standby runs here"
+                if isinstance(error, FileNotFoundError | ConnectionRefusedError)
+                else f"the standby does not answer: {error}",
+                where=str(place),
+                do="name the --dir of a running `haptera standby`",
             ) from None
     if answer.refusal is not None:
         raise ConflictError(

@@ -23,7 +23,7 @@ def evict(ctx: click.Context, node: str, output: str) -> None:
       haptera evict rack1n3
       haptera evict rack1n3 -o json
     """
-    told = the_client(ctx).ask(calls.evict(node))
+    told = the_client(ctx).ask(calls.evict(node.removeprefix("node:")))
     if Format(output).for_people:
         click.echo(f"{told.node} is evicted; boot it again to re-admit it")
     else:

@@ -1,10 +1,14 @@
 """`haptera audit verify`: whether the record of who wrote what is as it was written."""
 
+import re
 from pathlib import Path
+from typing import Final
 
 import click
 
 from haptera.cli.input.directory import dir_option
+
+_HASH: Final = re.compile(r"[0-9A-Fa-f]{64}")
 
 
 @click.group()
@@ -27,14 +31,16 @@ def verify(directory: Path, noted: str | None) -> int:
       haptera audit verify --dir /srv/cluster
       haptera audit verify --noted 3f0c9a...
     """
-    from haptera.daemon.settings import home_of
+    from haptera.daemon.parent.backup import state_of
     from haptera.runtime.store.audit_chain import verify as compare
-    from haptera.runtime.store.store import STATE_FILE
 
-    found = compare(home_of(directory) / STATE_FILE, noted)
+    if noted is not None and _HASH.fullmatch(noted) is None:
+        raise click.BadParameter(f"{noted!r} is not a hash of 64 digits", param_hint="--noted")
+    found = compare(state_of(directory), noted)
     for finding in found.findings:
         click.echo(finding)
     last, sha256 = found.head
     older = f", {found.forgotten} older ones forgotten" if found.forgotten else ""
-    click.echo(f"{found.links} links{older}; the last is {last}: {sha256}")
+    links = f"{found.links} link{'' if found.links == 1 else 's'}"
+    click.echo(f"{links}{older}; the last is {last}: {sha256}")
     return 1 if found.findings else 0
