@@ -26,9 +26,11 @@ WITHIN_S = 60
 HAPTERA = Path(sys.executable).with_name("haptera")
 
 
-def checked(folder: Path, epoch: int, *words: str) -> "subprocess.CompletedProcess[str]":
+def checked(
+    folder: Path, epoch: int, *words: str, file: str = "orders.epoch"
+) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [HAPTERA, "fence", "check", "orders.epoch", *words],
+        [HAPTERA, "fence", "check", file, *words],
         cwd=folder,
         env={**os.environ, "HAPTERA_EPOCH": str(epoch)},
         capture_output=True,
@@ -45,6 +47,25 @@ def test_a_command_of_an_older_epoch_is_not_run(tmp_path: Path) -> None:
     assert (later.returncode, later.stdout) == (7, "4\n")
     assert older.returncode == 1
     assert "epoch 3 is over: 4 has acted here" in older.stderr
+    assert not (tmp_path / "acted").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("orders.json", "it holds something else than an epoch"),
+        ("away/orders.epoch", "cannot be used: No such file or directory"),
+    ],
+)
+def test_a_file_that_keeps_no_epoch_is_refused_in_words(
+    tmp_path: Path, name: str, what: str
+) -> None:
+    (tmp_path / "orders.json").write_text("[]")
+    told = checked(tmp_path, 4, "touch", "acted", file=name)
+
+    assert told.returncode == 1
+    assert told.stderr.startswith(f"error: {what}\n  {name}\n")
+    assert (tmp_path / "orders.json").read_text() == "[]"
     assert not (tmp_path / "acted").exists()
 
 

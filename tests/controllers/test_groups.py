@@ -112,7 +112,8 @@ def test_what_has_nowhere_to_go_says_that_it_waits():
     assert found.undeclare == []
     assert found.desired["replica:ledger.0@n1"] == {"run": "stopped"}
     assert found.desired["group:ledger"]["says"] == (
-        "0 of 2 placed; rank 1 waits, for only 1 may be down at once; nobody leads now"
+        "0 of 2 placed for want of nodes; rank 1 waits, for only 1 may be down at once; "
+        "nobody leads now"
     )
 
 

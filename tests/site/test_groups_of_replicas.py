@@ -49,6 +49,16 @@ def read(text):
             "group.leader: 'loudest' is not a way to choose the leader",
             "write lowest, first, plug-in, none or rank N",
         ),
+        (
+            "leader: rank 2",
+            "group.leader: there is no rank 2 of 2 replicas",
+            "write a rank from 0 to 1, or more replicas",
+        ),
+        (
+            "lead: 2",
+            "group.lead: there is no rank 2 of 2 replicas",
+            "write a rank from 0 to 1, or more replicas",
+        ),
     ],
 )
 def test_what_a_group_names_that_is_not_there_is_refused_with_its_place(text, what, do):
@@ -62,7 +72,7 @@ def test_what_a_group_names_that_is_not_there_is_refused_with_its_place(text, wh
 
 
 def test_nodes_that_are_there_are_taken():
-    site = read("on: 'n[1-2]', limits: 'memory 2GB, sentinel a beat 30s', leader: plug-in")
+    site = read("on: 'n[1-2]', limits: 'memory 2GB, sentinel a beat 30s', leader: rank 1, lead: 0")
 
     assert [str(one.entity) for one in site.entities if one.entity.kind == "group"] == [
         "group:ledger"

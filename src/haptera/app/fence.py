@@ -36,6 +36,8 @@ class Fence:
 
         Raises:
             StaleEpochError: a later one has passed.
+            ValueError: the file holds something else than an epoch.
+            OSError: it cannot be opened or made.
         """
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:

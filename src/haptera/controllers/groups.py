@@ -303,6 +303,7 @@ def _placed(count: int, settled: Settled, near: Sequence[str], dimensions: Seque
     """How far a group is placed, in words."""
     by = [one for one in dimensions if one not in near]
     text = f"{len(settled.nodes)} of {count} placed"
+    text += " for want of nodes" if settled.unplaced else ""
     text += f", apart by {', '.join(by)}" if by else ""
     return f"{text}, not by {', '.join(near)}" if near else text
 

@@ -132,6 +132,20 @@ def parse_dimensions(text: str) -> tuple[str, ...]:
     return names
 
 
+def check_rank(name: str, value: object, count: object) -> None:
+    """See that a group of so many replicas has the rank that is to lead by this value.
+
+    Raises:
+        HapteraError: it has not, so nobody would.
+    """
+    rank = parse_leader(value)[1] if name == leader.name and isinstance(value, str) else value
+    if name not in (leader.name, lead.name, choice.name) or not isinstance(rank, int):
+        return
+    if isinstance(count, int) and 0 < count <= rank:
+        do = f"write a rank from 0 to {count - 1}, or more replicas"
+        raise HapteraError(f"group.{name}: there is no rank {rank} of {count} replicas", do=do)
+
+
 def numbered(name: str) -> tuple[str, int]:
     """Whose replica or lease this is, and its rank or epoch: `GROUP.NUMBER`.
 

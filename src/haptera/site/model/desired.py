@@ -108,9 +108,8 @@ class DesiredReader:
         elif kind.of_cluster:
             entity = EntityId(kind.name, check_name(rest), None)
             entries = read_desired(kind, tree, self._errors)
-            for name, value in entries:
-                if kind is group.kind and name.text == group.on.name and isinstance(value, str):
-                    self._nodes.named(name, value)  # each of them must be there
+            if kind is group.kind:
+                self._check_group(entries)
             self._give(entity, entries, Rank.NODE)
         elif kind.name == node.kind.name:
             entries = read_desired(kind, tree, self._errors)
@@ -118,6 +117,15 @@ class DesiredReader:
                 self._give(EntityId(kind.name, one.name, one.name), entries, Rank.NODE)
         else:
             raise HapteraError(f"{key.text!r} selects nothing", do=_DO, code=Code.SELECTS_NOTHING)
+
+    def _check_group(self, entries: Entries) -> None:
+        """The nodes that may run its replicas must be there, and the rank that is to lead."""
+        said = {key.text: value for key, value in entries}
+        for key, value in entries:
+            if key.text == group.on.name and isinstance(value, str):
+                self._nodes.named(key, value)
+            with self._errors.at(key.place):
+                group.check_rank(key.text, value, said.get(group.replicas.name))
 
     def _check_there(self, kind: Kind, name: str) -> None:
         known = self._services if kind is service.kind else self._modules.on_nodes()

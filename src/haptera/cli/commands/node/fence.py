@@ -75,6 +75,12 @@ def check(epoch: int | None, file: Path, command: tuple[str, ...]) -> int:
             return _status(_started(command, epoch).wait())
     except StaleEpochError as error:
         raise HapteraError(str(error), where=str(file), do="let the later leader act") from None
+    except ValueError:
+        what, do = "it holds something else than an epoch", "name a file of its own"
+        raise HapteraError(what, where=str(file), do=do) from None
+    except OSError as error:
+        what, do = f"cannot be used: {error.strerror}", "name a file beside what COMMAND changes"
+        raise HapteraError(what, where=str(file), do=do) from None
 
 
 def _run(replica: GroupReplica, epoch: int, command: tuple[str, ...]) -> int:
