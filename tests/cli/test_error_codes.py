@@ -1,10 +1,13 @@
 """Errors for programs: a code each, on standard error, in the form that the answer would have."""
 
 import asyncio
+import contextlib
+import http.client
 import json
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -22,6 +25,7 @@ from haptera.model.errors import Code, HapteraError
 from haptera.rest.error_codes import CODES
 from haptera.runtime.identity.lock import take
 from haptera.runtime.store.optimistic_write import WriteError, write
+from tests.api.serving import serving
 
 TESTS = Path(__file__).resolve().parents[1]
 NOBODY = {"url": "http://127.0.0.1:9", "token": "any"}
@@ -108,10 +112,23 @@ def test_a_body_that_comes_too_slowly_is_refused() -> None:
 
 
 def test_a_fault_of_ours_is_told_without_its_traceback() -> None:
-    answer = on_bug(Request({"type": "http"}), ZeroDivisionError("division by zero"))
+    error = ZeroDivisionError("division by zero")
+    answer = asyncio.run(on_bug(Request({"type": "http"}), error))
     problem = json.loads(bytes(answer.body))
     assert (answer.status_code, problem["code"]) == (500, Code.INTERNAL)
     assert "zero" not in str(problem)
+
+
+@pytest.mark.net
+def test_no_thread_is_begun_to_tell_of_an_error() -> None:
+    with serving() as one:
+        asked = http.client.HTTPConnection(one.host, one.port, timeout=60)
+        with contextlib.closing(asked):
+            asked.request("GET", "/v1/nowhere")
+            assert asked.getresponse().status in (401, 404)
+        names = [thread.name for thread in threading.enumerate()]
+
+    assert not any("AnyIO" in name for name in names), names
 
 
 HOLDS = "import sys, pathlib, haptera.runtime.identity.lock as lock\n"

@@ -27,14 +27,14 @@ _ROUTING: Final = MappingProxyType(
 )
 
 
-def on_haptera_error(_request: Request, error: Exception) -> Response:
+async def on_haptera_error(_request: Request, error: Exception) -> Response:
     """The answer to a request that raised a HapteraError."""
     told = cast(HapteraError, error)
     status = status_of(told)
     return problem(told, status, _HEADERS.get(status))
 
 
-def on_http_error(request: Request, error: Exception) -> Response:
+async def on_http_error(request: Request, error: Exception) -> Response:
     """The answer to a path or method that there is not."""
     raised = cast(HTTPException, error)
     status = HTTPStatus(raised.status_code)
@@ -46,7 +46,7 @@ def on_http_error(request: Request, error: Exception) -> Response:
     return problem(told, status, raised.headers)
 
 
-def on_bug(_request: Request, _error: Exception) -> Response:
+async def on_bug(_request: Request, _error: Exception) -> Response:
     """The answer to a request that raised anything else; the server's log has the rest."""
     told = HapteraError(
         "internal error", do="report it with the lines of the server's log", code=Code.INTERNAL
