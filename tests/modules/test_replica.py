@@ -30,7 +30,7 @@ from haptera.modules.replica.module import (
     watch_state,
 )
 from haptera.modules.service import keeper
-from haptera.modules.service.cgroups import cgroups_of
+from haptera.modules.service.cgroups import bounded_in, cgroups_of, memory_cgroups_of
 from haptera.modules.service.home import ServiceRecord
 from haptera.modules.service.module import look_run, start, stop
 from haptera.sdk import Refused, Target
@@ -278,6 +278,37 @@ def test_in_a_cgroup_what_left_the_session_counts_and_ends_too(run_dir: Path) ->
     assert re.fullmatch(rf"it was stopped: {TOO_LARGE}(: \d+)?", one.home.how_it_ended())
     wait_for(lambda: not cgroup.exists())
     assert keeper.start_time(daemon) is None
+
+
+def is_bounded_by_kernel() -> bool:
+    of_v2 = cgroups_of(CGROUPS)
+    bounded = of_v2 is not None and "memory" in bounded_in(of_v2)
+    return bounded or memory_cgroups_of(CGROUPS) is not None
+
+
+# A child that is given more at once than a look each second could see grow.
+CHILD = "import os, signal; os.fork() or (bytearray(400 << 20), os._exit(0)); signal.pause()"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not is_bounded_by_kernel(),
+    reason="no memory controller of cgroups, of version 1 or 2, may be used here as this user",
+)
+def test_where_the_kernel_bounds_memory_a_child_that_needs_more_ends_the_whole_replica(
+    run_dir: Path,
+) -> None:
+    command = f"{PYTHON} -I -S -c {shlex.quote(CHILD)}"
+    values = {"command": command, "placement": 1, "limits": "memory 20MB"}
+    one = on_node(run_dir, "replica", "ledger.1", **values)
+
+    asyncio.run(start(one))
+
+    wait_for(lambda: asyncio.run(look_run(one)) is Run.FAILED or None)
+    assert one.home.how_it_ended() == "it was stopped: it needed more than 20 MB of memory"
+    places = keeper.read_state(str(one.home.path / keeper.LIMITS))
+    made = [places[name][0] for name in ("cgroup", "memory_cgroup") if name in places]
+    wait_for(lambda: not any(map(os.path.exists, made)))
 
 
 @pytest.mark.campaign

@@ -34,7 +34,7 @@ from haptera.kinds.lease import LeaseState
 from haptera.kinds.node import Agent
 from haptera.kinds.replica import ReplicaRole
 from haptera.modules.replica.leader_socket import leader_socket
-from haptera.modules.service.cgroups import cgroups_of
+from haptera.modules.service.cgroups import cgroups_of, memory_cgroups_of
 from haptera.modules.service.home import (
     Home,
     ServiceProcess,
@@ -120,7 +120,8 @@ def limits_of(target: Target, home: Home) -> tuple[str, ...]:
     limits = parse_limits(str(text))
     memory = None if limits.memory_mb is None else limits.memory_mb << 20
     said = {
-        "cgroup": _cgroup_of(home),
+        "cgroup": _cgroup_of(home, _cgroups()),
+        "memory_cgroup": None if memory is None else _cgroup_of(home, _memory_cgroups()),
         "memory": memory,
         "cpu": limits.cpu_percent,
         "sentinel": limits.sentinel and f"{limits.silent_ms} {limits.sentinel}",
@@ -128,17 +129,21 @@ def limits_of(target: Target, home: Home) -> tuple[str, ...]:
     return tuple(f"{name} {value}" for name, value in said.items() if value is not None)
 
 
-def _cgroup_of(home: Home) -> Path | None:
+def _cgroup_of(home: Home, groups: Path | None) -> Path | None:
     """Where its cgroup may be made; None: nowhere on this node."""
     # Other nodes on this machine, as a lab's, have replicas of the same names.
     node = hashlib.sha256(bytes(home.path)).hexdigest()[:8]
-    groups = _cgroups()
     return None if groups is None else groups / f"{home.path.name}-{node}"
 
 
 @functools.cache
 def _cgroups() -> Path | None:
     return cgroups_of(CGROUPS)
+
+
+@functools.cache
+def _memory_cgroups() -> Path | None:
+    return memory_cgroups_of(CGROUPS)
 
 
 module = Module("replica", connect=connect, context=SELF, needs=KEEPS, writes=("/",))

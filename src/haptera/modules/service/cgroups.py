@@ -1,4 +1,4 @@
-"""Where a node's cgroups (v2) are made, and what the kernel bounds in them."""
+"""Where a node's cgroups are made, and what the kernel bounds in them."""
 
 import contextlib
 import os
@@ -31,6 +31,18 @@ def cgroups_of(name: str) -> Path | None:
     return groups
 
 
+def memory_cgroups_of(name: str) -> Path | None:
+    """As `cgroups_of`, of version 1, where the kernel bounds memory by that; None: it does not."""
+    mount = _mounted_v1(_MOUNTS.read_text(encoding="utf-8"), "memory")
+    if mount is None or os.geteuid() != 0:
+        return None
+    try:
+        (mount / name).mkdir(exist_ok=True)
+    except OSError:
+        return None
+    return mount / name
+
+
 def bounded_in(groups: Path) -> set[str]:
     """The controllers that bound what has a cgroup in this directory."""
     try:
@@ -47,3 +59,14 @@ def _mounted(mounts: str) -> Path | None:
     """
     lines = (line.split() for line in mounts.splitlines())
     return next((Path(words[1]) for words in lines if words[2] == "cgroup2"), None)
+
+
+def _mounted_v1(mounts: str, controller: str) -> Path | None:
+    """Where cgroups of version 1 with this controller are.
+
+    >>> _mounted_v1("cgroup /sys/fs/cgroup/memory cgroup rw,memory 0 0", "memory")
+    PosixPath('/sys/fs/cgroup/memory')
+    """
+    lines = (line.split() for line in mounts.splitlines())
+    of_v1 = (words for words in lines if words[2] == "cgroup")
+    return next((Path(words[1]) for words in of_v1 if controller in words[3].split(",")), None)

@@ -2,8 +2,9 @@
 
 Imported by the keeper's program where the service has limits; like that, it imports nothing of
 haptera. The limits are lines of a word and its values: `memory BYTES`, `cpu PERCENT`,
-`sentinel MS FILE`; and `cgroup PATH`, where the service may have one of its own. All that is in
-there counts, else its session; and where the kernel bounds memory there, nobody else looks at it.
+`sentinel MS FILE`; and `cgroup PATH`, where the service may have one of its own, with
+`memory_cgroup PATH` beside it where the kernel bounds memory in cgroups of version 1. All that is
+in there counts, else its session; and where the kernel bounds memory, nobody else looks at it.
 """
 
 import os
@@ -35,49 +36,72 @@ class KeptWithinLimits:
         self._limits = limits
         self._kept = kept
         self._cgroup = " ".join(limits.get("cgroup", ()))
+        self._memory = " ".join(limits.get("memory_cgroup", ()))
         self._most = limits.get("memory", [""])[0]
         self._bounded = False
 
     def prepare(self) -> None:
         """Have its cgroup be there, with nothing in it of an earlier start."""
         self._kept.prepare()
-        if self._cgroup:
-            _leave(self._cgroup)
-            try:
-                os.mkdir(self._cgroup)
-            except OSError:
-                self._cgroup = ""  # its session is watched
+        self._cgroup, self._memory = _made(self._cgroup), _made(self._memory)
         self._bounded = bool(self._cgroup and self._most) and _is_bounded(self._cgroup, self._most)
+        if self._memory and not _is_bounded_by_v1(self._memory, self._most):
+            self._memory = ""
 
     def enter(self) -> None:
         self._kept.enter()
-        if self._cgroup:
-            try:  # noqa: SIM105 - contextlib would cost every keeper its memory
-                _write(f"{self._cgroup}/cgroup.procs", "0")
+        for place in filter(None, (self._cgroup, self._memory)):
+            try:
+                _write(f"{place}/cgroup.procs", "0")
             except OSError:
-                pass  # it stays where it is: its session is watched
+                continue  # it stays where it is: its session is watched
 
     def await_end(self, pid: int) -> int:
         """Its status; where it is killed, what was too much is written down before."""
-        if self._cgroup and not _is_in(self._cgroup, pid):
+        if self._cgroup and not _is_in(self._cgroup, pid, ""):
             self._cgroup, self._bounded = "", False
-        if self._bounded:
+        if self._memory and not _is_in(self._memory, pid, "memory"):
+            self._memory = ""
+        if self._bounded or self._memory:
             del self._limits["memory"]
+        if self._memory:
+            self._limits["killed_in"] = [self._most, *self._memory.split(" ")]
         if exceeded := _exceeds(pid, lambda: self._processes(pid), self._limits):
             _write(EXCEEDED, exceeded)
-            for one in self._processes(pid):
-                try:  # noqa: SIM105 - contextlib would cost every keeper its memory
-                    os.kill(one, signal.SIGKILL)
-                except OSError:
-                    pass  # it has ended
+            _kill(self._processes(pid))
         status = self._kept.await_end(pid)
-        lacked = bool(self._cgroup) and _leave(self._cgroup)
-        if lacked and self._bounded and not exceeded:  # else it is a cgroup above that was full
-            _write(EXCEEDED, f"it needed more than {int(self._most) >> 20} MB of memory")
+        lacked = bool(self._cgroup) and _leave(self._cgroup) and self._bounded
+        # Else it is a cgroup above that was full.
+        said = _needed(self._most) if lacked else _was_killed(*self._limits.get("killed_in", ()))
+        if self._memory:
+            _leave(self._memory)
+        if said and not exceeded:
+            _write(EXCEEDED, said)
         return status
 
     def _processes(self, pid: int) -> dict[int, list[str]]:
-        return _in_cgroup(self._cgroup) if self._cgroup else _session(pid)
+        place = self._cgroup or self._memory
+        return _in_cgroup(place) if place else _session(pid)
+
+
+def _kill(pids: Iterable[int]) -> None:
+    for one in pids:
+        try:  # noqa: SIM105 - contextlib would cost every keeper its memory
+            os.kill(one, signal.SIGKILL)
+        except OSError:
+            pass  # it has ended
+
+
+def _made(cgroup: str) -> str:
+    """A cgroup, with nothing in it; none where it cannot be made: the session is watched then."""
+    if not cgroup:
+        return ""
+    _leave(cgroup)
+    try:
+        os.mkdir(cgroup)
+    except OSError:
+        return ""
+    return cgroup
 
 
 def _leave(cgroup: str) -> bool:
@@ -87,6 +111,7 @@ def _leave(cgroup: str) -> bool:
 
     lacked = False
     for _ in range(LEAVE_TRIES_MAX):
+        _kill(_in_cgroup(cgroup))  # one by one, where the kernel cannot do it at once
         lacked = job_keeper.leave_cgroup(cgroup) or lacked
         if not os.path.exists(cgroup):
             break
@@ -94,10 +119,14 @@ def _leave(cgroup: str) -> bool:
     return lacked
 
 
-def _is_in(cgroup: str, pid: int) -> bool:
-    """Whether a process was moved to a cgroup, as the kernel says of the dead, too."""
-    of_v2 = [one for one in _text(f"/proc/{pid}/cgroup").splitlines() if one.startswith("0::")]
-    return any(one.split("/")[-1] == os.path.basename(cgroup) for one in of_v2)
+def _is_in(cgroup: str, pid: int, controller: str) -> bool:
+    """Whether a process was moved to a cgroup, as the kernel says of the dead, too.
+
+    `controller` is one of version 1; without a name it is version 2.
+    """
+    lines = [one.split(":", 2) for one in _text(f"/proc/{pid}/cgroup").splitlines()]
+    there = [place for _, names, place in lines if controller in names.split(",")]
+    return any(place.split("/")[-1] == os.path.basename(cgroup) for place in there)
 
 
 def _is_bounded(cgroup: str, memory: str) -> bool:
@@ -107,6 +136,17 @@ def _is_bounded(cgroup: str, memory: str) -> bool:
             if name != "swap.max" or os.path.exists(f"{cgroup}/memory.{name}"):
                 _write(f"{cgroup}/memory.{name}", value)
     except OSError:  # its controller is not there, or of cgroups v1
+        return False
+    return True
+
+
+def _is_bounded_by_v1(cgroup: str, memory: str) -> bool:
+    """As `_is_bounded`; but of what needs more, the kernel kills one process only."""
+    try:
+        _write(f"{cgroup}/memory.limit_in_bytes", memory)
+        if os.path.exists(f"{cgroup}/memory.memsw.limit_in_bytes"):
+            _write(f"{cgroup}/memory.memsw.limit_in_bytes", memory)
+    except OSError:
         return False
     return True
 
@@ -124,6 +164,7 @@ def _exceeds(
         ticks, looked = [*ticks[-CPU_LOOKS:], _ticks(found)], [*looked[-CPU_LOOKS:], _uptime_ms()]
         exceeded = (
             _too_large(found, *limits.get("memory", ()))
+            or _was_killed(*limits.get("killed_in", ()))
             or _too_busy(ticks, looked, *limits.get("cpu", ()))
             or _too_silent(touched, *limits.get("sentinel", ()))
         )
@@ -137,6 +178,17 @@ def _too_large(processes: dict[int, list[str]], most: str = "") -> str:
     if not most or held <= int(most):
         return ""
     return f"it held {held >> 20} MB of memory, {int(most) >> 20} at most"
+
+
+def _was_killed(most: str = "", *cgroup: str) -> str:
+    """Where the kernel has killed a process in a cgroup of version 1, for want of memory."""
+    words = _text(f"{' '.join(cgroup)}/memory.oom_control").split() if most else []
+    killed = words[words.index("oom_kill") + 1] if "oom_kill" in words else "0"
+    return "" if killed == "0" else _needed(most)
+
+
+def _needed(most: str) -> str:
+    return f"it needed more than {int(most) >> 20} MB of memory"
 
 
 def _too_busy(ticks: list[int], looked: list[int], most: str = "") -> str:
