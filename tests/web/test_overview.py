@@ -4,7 +4,6 @@ Needs Chromium (Debian: chromium); without it these tests are skipped.
 """
 
 import json
-import sys
 
 import pytest
 
@@ -72,11 +71,6 @@ def search(browser, selector):
         f"(() => {{ const it = document.getElementById('select'); it.value = {selector!r};"
         " it.dispatchEvent(new Event('input')); })()"
     )
-
-
-def say(line):
-    """A figure for whoever reads the test's output: no bound holds on a busy machine."""
-    sys.stdout.write(f"{line}\n")
 
 
 def equals(expression, value):
@@ -268,16 +262,11 @@ def test_ten_thousand_nodes_are_drawn_scrolled_and_changed(browser):
         leave(browser)
         browser.go(f"{parent.url}/#token=read-token")
         browser.await_("document.querySelector('#counts')?.textContent === '10000 converged'")
-        opened_ms = browser.evaluate("performance.now()")
-        frames = sorted(browser.evaluate(FRAMES))
-        drawn = sorted(browser.evaluate(DRAWN))
+        browser.evaluate("document.getElementById('map').scrollTop = 1e6")
         parent.do(parent.backend.say, node_id(names[-1]), condition="stuck", why="no way")
         assert browser.await_(equals(COUNTS, ["9999 converged", "1 stuck"]))
-        say(f"open to all drawn: {opened_ms:.0f} ms")
-        for what, some in (("between frames", frames), ("a frame's drawing", drawn)):
-            middle, late = some[len(some) // 2], some[int(len(some) * 0.95)]
-            say(f"{what} while scrolling, ms: median {middle:.1f}, 95 % {late:.1f}, {some[-1]:.1f}")
-        assert browser.wrong == []
+        assert browser.wrong == []  # Reading pixels back is noted by Chromium.
+        assert browser.evaluate(RED)
 
 
 def test_the_cells_show_which_job_runs_where_and_the_counts_filter(browser):
@@ -346,34 +335,16 @@ def test_the_cells_show_the_image_that_is_to_run_and_whether_it_does(browser):
         assert browser.evaluate("location.hash.includes('colour=image')")
 
 
-# Times between the frames of a scroll through all, and what the callbacks of a frame take of each.
-FRAMES = """
-new Promise((done) => {
-  const map = document.getElementById('map'), times = [];
-  let last = performance.now();
-  const next = (now) => {
-    times.push(now - last);
-    last = now;
-    map.scrollTop += 40;
-    if (times.length < 90) requestAnimationFrame(next); else done(times.slice(1));
+# Once the colour of what is stuck is somewhere on the map.
+RED = """
+new Promise((found) => {
+  const canvas = document.getElementById('canvas');
+  const look = () => {
+    const all = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+    for (let at = 0; at < all.length; at += 4)
+      if (all[at] > 180 && all[at + 1] < 110 && all[at + 3] > 200) return found(true);
+    requestAnimationFrame(look);
   };
-  requestAnimationFrame(next);
-})
-"""
-DRAWN = """
-new Promise((done) => {
-  const map = document.getElementById('map'), times = [];
-  const next = () => {
-    map.scrollTop -= 40;
-    const began = performance.now();
-    requestAnimationFrame(() => {
-      const first = performance.now();
-      setTimeout(() => {
-        times.push(performance.now() - first);
-        if (times.length < 40) requestAnimationFrame(next); else done(times);
-      });
-    });
-  };
-  requestAnimationFrame(next);
+  look();
 })
 """

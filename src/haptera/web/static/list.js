@@ -76,7 +76,8 @@ export class NodeList {
     const option = document.getElementById(`node-${number}`);
     const classes = `cell ${scene.styleOf(number)}`;
     if (option.className !== classes) option.className = classes;
-    option.setAttribute("aria-selected", String(number === scene.chosen));
+    const selected = String(number === scene.chosen);
+    if (option.getAttribute("aria-selected") !== selected) option.setAttribute("aria-selected", selected);
     write(option, scene.spoken(number));
   }
 

@@ -64,6 +64,7 @@ function paint() {
   const changed = fleet.settle();
   colouring.update(fleet, place.colour, changed);
   paintHead();
+  if (changed.size) paintClock(); // else it goes on by itself, once a second
   zoom.update(fleet);
   paintOthers();
   const asked = { width: map.width, focused: at("list").matches(":focus-visible"), within: zoom.within };
@@ -87,7 +88,6 @@ function paintHead() {
   offer(at("group"), at("colour"), fleet, place);
   document.body.classList.toggle("as-list", place.view === "list");
   at("as-list").setAttribute("aria-pressed", String(place.view === "list"));
-  paintClock();
 }
 
 // What is no node: of one kind, the jobs, or haptera itself.
@@ -166,9 +166,9 @@ function paintDifferences() {
 function paintClock() {
   if (!fleet.views.size || lostAt !== null) return paintLost();
   if (fleet !== live) return write(at("elapsed"), "");
-  let [acting, rest] = [null, Infinity];
+  let [acting, rest, now] = [null, Infinity, performance.now()];
   for (const view of fleet.views.values()) {
-    const lasted = view.since_ms + performance.now() - view.arrived;
+    const lasted = view.since_ms + now - view.arrived;
     if (view.condition === "acting") acting = Math.max(acting ?? 0, lasted);
     rest = Math.min(rest, lasted);
   }
