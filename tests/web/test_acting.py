@@ -29,6 +29,7 @@ UNSAID = (
     "document.querySelector('#ask[open] #why:invalid') !== null"  # the browser sends no such form
 )
 FOUR = "cluster: small\nnodes: {'n[1-4]': {rack: '1'}}\nmodules: [service]\n"
+WRONG = "document.querySelector('#ask .wrong').textContent"
 SAVED = "document.querySelector('#saved div').innerText"
 SITE = "cluster: small\nnodes: {'n[1-2]': {rack: '1'}}\nmodules: [service]\n"
 
@@ -136,8 +137,16 @@ def test_a_saved_plan_is_applied_once_after_it_said_whom_it_disrupts(browser, tm
         browser.await_(OPEN)
         asked = browser.evaluate("document.getElementById('ask').innerText")
         assert "disrupts up to 3 of 4 nodes: n[2-4]" in asked
+        # Somebody else takes one of these, after it was read and before it is applied.
+        assert typed("set", "node:n2", "power=on", folder=home)[0] == OK
         confirm(browser, "the hall is too warm")
+        assert "its power belongs to user:cli" in browser.await_(WRONG)
+        assert "n2" in typed("get", "node:*", folder=home)[1]
+        assert typed("unset", "node:n2", "power", folder=home)[0] == OK
+        confirm(browser)
         browser.await_(f"!{OPEN}")
+        browser.await_(f"{SAVED}.includes('is applied')")
+        assert browser.evaluate("document.querySelector('#saved [data-deed]')") is None
         assert "user:write" in typed("history", "--audit", folder=home)[1]
         assert "n2" not in typed("get", "node:*", folder=home)[1]
         open_plan(browser, plan)

@@ -27,6 +27,7 @@ COUNTS = "[...document.querySelectorAll('#counts button')].map(e => e.textConten
 CAUSES = "[...document.querySelectorAll('#causes button')].map(e => e.textContent)"
 LISTED = "[...document.querySelectorAll('#list [data-node]')].map(e => e.dataset.node)"
 SEARCHED = "document.getElementById('searched').textContent"
+TOP = "document.getElementById('%s').getBoundingClientRect().top"
 LIT = "document.getElementById('lit').textContent"
 
 
@@ -96,7 +97,7 @@ def test_counts_tell_of_conditions_and_filter(page):
 
 def test_any_variable_colours_and_whose_values_differ(page):
     pick(page, "colour", "variable=power")
-    assert page.await_(equals(COUNTS, ["4 off", "12 on"]))
+    assert page.await_(equals(COUNTS, ["4 off \u2192 on", "11 on", "1 on \u2192 off"]))
     pick(page, "colour", "owner")
     assert page.await_(equals(COUNTS, ["11 as desired", "4 site", "1 user:eve"]))
 
@@ -194,6 +195,8 @@ def test_the_arrow_keys_move_as_the_cells_lie_and_a_click_hits_by_arithmetic(pag
     active = "document.getElementById('list').getAttribute('aria-activedescendant')"
     assert page.await_(f"{active} === 'node-15'")
 
+    page.ask("Input.dispatchKeyEvent", type="keyDown", key="/")
+    assert page.evaluate("document.activeElement.id") == "select"
     page.evaluate("canvas.scrollIntoView()")
     left, top = page.evaluate(
         "(() => { const {left, top} = canvas.getBoundingClientRect(); return [left, top]; })()"
@@ -224,6 +227,23 @@ def test_the_panel_shows_the_chain_with_the_present_step_and_who_can_unblock(pag
     assert "desired power unset \u2192 on by site" in lines
 
 
+def test_what_is_on_a_node_is_told_worst_first_and_modules_last(browser):
+    node = NODES[0]
+    on_it = [EntityId(*one, node) for one in (("module", "ipmi"), ("service", "zap"))]
+    declared = [Declare(one, {}, "site") for one in (*on_it, web(node))]
+    with serving(*changes([node]), *declared) as parent:
+        parent.do(parent.backend.say, on_it[1], condition=Condition.STUCK, why="no port")
+        see(browser, parent, node=node)
+        told = "[...document.querySelectorAll('#panel article')].map((one) => one.dataset.entity)"
+        order = [
+            f"node:{node}",
+            f"service:zap@{node}",
+            f"service:web@{node}",
+            f"module:ipmi@{node}",
+        ]
+        assert browser.await_(equals(told, order))
+
+
 def test_stale_cells_look_stale_once_the_parent_is_dead(tmp_path):
     with browsing(tmp_path) as browser:
         with serving(*changes(NODES[:2])) as parent:
@@ -246,6 +266,8 @@ def test_both_themes_and_widths_hold_all(browser, parent, tmp_path, theme, width
         browser.await_("document.querySelector('#panel article')")
         wide = browser.evaluate("document.documentElement.scrollWidth")
         assert wide <= width, "it would have to be scrolled sideways"
+        above = browser.evaluate(f"{TOP % 'asking'} < {TOP % 'map'}")
+        assert above == (width == 390), "on a telephone what is stuck comes first"
         ground = browser.evaluate("getComputedStyle(document.body).backgroundColor")
         assert ground == {"dark": "rgb(11, 18, 21)", "light": "rgb(243, 246, 245)"}[theme]
         browser.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")

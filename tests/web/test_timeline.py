@@ -77,7 +77,7 @@ def test_the_slider_leads_to_how_it_was_and_back(page, parent):
     assert page.await_(f"{BUTTONS} > 0")
     page.evaluate("document.getElementById('time').open = true")
     page.await_("document.querySelectorAll('#time ol time').length >= 2")
-    assert "it burnt" in page.evaluate("document.querySelector('#time ol').innerText")
+    assert page.evaluate(FAILED) == ["is stuck: it burnt", "ipmi.boot failed: no answer"]
 
     slide(page, 80)
     page.await_(equals(COUNTS, THEN_COUNTS))
@@ -94,6 +94,7 @@ def test_the_slider_leads_to_how_it_was_and_back(page, parent):
     assert page.await_(f"{BUTTONS} > 0")
 
 
+FAILED = "[...document.querySelectorAll('#time ol .failed span')].map((one) => one.innerText)"
 DIFFERENCES = "[...document.querySelectorAll('#differences li')].map((one) => one.innerText)"
 HEADING = "document.getElementById('compared').textContent"
 KEEP = "document.getElementById('keep').click()"

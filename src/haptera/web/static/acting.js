@@ -89,7 +89,10 @@ const DEEDS = {
   apply: {
     says: "Apply",
     then: "Just this is written, and refused if what it depends on has changed. It:",
-    send: (saved, why) => saved.send({ digest: saved.digest, ...because(why) }),
+    send: async (saved, why) => {
+      await saved.send({ digest: saved.digest, ...because(why) });
+      saved.applied();
+    },
   },
   release: {
     says: "Release the brake",

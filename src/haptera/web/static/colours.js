@@ -1,5 +1,7 @@
 // What a cell's colour says: the label of each node as a small number, and what stands for each.
 
+import { short } from "./dom.js";
+
 const WORST_FIRST = ["stuck", "acting", "waiting"];
 const CONDITIONS = ["converged", "acting", "waiting", "stuck", "dark"];
 const LABELS_MAX = 48; // of more values than this the rest is told together
@@ -154,12 +156,14 @@ function differs(seen, wanted) {
   return !seen.known || seen.value !== String(wanted);
 }
 
-// A remembered value is told as such, and plain data as it is desired.
+// As it is, remembered values with a mark; and as it should be, where that is something else. Plain
+// data is not read back one by one: it is told as it is desired.
 function valueOf(view, variable) {
-  const seen = view.observed[variable];
-  if (seen) return seen.value + (seen.known ? "" : "?");
-  const wanted = view.desired[variable];
-  return wanted && typeof wanted.value === "number" ? String(wanted.value) : "unknown";
+  const [seen, wanted] = [view.observed[variable], view.desired[variable]];
+  if (!seen && typeof wanted?.value === "number") return String(wanted.value);
+  const now = seen ? seen.value + (seen.known ? "" : "?") : "unknown";
+  const other = wanted !== undefined && now !== String(wanted.value);
+  return other ? short(`${now} \u2192 ${wanted.value}`) : now;
 }
 
 function split(by) {

@@ -37,6 +37,10 @@ export class SavedPlan {
   // What is shown is what the parent says of it now, and not what a file says.
   #show(saved, plan) {
     const old = plan.digest !== saved.digest;
+    saved.applied = () => {
+      const done = `${saved} is applied; what it started is listed as acting`;
+      this.told.replaceChildren(make("p", { textContent: done }));
+    };
     const text = `plan ${saved.digest} is out of date: what it depends on has changed. Plan again.`;
     return [
       ...(old ? [make("p", { classes: "wrong", textContent: text })] : []),
