@@ -84,7 +84,7 @@ class NodeRoutes:
         incarnation = await self.backend.evict(node)
         if incarnation is None:
             if self.backend.entity(node_id(node)) is None:
-                raise missing(node_id(node))
+                raise missing(self.backend, node_id(node))
             raise HapteraError(
                 f"{node} has no session",
                 do="there is nothing to end: it has not enrolled since it was evicted, or never",

@@ -69,7 +69,7 @@ def _is_due(entity: EntityId, images: Collection[str]) -> bool:
 
 def _absent(one: StoredEntity) -> StoredEntity:
     desired = {image.state.name: Desired(image.State.ABSENT.value, one.owner)}
-    return StoredEntity(one.entity, one.attributes, one.owner, desired, one.revision, one.uuid)
+    return StoredEntity(one.entity, one.attributes, one.owner, desired, one.revision)
 
 
 def changes(

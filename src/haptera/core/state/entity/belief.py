@@ -36,7 +36,7 @@ class Belief:
 
     def agree(self, name: str) -> None:
         """What another module last read of a variable does not count beside what is known."""
-        self.second.pop(name, None)
+        self.second = {one: old for one, old in self.second.items() if one != name}
 
     def forget(self, name: str, now: int) -> bool:
         """Keep a value as remembered only; tell whether it was known."""
@@ -44,7 +44,7 @@ class Belief:
         if fact is None:
             return False
         if name in self.second:
-            self.second = {one: old for one, old in self.second.items() if one != name}
+            self.agree(name)
         self.remembered[name] = fact
         self.forgotten_at[name] = now
         return True
