@@ -124,7 +124,7 @@ def test_a_machine_is_asked_to_shut_down_before_its_power_is_cut(
 @modules
 def test_a_bmc_that_does_not_answer_causes_no_action(module: Module[Any]) -> None:
     bench = on_bench(module, chassis := Silent())
-    node = asyncio.run(bench.settle({"power": "on"}))
+    node = asyncio.run(bench.settle({"power": "off"}))
     assert node.condition is Condition.STUCK
     assert chassis.told == []
     assert set(bench.calls) == {"look_power"}
