@@ -114,6 +114,7 @@ class _Host:
     ) -> None:
         self._module = module
         self._writer = writer
+        self._unsent = bytearray()
         self._now = now
         self._begun = begun
         self._threads = Threads(2 * module.manifest().at_once)
@@ -154,7 +155,8 @@ class _Host:
         self._send({"op": "ready", "module": name, "version": version, "manifest": manifest})
 
     def leave(self) -> None:
-        """Nobody listens any more: end everything."""
+        """Nobody listens any more, or to nothing but what was said: end everything."""
+        self._flush()
         for task in self._calls.values():
             task.cancel()
 
@@ -355,8 +357,15 @@ class _Host:
             self._send(frame)
 
     def _send(self, frame: Frame) -> None:
-        if not self._writer.is_closing():
-            self._writer.write(encode_frame(frame))
+        """Send this with all that is sent before the loop goes on: the daemon is woken once."""
+        if not self._unsent:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._unsent += encode_frame(frame)
+
+    def _flush(self) -> None:
+        unsent, self._unsent = self._unsent, bytearray()
+        if unsent and not self._writer.is_closing():
+            self._writer.write(unsent)
 
 
 def _begun(frame: Frame) -> _Begun:

@@ -36,6 +36,8 @@ class FrameLink:
         self._frames = Frames()
         self._unsent_bytes_max = unsent_bytes_max
         self._unsent = bytearray()
+        # Whether `_write` is to be called, soon or as soon as anything goes.
+        self._writes = False
         self.arrived_bytes = 0
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(link.fileno(), self._read)
@@ -45,14 +47,18 @@ class FrameLink:
         return self._link.fileno() < 0
 
     def send(self, frame: Frame) -> None:
-        """Send as much as goes now, and the rest when it goes."""
+        """Send this with all that is sent before the loop goes on; what does not go, when it goes.
+
+        The other side is woken once, and its answers come together.
+        """
         if self.closed:
             return
         self._unsent += encode_frame(frame)
         if len(self._unsent) > self._unsent_bytes_max:
             self._break("it does not read its input")
-        else:
-            self._write()
+        elif not self._writes:
+            self._writes = True
+            self._loop.call_soon(self._write)
 
     def hold(self) -> None:
         """Take nothing more for now: what the other side sends waits in the socket, then there."""
@@ -70,7 +76,9 @@ class FrameLink:
             pass
 
     def close(self) -> None:
+        """Close the link; what was sent before goes, as far as it goes at once."""
         if not self.closed:
+            self._write()
             self._loop.remove_reader(self._link.fileno())
             self._loop.remove_writer(self._link.fileno())
             self._link.close()
@@ -101,17 +109,18 @@ class FrameLink:
             self._break(str(error))
 
     def _write(self) -> None:
+        if self.closed or not self._unsent:
+            return
         try:
             sent = self._link.send(self._unsent)
         except BlockingIOError:
             sent = 0
         except ConnectionError:
             # What it said before it went is still to be read; the end of that breaks the link.
-            self._unsent.clear()
-            self._loop.remove_writer(self._link.fileno())
-            return
+            sent = len(self._unsent)
         del self._unsent[:sent]
-        if self._unsent:
+        self._writes = bool(self._unsent)
+        if self._writes:
             self._loop.add_writer(self._link.fileno(), self._write)
         else:
             self._loop.remove_writer(self._link.fileno())
