@@ -118,20 +118,12 @@ wait_for "$unlinked is in sync" in_sync "$unlinked"
 untouched "$unlinked"
 took "link lost for $link_loss_s s" "the node was not restarted"
 
-wait_for "$unknown is up" is_up "$unknown" 1
-check_order "$unknown"
-printf '%s was claimed, and is up\n' "$unknown"
-
-# A kernel is missing: the machine is not switched on, and the file is named.
-kernel=$root/parent/minos/kernel told_before=$(orders "$unknown") since=$(now_ms)
-wait_for "$uefi is up again" is_up "$uefi" 2
-mv "$kernel" "$kernel.away"
-breaks machine "$unknown"
-wait_for "the missing kernel is named" why_says "$unknown" "$kernel"
-[[ $(orders "$unknown") == "$told_before" && ! -e $root/nodes/$unknown/qemu.pid ]] || fail "$unknown was switched on without a kernel"
-took "kernel missing" "the machine is off, and $kernel is named"
-mv "$kernel.away" "$kernel"
-ask retry "$unknown"
+# A machine loses its power: that is seen, and it boots again beside the others.
+cut=$killed at=$(now_s) cut_ms=$(now_ms) before=$(starts "$killed")
+breaks machine "$cut"
+wait_for "$cut is seen to be off" noted "$cut" "$at" '"name":"power","value":"off"' >/dev/null
+after_s=$(noted "$cut" "$at" '"name":"power","value":"off"')
+((${after_s%.*} < cut_seen_s)) || fail "that $cut was off was seen after $after_s s"
 
 # Of a BMC that says that power is on which is off, it is told that the step has no effect. It is sent
 # once; and as soon as the BMC says what is so, the machine boots.
@@ -139,17 +131,15 @@ wait_for "the lie is told" noted "$lied_of" "$began_at" 'switch_off: returned, b
 told "$lied_of" "${once}shutdown 1,power 0,"
 breaks reading "$lied_of" --mend
 
-# A machine loses its power: that is seen, and it boots again.
-cut=$killed at=$(now_s) since=$(now_ms) before=$(starts "$killed")
-breaks machine "$cut"
-wait_for "$cut is seen to be off" noted "$cut" "$at" '"name":"power","value":"off"' >/dev/null
-after_s=$(noted "$cut" "$at" '"name":"power","value":"off"')
-((${after_s%.*} < cut_seen_s)) || fail "that $cut was off was seen after $after_s s"
+wait_for "$unknown is up" is_up "$unknown" 1
+check_order "$unknown"
+printf '%s was claimed, and is up\n' "$unknown"
+wait_for "$uefi is up again" is_up "$uefi" 2
 wait_for "$cut is up again" is_up "$cut" $((before + 1))
 [[ $(machine "$cut") != "${first_machine[$cut]}" ]] || fail "$cut is the same process"
 told "$cut" "$once$once"
 check_machine "$cut"
-took "power cut" "$cut was seen to be off after $after_s s, and is up again"
+since=$cut_ms took "power cut" "$cut was seen to be off after $after_s s, and is up again"
 
 # Whose kernel panicked was switched off and on; it did not hear that it should shut down.
 since=$began
@@ -162,6 +152,16 @@ took "kernel panic" "$panicked was switched off and on, and is up again"
 wait_for "$lied_of is up again" is_up "$lied_of" 2
 told "$lied_of" "${once}shutdown 1,power 0,$once"
 took "BMC lies" "it was told to switch off, once, and $lied_of is up again"
+
+# While no other boots, a kernel is missing: the machine is not switched on, and the file is named.
+kernel=$root/parent/minos/kernel told_before=$(orders "$unknown") since=$(now_ms)
+mv "$kernel" "$kernel.away"
+breaks machine "$unknown"
+wait_for "the missing kernel is named" why_says "$unknown" "$kernel"
+[[ $(orders "$unknown") == "$told_before" && ! -e $root/nodes/$unknown/qemu.pid ]] || fail "$unknown was switched on without a kernel"
+took "kernel missing" "the machine is off, and $kernel is named"
+mv "$kernel.away" "$kernel"
+ask retry "$unknown"
 
 # The parent is killed: another takes over where it was; no power action.
 wait_for "all are in sync" all_in_sync

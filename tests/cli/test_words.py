@@ -2,7 +2,7 @@
 
 import pytest
 
-from haptera.cli.output.words import details, sentence
+from haptera.cli.output.words import details, outlook, sentence
 from haptera.model.answers.views import Condition, DoingView, EntityView, ObservedView, ReadingView
 
 OFF = ReadingView("power", "off", "labnode.look_power", 2_000)
@@ -42,6 +42,15 @@ def test_two_modules_that_differ_are_both_named() -> None:
         "node:n01 is stuck for 42 s: contested: bmc.look says power on (0.9 s ago), "
         "pdu says power off (0.1 s ago)"
     )
+
+
+def test_what_was_seen_besides_is_said_where_the_reason_does_not() -> None:
+    boots = ObservedView("offered", True, "read", "netboot", 900, note="has its loader")
+    assert list(outlook(node("nothing heard from the agent for 1 min", {"netboot": boots}))) == [
+        "noted  netboot: has its loader"
+    ]
+    failed = ObservedView("failed", True, "read", "service", 900, note="it ended with status 3")
+    assert not [*outlook(node("service.start: it ended with status 3", {"run": failed}))]
 
 
 def acting(since_ms: int, usual_ms: int | None) -> EntityView:

@@ -131,7 +131,10 @@ def details(view: EntityView) -> Iterator[str]:
 
 
 def outlook(view: EntityView) -> Iterator[str]:
-    """What would let it go on, and when that is tried without anybody's doing."""
+    """What was seen besides, what would let it go on, and when that is tried by itself."""
+    for name, seen in view.observed.items():
+        if seen.known and seen.note is not None and seen.note not in (view.why or ""):
+            yield f"noted  {name}: {printable(seen.note)}"
     if view.unblock is not None:
         yield f"needs  {printable(view.unblock)}"
     if view.again_in_ms is not None:
