@@ -12,12 +12,18 @@ from contextlib import closing, contextmanager
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
+from queue import Queue
 from typing import Final
 from uuid import UUID
 
 from benchmarks.children import CHILD_HOST, HELLO_S, PARENT_HOST, ROOT, agreement, name_of
 from haptera.daemon.parts import HELLO_PORT
 from haptera.daemon.settings import API_PORT
+from haptera.model.changes import Author, Change, Declare, SetDesired, StoredEntity
+from haptera.model.effects import Write
+from haptera.model.entity import node_id
+from haptera.model.events import Event, Written
+from haptera.planner.domain.pieces import slices
 from haptera.runtime.identity.pki import cluster_of
 from haptera.runtime.store.sessions import SavedSession
 from haptera.runtime.store.store import STATE_FILE, Store
@@ -27,13 +33,16 @@ TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 SITE: Final = """\
 cluster: crowd
 nodes:
-  "n[000001-{last:06}]": {{bmc: "{{name}}"}}
+  n000001: {bmc: "{name}"}
 desired:
-  "n[000001-{last:06}]": {{power: on, agent: up}}
+  n000001: {power: on, agent: up}
 modules:
-  always_on: {{place: "always_on:module", context: parent}}
+  always_on: {place: "always_on:module", context: parent}
   jobs:
 """
+# Nothing is looked at, and nothing desired: what is left is to be heard and answered.
+BARE: Final = "cluster: crowd\nnodes: {n000001: {bmc: bare}}\nmodules: {jobs: }\n"
+WRITTEN_AT_ONCE: Final = 3_000
 
 
 def cpu_s(pid: int) -> float:
@@ -75,6 +84,10 @@ class Parent:
         except (OSError, HTTPException):
             return None
 
+    def fresh(self) -> int:
+        """How many nodes' agents are heard."""
+        return int(self.metrics().get('haptera_children{tier="fresh"}', 0))
+
     def converged(self) -> int:
         """How many nodes are known to be as desired, their agents heard."""
         said = json.loads(self.get("/v1/summary") or '{"counts": {}}')
@@ -108,19 +121,34 @@ def serving(home: Path, *words: str) -> Iterator[Parent]:
         parent.process.wait()
 
 
-def prepare(home: Path, children: int) -> UUID:
-    """Have all declared, and their sessions in the parent's store; returns the cluster."""
+def like(first: StoredEntity, name: str) -> Iterator[Change]:
+    """What is declared of a node, if it is as the first one."""
+    yield Declare(node_id(name), {"bmc": name}, "site")
+    for variable, one in first.desired.items():
+        yield SetDesired(node_id(name), variable, one.value, one.owner)
+
+
+def prepare(home: Path, children: int, site_text: str = SITE) -> UUID:
+    """Have all declared as the first one, with sessions, in the parent's store.
+
+    Returns the cluster.
+    """
     home.mkdir()
     (home / "always_on.py").write_bytes((ROOT / "benchmarks" / "always_on.py").read_bytes())
     site = home / "site.yaml"
-    site.write_text(SITE.format(last=children))
+    site.write_text(site_text)
     with serving(home, "--site", str(site)) as parent:
-        last = f"/v1/entities/node:{name_of(children)}"
-        wait_for(lambda: parent.get(last) is not None)
+        wait_for(lambda: parent.get(f"/v1/entities/node:{name_of(1)}") is not None)
     (ca,) = home.rglob("ca.pem")
     cluster = cluster_of(ca.read_bytes())
     (state,) = home.rglob(STATE_FILE)
-    store = Store.open(state, deliver=lambda written: None, wall_s=time.time)
+    answers = Queue[Event]()
+    store = Store.open(state, deliver=answers.put, wall_s=time.time)
+    (first,) = (one for one in store.load().entities if one.entity == node_id(name_of(1)))
+    names = (name_of(one) for one in range(2, children + 1))
+    for some in slices((change for name in names for change in like(first, name)), WRITTEN_AT_ONCE):
+        store.submit(Write(1, tuple(some), None, Author("site")))
+        assert isinstance(answers.get(timeout=WITHIN_S), Written)
     sessions = [
         SavedSession(name_of(one), agreement(cluster, one), (CHILD_HOST, HELLO_PORT))
         for one in range(1, children + 1)

@@ -1,13 +1,14 @@
 """What very many children cost their parent, without changes and with: real keys and datagrams.
 
-    python -m benchmarks.sync [CHILDREN ...]
+    python -m benchmarks.sync [bare] [CHILDREN ...]
 
 A real parent with its store and its history, and all children in one other process; each says
 hello every 10 s, and 0, 1 or 10 % of them say something new with it. Told are: what share of a core
 the parent uses, how long a change takes until its sender holds the parent's sealed answer, which
 comes at the end of the turn that decides on it (processes that wait for a core count, too), how
 many children were not fresh at any look, and how much memory one takes in the parent. The baseline
-is a plain loop that receives as many datagrams of a hello's size.
+is a plain loop that receives as many datagrams of a hello's size. Of `bare` nodes nothing is
+desired, and no module looks at them. HELLO_S=100 in the environment has them say hello each 100 s.
 """
 
 import os
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.children import HELLO_S, TICK_S, Crowd
-from benchmarks.parent_of_many import Parent, cpu_s, prepare, serving, wait_for
+from benchmarks.parent_of_many import BARE, SITE, Parent, cpu_s, prepare, serving, wait_for
 
 CHILDREN: Final = (1_000, 10_000)
 CHANGING: Final = (0.0, 0.01, 0.1)
@@ -72,29 +73,32 @@ def window(parent: Parent, crowd: Crowd, changing: float) -> None:
     while time.monotonic() < begun + WINDOW_S:
         time.sleep(LOOK_EVERY_S)
         most = max(most, not_fresh(parent))
-    share = (parent.cpu_s() - before) / (time.monotonic() - begun)
+    used_s, passed_s = parent.cpu_s() - before, time.monotonic() - begun
     told = crowd.end()
+    each_us = used_s / told["said"] * 1e6
     took = told["took"]
     spread = [took[int(len(took) * part)] * 1e3 for part in (0.5, 0.99)] if took else []
     times = "".join(f", p{one} {ms:.0f} ms" for one, ms in zip((50, 99), spread, strict=False))
     print(
-        f"  {changing:.0%} change: {share:.1%} of a core; {len(took)} changes answered{times};"
+        f"  {changing:.0%} change: {used_s / passed_s:.1%} of a core, {each_us:.0f} us a hello;"
+        f" {len(took)} changes answered{times};"
         f" {told['unanswered']} not; {told['opened']} messages opened, {told['refused']} refused;"
         f" at most {most} not fresh",
         flush=True,
     )
 
 
-def measure(folder: Path, children: int) -> None:
-    prepare(folder / "bare", 1)
+def measure(folder: Path, children: int, site_text: str) -> None:
+    prepare(folder / "bare", 1, site_text)
     with serving(folder / "bare") as alone:
         wait_for(lambda: alone.get("/v1/summary") is not None)
         bare_kb = alone.resident_kb()
     home = folder / "home"
-    with closing(Crowd(prepare(home, children), children)) as crowd, serving(home) as parent:
+    cluster = prepare(home, children, site_text)
+    with closing(Crowd(cluster, children)) as crowd, serving(home) as parent:
         wait_for(lambda: parent.get("/v1/summary") is not None)
         crowd.begin()
-        wait_for(lambda: parent.converged() == children)
+        wait_for(lambda: (parent.fresh if site_text is BARE else parent.converged)() == children)
         crowd.end()
         print(f"{children} children, a hello each {HELLO_S:g} s; load {os.getloadavg()[0]:.0f}")
         print(f"  memory: {(parent.resident_kb() - bare_kb) / children:.1f} kB a child")
@@ -104,9 +108,10 @@ def measure(folder: Path, children: int) -> None:
 
 
 def main(sizes: list[str]) -> None:
-    for children in map(int, sizes or CHILDREN):
+    site_text = BARE if "bare" in sizes else SITE
+    for children in map(int, [one for one in sizes if one != "bare"] or CHILDREN):
         with tempfile.TemporaryDirectory(prefix="haptera-children-") as directory:
-            measure(Path(directory), children)
+            measure(Path(directory), children, site_text)
 
 
 if __name__ == "__main__":
