@@ -137,6 +137,17 @@ def test_why_says_in_one_line_what_something_stands_at(cluster, capsys):
     assert typed(capsys, "why", "node:rack1n1")[1] == "node:rack1n1 is as desired\n"
 
 
+def test_why_tells_of_a_group_that_nobody_has_led_yet(cluster, capsys):
+    ledger = EntityId("group", "ledger", None)
+    cluster.do(cluster.backend.write, Declare(ledger, {}, "site"))
+
+    assert typed(capsys, "why", "group:ledger") == (
+        OK,
+        "group:ledger: nothing is desired of it\n",
+        "",
+    )
+
+
 def test_why_ends_with_what_a_node_that_is_not_as_desired_wrote_last_to_its_console(
     cluster, capsys
 ):

@@ -109,7 +109,7 @@ def _leases(client: Client, view: EntityView) -> list[EntityView]:
             group = numbered(view.name)[0]
         case _:
             return []
-    return selected(client, f"lease:{group}.*").entities
+    return client.ask(calls.entities(f"lease:{group}.*")).entities
 
 
 def _of_pool(client: Client, view: EntityView) -> list[str]:
