@@ -244,6 +244,20 @@ def test_what_is_on_a_node_is_told_worst_first_and_modules_last(browser):
         assert browser.await_(equals(told, order))
 
 
+def test_an_image_tells_what_is_desired_to_run_it(browser):
+    image = EntityId("image", "debian-b", None)
+    systems = [EntityId("system", "login", node) for node in NODES[:3]]
+    declared = [Declare(one, {}, "site") for one in (image, *systems)]
+    desired = [SetDesired(one, "image", "debian-b", "site") for one in systems]
+    told = "document.querySelector('#panel article')?.innerText"
+    with serving(*changes(NODES[:3]), *declared, *desired) as parent:
+        see(browser, parent, show="image", node=image)
+        assert browser.await_(f"{told}?.includes({', '.join(map(str, systems))!r})")
+        parent.do(parent.backend.write, SetDesired(systems[1], "image", "debian-c", "site"))
+        two = f"What stands on it\n\n{systems[0]}, {systems[2]}"
+        assert browser.await_(f"{told}.includes({two!r})")
+
+
 def test_stale_cells_look_stale_once_the_parent_is_dead(tmp_path):
     with browsing(tmp_path) as browser:
         with serving(*changes(NODES[:2])) as parent:

@@ -2,6 +2,8 @@
 
 export const natural = new Intl.Collator("en", { numeric: true }).compare;
 
+const REFERRING = ["image", "roll"]; // desired values that name another entity, of the kind so called
+
 let shapes = 0; // of all fleets: no two have the same
 
 export class Fleet {
@@ -15,6 +17,8 @@ export class Fleet {
   changed = new Set(); // nodes, since `settle`
   jobs = null; // by their number, those that run; null where nobody looks
   kinds = new Map(); // what is on no node and none itself, by its kind: names of entities
+  references = 0; // another number whenever something refers to another entity than before
+  #refers = new Map(); // names of entities, by that of what they refer to
   #on = new Map(); // what is on a node, by its name
   #jobsOn = new Map(); // numbers of jobs, by the name of their node
   #reshaped = false;
@@ -69,6 +73,11 @@ export class Fleet {
     return names.sort(natural).map((entity) => this.views.get(entity));
   }
 
+  // Names of what is desired to run, or to be in, this entity.
+  standsOn(entity) {
+    return [...(this.#refers.get(entity) ?? [])].sort(natural);
+  }
+
   node(name) {
     return this.views.get(`node:${name}`);
   }
@@ -93,6 +102,7 @@ export class Fleet {
   #clear() {
     this.views.clear();
     this.#on.clear();
+    this.#refers.clear();
     this.kinds.clear();
     this.#reshaped = true;
   }
@@ -100,6 +110,7 @@ export class Fleet {
   #put(view) {
     const before = this.views.get(view.entity);
     this.views.set(view.entity, view);
+    this.#refer(before, view);
     const name = view.kind === "node" ? view.name : view.node;
     if (name !== null) this.#place(view, name);
     else this.#list(view);
@@ -109,6 +120,18 @@ export class Fleet {
     if (view.kind !== "node") return;
     for (const one in view.attributes) this.attributes.add(one);
     if (!before || !same(before.attributes, view.attributes)) this.#reshaped = true;
+  }
+
+  // `before` refers to nothing any more, `view` does.
+  #refer(before, view) {
+    const [left, found] = [referred(before), referred(view)];
+    if (left.join() === found.join()) return;
+    this.references += 1;
+    for (const one of left) this.#refers.get(one).delete(before.entity);
+    for (const one of found) {
+      if (!this.#refers.has(one)) this.#refers.set(one, new Set());
+      this.#refers.get(one).add(view.entity);
+    }
   }
 
   #place(view, name) {
@@ -127,12 +150,16 @@ export class Fleet {
     const view = this.views.get(entity);
     if (!view) return;
     this.views.delete(entity);
+    this.#refer(view, undefined);
     if (view.kind === "node") this.#reshaped = true;
     else if (view.node !== null) this.#on.get(view.node)?.delete(entity);
     else this.kinds.get(view.kind)?.delete(entity);
     this.changed.add(view.node ?? view.name);
   }
 }
+
+const referred = (view) =>
+  REFERRING.filter((one) => view?.desired[one]).map((one) => `${one}:${view.desired[one].value}`);
 
 function same(one, other) {
   const names = Object.keys(one);

@@ -6,6 +6,7 @@ import { natural } from "./fleet.js";
 import { told } from "./told.js";
 
 const HISTORY_MAX = 20;
+const STANDING_MAX = 12;
 const WORST_FIRST = ["stuck", "acting", "waiting"];
 
 export class Panel {
@@ -21,8 +22,8 @@ export class Panel {
   }
 
   // Made anew only where something came, so that what is selected in it stays so.
-  update(name, all, rights) {
-    const now = [name, rights, ...all.map((view) => view.arrived)].join();
+  update(name, all, rights, fleet) {
+    const now = [name, rights, fleet.references, ...all.map((view) => view.arrived)].join();
     if (now === this.#shown) return;
     this.#shown = now;
     if (name !== this.#node) this.#choose(name);
@@ -35,7 +36,7 @@ export class Panel {
       return refill(this.element, make("p", { classes: "quiet", textContent: what }));
     }
     const buttons = this.actions.ofNode(name, all);
-    refill(this.element, ...buttons, ...worstFirst(all).map((view) => this.#article(view)));
+    refill(this.element, ...buttons, ...worstFirst(all).map((view) => this.#article(view, fleet)));
     this.#paintAges();
   }
 
@@ -62,7 +63,7 @@ export class Panel {
     }
   }
 
-  #article(view) {
+  #article(view, fleet) {
     const again = view.again_in_ms === null ? null : `tried again in ${duration(view.again_in_ms)}`;
     return make(
       "article",
@@ -75,6 +76,7 @@ export class Panel {
       ...section("Last error", view.error && make("p", {}, make("code", { textContent: view.error }))),
       ...section("State", this.#variables(view)),
       ...section("Attributes", pairs(Object.entries(view.attributes))),
+      ...section("What stands on it", standing(fleet.standsOn(view.entity))),
       ...this.actions.ofEntity(view),
     );
   }
@@ -160,6 +162,13 @@ function link(one) {
     make("small", { textContent: `${one.part} ${where}` }),
     one.disruptive ? make("small", { classes: "disruptive", textContent: " disruptive" }) : null,
   );
+}
+
+function standing(names) {
+  if (!names.length) return null;
+  const more = names.length - STANDING_MAX;
+  const shown = names.slice(0, STANDING_MAX).join(", ");
+  return make("p", { textContent: more > 0 ? `${shown}, and ${more} more` : shown });
 }
 
 function section(heading, content) {

@@ -75,7 +75,7 @@ function paint() {
   paintDifferences();
   counts.update(scene, colouring);
   const views = chosenViews();
-  panel.update(place.node, views, rightsText());
+  panel.update(place.node, views, rightsText(), fleet);
   const here = !actions.past && following !== null && views[0]?.kind === "node" ? views[0].name : null;
   nodeJobs.follow(live, here);
   log.offer(actions.past ? [] : views);
