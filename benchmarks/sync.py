@@ -82,7 +82,8 @@ def window(parent: Parent, crowd: Crowd, changing: float) -> None:
     print(
         f"  {changing:.0%} change: {used_s / passed_s:.1%} of a core, {each_us:.0f} us a hello;"
         f" {len(took)} changes answered{times};"
-        f" {told['unanswered']} not; {told['opened']} messages opened, {told['refused']} refused;"
+        f" {told['unanswered']} not; {told['opened']} messages opened"
+        f" for {told['said']} hellos, {told['refused']} refused;"
         f" at most {most} not fresh",
         flush=True,
     )

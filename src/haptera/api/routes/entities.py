@@ -91,17 +91,19 @@ class EntityRoutes:
 
     async def summary(self, _request: Request, caller: Caller) -> Response:
         """How many entities of each kind stand in each condition."""
-        told = await self.backend.summary(caller.within)
-        backend = self.backend
-        view = SummaryView(
-            self.cluster, backend.epoch, backend.revision(), told.counts, told.subtrees
-        )
+        backend, revision = self.backend, self.backend.revision()
+        told = await backend.summary(caller.within)
+        view = SummaryView(self.cluster, backend.epoch, revision, told.counts, told.subtrees)
         return as_json(view)
 
     async def status(self, request: Request, caller: Caller) -> Response:
-        """How all stand, or those selected: what stands alike is told together, with its nodes."""
+        """How all stand, or those selected: what stands alike is told together, with its nodes.
+
+        Each is as it was when it was read, at the revision that is told or a later one.
+        """
+        revision = self.backend.revision()
         told = await self.backend.alike(_chosen(request, caller))
-        view = StatusView(self.cluster, self.backend.epoch, self.backend.revision(), told)
+        view = StatusView(self.cluster, self.backend.epoch, revision, told)
         return as_json(view)
 
     async def many(self, request: Request, caller: Caller) -> Response:

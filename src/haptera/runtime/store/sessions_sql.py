@@ -4,6 +4,7 @@ import secrets
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 from uuid import UUID
 
@@ -192,10 +193,16 @@ def load_sessions(connection: sqlite3.Connection) -> list[SavedSession]:
 def _session(row: Sequence[Any]) -> SavedSession:
     peer, secret, cluster, uuid, incarnation, parent, child, suite, host, port, boot = row
     agreement = Agreement(
-        secret, UUID(cluster), UUID(uuid), incarnation, parent, child, Suite(suite)
+        secret, _cluster(cluster), UUID(uuid), incarnation, parent, child, Suite(suite)
     )
     peer_boot = None if boot is None else int.from_bytes(boot, "big")
     return SavedSession(peer, agreement, (host, port), peer_boot)
+
+
+@lru_cache(1)
+def _cluster(text: str) -> UUID:
+    """The same for all of very many sessions."""
+    return UUID(text)
 
 
 def save_token(connection: sqlite3.Connection, token: ApiToken, wall_s: float) -> None:
