@@ -35,7 +35,7 @@ def filled():
 
 def racks_of(backend):
     board = Board({})
-    board.take(backend.entities([]), [], fresh=True)
+    board.take(asyncio.run(backend.entities([])), [], fresh=True)
     return board.racks()
 
 
@@ -69,7 +69,7 @@ def test_a_node_that_is_off_as_desired_is_dark():
 
 def test_what_is_gone_leaves_the_board():
     board = Board({})
-    board.take(filled().entities([]), [], fresh=True)
+    board.take(asyncio.run(filled().entities([])), [], fresh=True)
     board.take([], ["node:r2n1"], fresh=False)
     assert list(board.racks()) == ["1"]
 
@@ -84,7 +84,7 @@ def test_how_long_something_lasts_is_what_the_parent_says_not_since_when_it_is_s
                 condition=Condition.ACTING if view.name in acting else Condition.CONVERGED,
                 since_ms=hours[node_id(view.name)] * 3_600_000,
             )
-            for view in filled().entities([])
+            for view in asyncio.run(filled().entities([]))
             if node_id(view.name) in hours
         ]
         screen = Screen(lambda: times[-1])

@@ -148,6 +148,7 @@ NOT_TYPED: dict[str, str] = {
     "haptera get --watch node:NAME": WATCHED,
     "haptera get --watch module": WATCHED,
     "haptera get --watch image:NAME": WATCHED,
+    "haptera get --watch job": WATCHED,
     "haptera logs -f ENTITY": "it does not end: tests/cli/test_following.py",
     "haptera VERB --help": "tests/cli/test_help.py reads it of every verb",
     "haptera apply off.yaml --digest HEX": "HEX is another each time: tests/cli/test_plans.py",
