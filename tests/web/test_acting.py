@@ -62,13 +62,21 @@ def test_a_token_that_may_only_read_sees_no_such_buttons(browser):
         assert browser.await_(DEEDS) == f"Freeze {STUCK},Switch off,Set a value,Retry now"
 
 
-def test_a_limited_token_may_retry_but_not_freeze(browser):
+def test_a_limited_token_may_retry_and_freeze_what_is_its_own(browser):
     with serving(*changes()) as parent:
         parent.do(tell, parent.backend)
         bearer = Bearer("eve", Scope.WRITE, "rack1*")
         parent.backend.minted["hp1.t1.x"] = ApiToken("t1", bearer, b"", 1000.0, 1e12)
         choose(browser, parent.url, "hp1.t1.x")
-        assert browser.await_(DEEDS) == "Switch off,Set a value,Retry now"
+        deeds = f"Freeze {STUCK},Switch off,Set a value,Retry now"
+        assert browser.await_(DEEDS) == deeds
+        press(browser, "freeze")
+        confirm(browser, "board swap")
+        assert browser.await_("document.getElementById('done').textContent")
+        frozen = [one for one in parent.backend.store.values() if one.entity.kind == "freeze"]
+        assert [(one.owner, one.desired["reason"].value) for one in frozen] == [
+            ("user:eve", "board swap")
+        ]
 
 
 def test_a_retry_names_what_it_affects_and_is_asked_for_once(browser):
