@@ -1,7 +1,5 @@
 """The engine: events in, all its effects out."""
 
-from dataclasses import replace
-
 from haptera.core.engine import Engine
 from haptera.core.modules.catalog import Catalog
 from haptera.core.state.limits import MS, S
@@ -152,24 +150,6 @@ def test_a_look_that_fails_makes_its_value_remembered() -> None:
     assert row is not None
     assert (row.belief.known, row.belief.remembered["power"].value) == ({}, "on")
     assert row.stance.why == "bmc.look: no route to host"
-
-
-def test_a_reading_that_grows_too_old_is_remembered_while_its_next_look_is_still_under_way() -> (
-    None
-):
-    slow = replace(LOOK, every_ms=1_000, within_ms=60_000)
-    catalog = Catalog(KINDS, [replace(BMC, looks=(slow,))])
-    engine = Engine(SIDE, catalog, stored(desired={"power": "on"}), 0, S)
-    told(engine, S, Ready("bmc"))
-    told(engine, 3 * S, Answered(1, "on", S))
-    assert told(engine, 4 * S, Ticked()) == [call(2, Work.LOOK, "look", 64 * S)]
-
-    # Three looks are overdue, and one may take 60 s; this one half a second more, to answer.
-    while (due := engine.deadline()) is not None and due <= 64 * S:
-        told(engine, due, Ticked())
-    row = engine.table.get(NODE)
-    assert row is not None
-    assert (row.belief.known, row.belief.remembered["power"].value) == ({}, "on")
 
 
 def test_an_answer_to_a_call_that_is_over_changes_nothing() -> None:

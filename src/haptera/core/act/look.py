@@ -8,7 +8,7 @@ from haptera.core.desired.policies import Policies
 from haptera.core.modules.calls import Calls, Pending
 from haptera.core.modules.supervise import Supervisor
 from haptera.core.state.entity.work import LookSchedule
-from haptera.core.state.limits import ANSWER_GRACE_NS, BACKOFF_NS, LOOKS_OVERDUE_MAX, MS
+from haptera.core.state.limits import BACKOFF_NS, LOOKS_OVERDUE_MAX, MS
 from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
 from haptera.core.state.timers import Timers
@@ -93,28 +93,27 @@ class LookScheduler:
 
     def refresh(self, turn: Turn, row: EntityState, node: EntityState | None) -> bool:
         """Look again at what is at rest, without deciding on it; False where it is to be."""
-        opened = [(one, one.look) for one in row.work.looks.values() if one.look is not None]
-        lasting = [self._holds_until(row, *one) for one in opened]
-        if not row.at_rest or any(until <= turn.now for until in lasting):
+        opened = [one for one in row.work.looks.values() if one.look is not None]
+        if not row.at_rest or not all(self._holds(row, one, turn.now) for one in opened):
             return False
-        seen = {look.at for _, look in opened}
+        seen = {one.look.at for one in opened if one.look is not None}
         aging = (row.belief.known[name].by for name in row.belief.known.keys() - seen)
         if any(map(self._supervisor.knows, aging)):
             return False
-        for (looking, look), until in zip(opened, lasting, strict=True):
-            self._keep(turn, row, node, look)
-            # The end of a call, be it in vain, comes first: then it is decided on, or looked at.
-            if looking.call is None or until < looking.over_at:
-                self._timers.soonest(("look", row.id), until)
+        for looking in opened:
+            assert looking.look is not None
+            self._keep(turn, row, node, looking.look)
+            self._timers.soonest(("look", row.id), self._dies_at(row, looking.look))
         self._calls.slots.settle(row.id)
         return True
 
-    def _holds_until(self, row: EntityState, looking: LookSchedule, look: Look) -> int:
-        """Until when what a look found counts; 0 where its module is not there to look again."""
-        if looking.failed_until or not self.can(look):
-            return 0
+    def _holds(self, row: EntityState, looking: LookSchedule, now: int) -> bool:
+        """Whether what a look found still counts, and its module is there to look again."""
+        look = looking.look
+        if look is None or looking.failed_until or not self.can(look):
+            return False
         fact = row.belief.known.get(look.at)
-        return 0 if fact is None or fact.by != look.module else self._dies_at(row, look)
+        return fact is not None and fact.by == look.module and self._dies_at(row, look) > now
 
     def _dies_at(self, row: EntityState, look: Look) -> int:
         """When a reading is so old that looks are overdue."""
@@ -239,7 +238,6 @@ class LookScheduler:
                 within_ms = self._policies.terms(row.id, look).within_ms
                 deadline_at = turn.now + within_ms * MS
                 looking.asked_at, looking.usual_ns = turn.now, self.usual.of(look.path)
-                looking.over_at = deadline_at + ANSWER_GRACE_NS
                 looking.call = self._calls.ask(
                     turn, row, node, look, Work.LOOK, deadline_at=deadline_at
                 )

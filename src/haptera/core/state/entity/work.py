@@ -16,8 +16,7 @@ class LookSchedule:
     """One look of an entity: when it is due, and the calls under way for it.
 
     Having failed, it is not taken again before `failed_until`, nor watched before `watch_at`.
-    `look` is there while its conditions hold, begun at `asked_at`, and given up at `over_at` at the
-    latest; it usually took `usual_ns`.
+    `look` is there while its conditions hold, begun at `asked_at`; it usually took `usual_ns`.
     """
 
     due_at: int = 0
@@ -26,7 +25,6 @@ class LookSchedule:
     watch: int | None = None
     watch_at: int = 0
     asked_at: int = 0
-    over_at: int = 0
     usual_ns: int | None = None
     look: Look | None = None
 
