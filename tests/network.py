@@ -46,6 +46,14 @@ def ipv6_loopback() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def one_slurm_demo() -> Iterator[None]:
+    """The demos with a Slurm, for one worker at a time: they have their ports alike."""
+    with (Path(__file__).parents[1] / "examples/slurm/run").open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+
+
 @cache
 def why_no_networks() -> str | None:
     """Why no network namespace can be made here, if so: not every root of a container may."""

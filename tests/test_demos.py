@@ -3,11 +3,12 @@
 import os
 import subprocess
 import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
-from tests.network import why_no_networks
+from tests.network import one_slurm_demo, why_no_networks
 
 ROOT = Path(__file__).resolve().parents[1]
 # `make test` itself ends with the quickstart's.
@@ -28,14 +29,15 @@ def test_a_demo_ends_well(name: str) -> None:
         pytest.skip(f"the demo {name} makes network namespaces: run it as root")
     if (ROOT / "examples" / name / "as-root").exists() and (why := why_no_networks()) is not None:
         pytest.skip(why)
-    # What a run that failed left would be taken over, and may still have file systems in it.
-    if (left := ROOT / ".haptera" / "demos" / name).exists():
-        left.rename(tempfile.mkdtemp(prefix=f"{name}.", dir=left.parent))
     command = ["make", "demo", f"DEMO={name}", "ARGS=--once"]
 
-    ran = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
-    )
+    with one_slurm_demo() if name.startswith("slurm") else nullcontext():
+        # What a run that failed left would be taken over, and may still have file systems in it.
+        if (left := ROOT / ".haptera" / "demos" / name).exists():
+            left.rename(tempfile.mkdtemp(prefix=f"{name}.", dir=left.parent))
+        ran = subprocess.run(
+            command, cwd=ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
+        )
 
     assert ran.returncode == 0, f"{ran.stdout[-4000:]}\n{ran.stderr[-4000:]}"
 
@@ -59,14 +61,17 @@ def test_a_demo_that_is_ended_leaves_no_process(name: str, once: str, tmp_path: 
         pytest.skip(lacking.stderr.strip())
     if os.geteuid() != 0:
         pytest.skip(f"the demo {name} starts a Slurm or mounts: run it as root")
-    with subprocess.Popen(
-        ["make", "demo", f"DEMO={name}", f"DEMO_DIR={tmp_path}"],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        stdin=subprocess.DEVNULL,
-        text=True,
-    ) as make:
+    with (
+        one_slurm_demo() if name.startswith("slurm") else nullcontext(),
+        subprocess.Popen(
+            ["make", "demo", f"DEMO={name}", f"DEMO_DIR={tmp_path}"],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            text=True,
+        ) as make,
+    ):
         assert make.stdout is not None
         shown = []
         for line in make.stdout:

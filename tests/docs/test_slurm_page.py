@@ -14,7 +14,7 @@ import pytest
 
 from tests.docs import test_typed_pages as typed_pages
 from tests.docs.pages import ROOT, sessions
-from tests.network import why_no_networks
+from tests.network import one_slurm_demo, why_no_networks
 from tests.shell import shell
 
 PAGE = ROOT / "docs/tutorial/slurm.md"
@@ -39,18 +39,19 @@ def demo() -> Iterator[Path]:
     if (why := lacking.stderr.strip() if lacking.returncode else why_no_networks()) is not None:
         pytest.skip(why)
     folder = ROOT / ".haptera/demos/slurm"
-    if folder.exists():
-        folder.rename(tempfile.mkdtemp(prefix="slurm.", dir=folder.parent))
-    with subprocess.Popen(
-        DEMO.split(), cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
-    ) as make:
-        assert make.stdout is not None
-        try:
-            assert any("status page" in line for line in make.stdout)
-            yield folder
-        finally:
-            make.terminate()
-            make.communicate()
+    with one_slurm_demo():
+        if folder.exists():
+            folder.rename(tempfile.mkdtemp(prefix="slurm.", dir=folder.parent))
+        with subprocess.Popen(
+            DEMO.split(), cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+        ) as make:
+            assert make.stdout is not None
+            try:
+                assert any("status page" in line for line in make.stdout)
+                yield folder
+            finally:
+                make.terminate()
+                make.communicate()
 
 
 def test_the_tutorial_of_a_slurm_answers_what_it_says(
