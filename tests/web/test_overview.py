@@ -258,6 +258,18 @@ def test_an_image_tells_what_is_desired_to_run_it(browser):
         assert browser.await_(f"{told}.includes({two!r})")
 
 
+def test_a_group_tells_its_replicas(browser):
+    group = EntityId("group", "db", None)
+    replicas = [EntityId("replica", f"db.{rank}", node) for rank, node in enumerate(NODES[:2])]
+    others = EntityId("replica", "db.x.0", NODES[2])
+    declared = [Declare(one, {}, "site") for one in (group, *replicas, others)]
+    told = f"What stands on it\n\n{replicas[0]}, {replicas[1]}\n"
+    with serving(*changes(NODES[:3]), *declared) as parent:
+        see(browser, parent, show="group", node=group)
+        shown = "document.querySelector('#panel article')?.innerText"
+        assert browser.await_(f"`${{{shown}}}\n`.includes({told!r})")
+
+
 def test_stale_cells_look_stale_once_the_parent_is_dead(tmp_path):
     with browsing(tmp_path) as browser:
         with serving(*changes(NODES[:2])) as parent:

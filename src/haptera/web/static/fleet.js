@@ -158,8 +158,11 @@ export class Fleet {
   }
 }
 
-const referred = (view) =>
-  REFERRING.filter((one) => view?.desired[one]).map((one) => `${one}:${view.desired[one].value}`);
+// A replica is called by its group and its rank in it.
+function referred(view) {
+  if (view?.kind === "replica") return [`group:${view.name.replace(/\.\d+$/, "")}`];
+  return REFERRING.filter((one) => view?.desired[one]).map((one) => `${one}:${view.desired[one].value}`);
+}
 
 function same(one, other) {
   const names = Object.keys(one);
