@@ -5,6 +5,7 @@ import shlex
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from haptera.cli.main import OK, cli, run
 
@@ -119,3 +120,15 @@ def test_a_word_that_is_no_command_is_told():
         parsed(["statsu"])
     with pytest.raises(click.UsageError, match="No such option"):
         parsed(["status", "--chek"])
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("strt", "No such command 'strt'. (Did you mean one of: 'start', 'status'?)"),
+        ("rack1n*", "Missing option '--image'."),
+    ],
+)
+def test_a_mistyped_command_of_rolls_is_no_selector(word, told):
+    ended = CliRunner().invoke(cli, ["roll", word])
+    assert (ended.exit_code, ended.output.rpartition("Error: ")[2].strip()) == (2, told)

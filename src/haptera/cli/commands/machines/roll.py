@@ -3,6 +3,7 @@
 import re
 import select
 from collections.abc import Collection, Mapping
+from difflib import get_close_matches
 from typing import Any, Final
 
 import click
@@ -43,7 +44,9 @@ class RollGroup(click.Group):
     """What is none of its commands is a selector: `haptera roll SELECTOR` begins a roll."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if args and args[0] not in {*self.commands, *ctx.help_option_names}:
+        named = any(one.startswith("--image") for one in args)
+        mistyped = args and not named and get_close_matches(args[0], self.commands)
+        if args and not mistyped and args[0] not in {*self.commands, *ctx.help_option_names}:
             args = ["start", *args]
         return super().parse_args(ctx, args)
 
