@@ -136,6 +136,15 @@ def test_what_is_alike_is_one_cause_worst_first_and_leads_to_its_nodes(page):
     assert page.await_(equals(LISTED, NODES[3:6]))
 
 
+def test_of_causes_alike_in_weight_the_one_of_most_nodes_comes_first(browser):
+    with serving(*changes(NODES[:3])) as parent:
+        for name, why in zip(NODES, ("no way", "too hot", "too hot"), strict=False):
+            parent.do(parent.backend.say, node_id(name), condition=Condition.STUCK, why=why)
+        see(browser, parent)
+        told = ["stuck 2 nodes: too hot", f"stuck {NODES[0]}: no way"]
+        assert browser.await_(equals(CAUSES, told))
+
+
 def test_a_cause_that_is_gone_dims_nothing_any_more(browser):
     with serving(*changes(NODES[:2])) as parent:
         parent.do(parent.backend.say, node_id(NODES[0]), condition=Condition.STUCK, why="no way")
