@@ -81,6 +81,16 @@ def test_a_title_is_pressed_to_show_its_rack_and_a_cell_twice_to_show_its_node(b
     assert browser.wrong == []
 
 
+def test_a_search_is_counted_in_the_group_that_is_shown_by_whatever_it_is_grouped(browser):
+    rows = {name: {"rack": "1", "switch": f"s{number % 2}"} for number, name in enumerate(NODES)}
+    with serving(*changes(attributes=rows.__getitem__)) as parent:
+        parent.do(tell, parent.backend)
+        see(browser, parent, group="switch", within="s1", node=STUCK, select="condition%3Dstuck")
+        lit = "document.getElementById('lit').textContent"
+        assert browser.await_(f"{lit} === '2 of {len(NODES) // 2} nodes'")
+        assert browser.evaluate(CRUMBS) == ["quick", "s1", STUCK]
+
+
 @pytest.mark.long
 def test_a_telephone_zooms_by_a_title_a_cell_and_a_name(browser, parent):
     browser.ask("Emulation.setDeviceMetricsOverride", **PHONE)
