@@ -10,12 +10,13 @@ from haptera.core.state.allowance import READING_EACH, TURN_WORK_MAX
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.model.token_scope import Scope
+from haptera.runtime.clock import wall_s
 from haptera.runtime.identity.tokens import Bearer
 from haptera.runtime.over_turns import over_turns
 from haptera.site import Sites
 from tests.api.asking import asked
 from tests.api.fake_backend import FakeBackend
-from tests.api.real_backend import real_backend
+from tests.api.real_backend import AUTHOR, real_backend
 
 NODES = 2_000
 FREEZE = EntityId("freeze", "f", None)
@@ -94,6 +95,24 @@ def test_what_is_frozen_and_thawed_is_read_over_many_turns_too(method, path, bod
     backend.write(*ALL)
     took = asyncio.run(turns_of(backend, "write-token", method, path, body))
     assert took >= in_turns(reads)
+
+
+def test_how_it_was_is_told_alike_whatever_is_written_while_it_is_read(tmp_path):
+    async def write(backend):
+        for number in range(NODES):
+            change = SetDesired(node_id(f"n{number}"), "power", "on", "site")
+            await backend.propose((change,), None, AUTHOR)
+
+    async def ask():
+        async with real_backend(tmp_path, *ALL) as backend:
+            at_s, before = wall_s(), backend.revision()
+            writing = asyncio.create_task(write(backend))
+            told = [await backend.at(lambda one: one.kind == "node", at_s) for _ in range(10)]
+            assert backend.revision() > before
+            writing.cancel()
+            return {one.entity for some in told for one in some if one.desired}
+
+    assert asyncio.run(ask()) == set()
 
 
 def test_a_turn_is_as_long_as_the_core_s():

@@ -266,7 +266,9 @@ class EngineBackend:
 
     async def at(self, chosen: Chosen, at_s: float) -> list[PastView]:
         """How what is chosen was at a time."""
-        revision, stored = self.revision(), await self.stored()
+        stored = await self.stored()
+        # Nothing has come in between: it is of this revision.
+        revision = self.revision()
         now = [one for one in stored if chosen(one.entity)]
 
         def read() -> list[PastView]:
