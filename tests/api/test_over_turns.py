@@ -85,7 +85,7 @@ def test_a_question_about_all_reads_few_entities_in_a_turn(tmp_path):
 @pytest.mark.parametrize(
     ("method", "path", "body", "reads"),
     [
-        ("POST", "/v1/freezes", b'{"selector": "n*", "reason": "x"}', 7),
+        ("POST", "/v1/freezes", b'{"selector": "n*", "reason": "x"}', 6),
         ("DELETE", "/v1/freezes?selector=n1", b"", 11),
         ("DELETE", "/v1/freezes?selector=*", b"", 6),
     ],
@@ -127,3 +127,25 @@ def test_a_turn_is_as_long_as_the_core_s():
             return turns[0]
 
     assert asyncio.run(run()) == 2
+
+
+def test_a_freeze_is_written_while_others_write_all_the_time():
+    backend = FakeBackend()
+    backend.write(*ALL)
+
+    async def write():
+        while True:
+            backend.write(SetDesired(node_id("n1"), "power", "on", "site"))
+            for _ in range(in_turns(1)):
+                await asyncio.sleep(0)
+
+    async def freeze():
+        writing = asyncio.create_task(write())
+        body = b'{"selector": "n*", "reason": "storm"}'
+        await turns_of(backend, "write-token", "POST", "/v1/freezes", body)
+        writing.cancel()
+
+    asyncio.run(freeze())
+    assert [
+        one.desired["reason"].value for one in backend.store.values() if one.owner == "user:bob"
+    ] == ["storm"]

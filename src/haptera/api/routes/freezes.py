@@ -88,10 +88,13 @@ class FreezeRoutes:
         check_covered(_selector(body.selector), caller)
         wanted = self._wanted(body)
         owner = f"user:{caller.name}"
-        await over_turns(_check_there(await self._there(), body, caller.within))
+        there = await self._there()
+        await over_turns(_check_there(there, body, caller.within))
+        known = there.freeze_of(owner, body.selector)
 
         async def make() -> tuple[Change, ...]:
-            held = (await self._there()).freeze_of(owner, body.selector)
+            # At once, so that it is written also where others write all the time.
+            held = None if known is None else self.backend.declared(known.entity)
             return tuple(_freezing(held, wanted, owner))
 
         await write(self.backend, make, Author(owner, body.reason))
