@@ -276,7 +276,9 @@ def cells(row: str) -> tuple[str, str]:
     return word, meaning
 
 
-def test_all_that_an_example_needs_can_be_installed() -> None:
+def test_all_that_an_example_or_the_tests_need_can_be_installed() -> None:
     known = set(re.findall(r"\[([\w.-]+)\]=", (ROOT / "tools/need").read_text()))
     needed = {one for file in ROOT.glob("examples/*/needs") for one in file.read_text().split()}
-    assert needed - known == set()
+    asked = re.findall(r"tools/need --install ([\w. -]+)", (ROOT / "Makefile").read_text())
+    assert len(asked) == 2
+    assert needed.union(*map(str.split, asked)) - known == set()
