@@ -4,6 +4,7 @@ the next: the older one is what was here some commits ago.
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -71,10 +72,12 @@ for ticket, node in enumerate(nodes):
 store.close()
 """
 STORE_VERSION = "from haptera.runtime.store.schema_sql import VERSION; print(VERSION)"
-# What two sides must have alike to plan together.
+# What stands for all that two sides plan with, and for services alone, if a version has that.
 SCHEMA = """
 from haptera.daemon.parts import catalog_of, codec_of
-print(codec_of(catalog_of(["service", "jobs"])).schema)
+catalog = catalog_of(["service", "jobs"])
+schema = getattr(catalog, "schema", None)
+print(codec_of(catalog).schema, schema and schema.planned["service"].digest)
 """
 
 pytestmark = [pytest.mark.net, pytest.mark.long, pytest.mark.timeout(480)]
@@ -96,6 +99,10 @@ class Build:
         return subprocess.run(
             words, env=self.environment, capture_output=True, text=True, check=True
         ).stdout
+
+    def plans_services_as(self, other: "Build") -> bool:
+        schema, services = zip(*(one.told(SCHEMA).split() for one in (self, other)), strict=True)
+        return len({*schema}) == 1 or (len({*services}) == 1 and services[0] != "None")
 
     @contextlib.contextmanager
     def running(
@@ -120,6 +127,12 @@ class Build:
 
 
 TODAY = Build(ROOT / "src")
+# What a kind may have some day.
+LATER = """
+import dataclasses
+from haptera.model.declared.schema import Attribute
+kind = dataclasses.replace(kind, attributes=(*kind.attributes, Attribute(kind.name, "later")))
+"""
 
 
 @pytest.fixture
@@ -133,6 +146,15 @@ def older(tmp_path: Path) -> Build:
     with tarfile.open(fileobj=BytesIO(told.stdout)) as files:
         files.extractall(tmp_path / "older", filter="data")
     return Build(tmp_path / "older" / "src")
+
+
+def later(folder: Path, kind: str) -> Build:
+    """What may be here some day: all as today, but for this kind."""
+    source = folder / "later" / "src"
+    shutil.copytree(TODAY.source, source)
+    with (source / "haptera" / "kinds" / f"{kind}.py").open("a") as file:
+        file.write(LATER)
+    return Build(source)
 
 
 def running(seconds: int) -> dict[int, str]:
@@ -164,6 +186,13 @@ class Cluster:
     @property
     def home(self) -> Path:
         return self.folder / "home"
+
+    def begin(self, build: Build) -> list[str]:
+        """Make the parent's state, with what each node is handed as it boots."""
+        (self.home / "site.yaml").write_text(SITE.replace("SECONDS", str(self.base)))
+        kept = self.home / ".haptera" / "parent"
+        kept.mkdir(parents=True, mode=0o700)
+        return build.told(MINT, kept, f"{PARENT}:4271", *NODES).splitlines()
 
     def apply(self, seconds: int) -> None:
         """Desire that the services sleep so long."""
@@ -211,11 +240,8 @@ def test_agents_of_two_versions_follow_a_parent_that_goes_from_one_to_the_other(
     cluster: Cluster, older: Build
 ) -> None:
     base = cluster.base
-    (cluster.home / "site.yaml").write_text(SITE.replace("SECONDS", str(base)))
-    kept = cluster.home / ".haptera" / "parent"
-    kept.mkdir(parents=True, mode=0o700)
-    first, second = older.told(MINT, kept, f"{PARENT}:4271", *NODES).splitlines()
-    alike = older.told(SCHEMA) == TODAY.told(SCHEMA)
+    first, second = cluster.begin(older)
+    alike = older.plans_services_as(TODAY)
     with cluster.serve(older):
         old_agent = cluster.enter(older, "n1", first)
         cluster.enter(TODAY, "n2", second)
@@ -244,3 +270,58 @@ def test_agents_of_two_versions_follow_a_parent_that_goes_from_one_to_the_other(
         with cluster.serve(older) as refused:
             assert refused.wait(WAIT_S_MAX) != 0
         assert "nothing was changed" in (cluster.home / "parent.log").read_text()
+
+
+@pytest.mark.parametrize("ahead", ["parent", "agents"])
+def test_services_are_begun_kept_and_changed_between_versions_that_plan_them_alike(
+    cluster: Cluster, ahead: str
+) -> None:
+    base, other = cluster.base, later(cluster.folder, "image")
+    parent, agents = (other, TODAY) if ahead == "parent" else (TODAY, other)
+    invitations = cluster.begin(parent)
+    assert parent.told(SCHEMA).split()[0] != agents.told(SCHEMA).split()[0]
+    with cluster.serve(parent):
+        for node, invitation in zip(NODES, invitations, strict=True):
+            cluster.enter(agents, node, invitation)
+        wait_for(lambda: len(sleepers(base)) == 2)
+        killed = min(sleepers(base))
+        os.kill(killed, signal.SIGKILL)
+        wait_for(lambda: len(sleepers(base) - {killed}) == 2)
+        cluster.apply(base + 1)
+        wait_for(lambda: len(sleepers(base + 1)) == 2)
+        cluster.is_settled()
+        assert sleepers(base) == set()
+
+
+def test_services_that_one_side_plans_otherwise_stay_until_both_are_of_one_version(
+    cluster: Cluster,
+) -> None:
+    base, other = cluster.base, later(cluster.folder, "service")
+    first, second = cluster.begin(TODAY)
+    with cluster.serve(TODAY):
+        agent = cluster.enter(TODAY, "n1", first)
+        wait_for(lambda: len(sleepers(base)) == 1)
+        before = sleepers(base)
+        cluster.enter(TODAY, "n2", second)
+        wait_for(lambda: len(sleepers(base)) == 2)
+        agent.kill()
+        agent.wait(WAIT_S_MAX)
+        agent = cluster.enter(other, "n1")
+        cluster.apply(base + 1)
+        cluster.says("the agent of n1 has other kinds: service", "why", "service:idle@n1")
+        wait_for(lambda: len(sleepers(base + 1)) == 1)
+        assert sleepers(base) == before
+    with cluster.serve(other):
+        wait_for(lambda: len(sleepers(base + 1)) == 2)
+        before = sleepers(base + 1)
+        cluster.apply(base)
+        cluster.says("the agent of n2 has other kinds: service", "why", "service:idle@n2")
+        wait_for(lambda: len(sleepers(base)) == 1)
+        assert len(sleepers(base + 1) & before) == 1
+    agent.kill()
+    agent.wait(WAIT_S_MAX)
+    with cluster.serve(TODAY):
+        cluster.enter(TODAY, "n1")
+        wait_for(lambda: len(sleepers(base)) == 2)
+        cluster.is_settled()
+        assert sleepers(base + 1) == set()

@@ -11,12 +11,21 @@ from hypothesis import strategies as st
 
 from haptera.kinds import KINDS, node
 from haptera.kinds.node import Power
-from haptera.model.declared.packing import Held, Unpacked, layout_of, pack, schema_digest, unpack
+from haptera.model.declared.packing import (
+    Held,
+    Unpacked,
+    kind_digest,
+    layout_of,
+    pack,
+    schema_digest,
+    unpack,
+)
 from haptera.model.declared.schema import Kind, Variable
 from haptera.model.facts import Method
 from haptera.model.parts import ANY, Change, Look, Part, Step
 
 NODE = layout_of(node.kind)
+NAMES = ("agent", "bootable", "booted", "busy", "netboot", "power")
 LOOK = Look("bmc", "power", "node", "power", ("off", "on"))
 STEP = Step("bmc", "on", "node", (Change("power", (ANY,), "on"),), disruptive=True)
 
@@ -47,16 +56,19 @@ def states(kind: Kind) -> st.SearchStrategy[dict[str, Held]]:
 
 
 def test_a_node_is_packed_into_these_very_bits() -> None:
-    # By name: agent (1 bit), busy, netboot, power (2); above each remembered, then inferred.
+    # By name: agent (1 bit), bootable, booted, busy, netboot, power (2); above each remembered,
+    # then inferred.
     state = {
         "agent": ("up", True, Method.READ),
+        "bootable": ("current", False, Method.READ),
+        "booted": ("stale", False, Method.READ),
         "busy": ("busy", False, Method.READ),
         "netboot": ("closed", False, Method.READ),
         "power": ("hung", False, Method.INFERRED),
     }
 
-    assert pack(NODE, state) == (0b11_11_01_01_01_10_00_1,)
-    assert unpack(NODE, (0b11_11_01_01_01_10_00_1,)) == Unpacked(state, ())
+    assert pack(NODE, state) == (0b11_11_01_01_01_10_01_01_01_10_00_1,)
+    assert unpack(NODE, (0b11_11_01_01_01_10_01_01_01_10_00_1,)) == Unpacked(state, ())
 
 
 @settings(max_examples=60)
@@ -84,7 +96,7 @@ def test_every_bit_of_four_words_can_be_used() -> None:
 
 def test_all_words_of_a_node_are_read_or_told() -> None:
     for agent, busy, power in product(range(8), range(16), range(16)):
-        read = unpack(NODE, (agent | busy << 3 | power << 11,))
+        read = unpack(NODE, (agent | busy << 11 | power << 19,))
         for name, cell, bits in (("agent", agent, 1), ("busy", busy, 2), ("power", power, 2)):
             number = cell & ((1 << bits) - 1)
             bad = (number == 0 and cell != 0) or (name == "busy" and number == 3)
@@ -93,8 +105,8 @@ def test_all_words_of_a_node_are_read_or_told() -> None:
 
 
 def test_words_of_another_length_are_not_read_at_all() -> None:
-    assert unpack(NODE, ()) == Unpacked({}, ("agent", "busy", "netboot", "power"))
-    assert unpack(NODE, (1, 0)) == Unpacked({}, ("agent", "busy", "netboot", "power"))
+    assert unpack(NODE, ()) == Unpacked({}, NAMES)
+    assert unpack(NODE, (1, 0)) == Unpacked({}, NAMES)
 
 
 def test_unknown_is_packed_as_absent() -> None:
@@ -120,6 +132,31 @@ def test_order_does_not_change_the_schema_digest(
         assert layout_of(shuffled[-1]) == layout_of(kind)
 
     assert schema_digest(shuffled, [*parts, LOOK]) == schema_digest(KINDS.values(), [LOOK, STEP])
+
+
+def test_a_change_of_a_variable_concerns_the_kinds_that_have_or_borrow_it() -> None:
+    agent = replace(node.agent, numbers={one: 2 * at for one, at in node.agent.numbers.items()})
+
+    def renumbered(variables: tuple[Variable[Any], ...]) -> tuple[Variable[Any], ...]:
+        return tuple(agent if one is node.agent else one for one in variables)
+
+    others = [
+        replace(one, variables=renumbered(one.variables), borrows=renumbered(one.borrows))
+        for one in KINDS.values()
+    ]
+    changed = {one.name for one in others if kind_digest(one, ()) != digest(one.name)}
+    assert changed == {"node"} | {one.name for one in KINDS.values() if node.agent in one.borrows}
+    assert "service" in changed
+
+
+def digest(kind: str, *parts: Part) -> int:
+    return kind_digest(KINDS[kind], parts)
+
+
+def test_whatever_both_sides_must_agree_on_of_a_part_changes_the_digest_of_its_kind() -> None:
+    assert digest("node", STEP, LOOK) == digest("node", LOOK, STEP)
+    parts = [(), (STEP,), (LOOK,), (LOOK, STEP), (LOOK, replace(STEP, cost=2))]
+    assert len({digest("node", *one) for one in parts}) == len(parts)
 
 
 def test_whatever_both_sides_must_agree_on_changes_the_schema_digest() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from haptera.kinds import KINDS
 from haptera.model.answers.views import Condition
-from haptera.model.declared.remote_schema import ToldSchema, told_schema
+from haptera.model.declared.remote_schema import OwnSchema, ToldSchema, told_schema
 from haptera.model.declared.schema import Attribute, Kind, Plain, Variable
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import HapteraError
@@ -278,7 +278,7 @@ def test_packed_values_say_nothing_to_a_receiver_of_another_schema() -> None:
 
 
 def test_packed_values_of_a_schema_that_was_learnt_are_read_by_its_numbers() -> None:
-    kinds = told_schema(SCHEMA, KINDS.values(), ())
+    kinds = told_schema(SCHEMA, KINDS.values(), OwnSchema({}, {}))
     numbers = {"unknown": 0, "on": 1, "off": 2, "hung": 3}
     node = {**kinds.kinds["node"], "power": numbers}
     other = ToldSchema(SCHEMA + 2, {**kinds.kinds, "node": node}, {})
@@ -296,7 +296,7 @@ def test_packed_values_of_a_schema_that_was_learnt_are_read_by_its_numbers() -> 
 
 
 def test_what_a_neighbour_calls_its_schema_says_nothing_of_the_words_of_others() -> None:
-    kinds = told_schema(SCHEMA, KINDS.values(), ())
+    kinds = told_schema(SCHEMA, KINDS.values(), OwnSchema({}, {}))
     swapped = {"unknown": 0, "on": 1, "off": 2, "hung": 3}
     forged = ToldSchema(SCHEMA, {**kinds.kinds, "node": {"power": swapped}}, {})
     other = Codec(KINDS.values(), SCHEMA + 1)
@@ -396,7 +396,7 @@ def test_what_is_too_long_is_cut_and_says_so() -> None:
 
     (update,) = read(encode(told, CODEC, SCHEMA)).updates
 
-    cut = SeenValue("ä" * 30 + "…", True, Method.READ, 1, "m" * 29 + "…")
+    cut = SeenValue("ä" * 22 + "…", True, Method.READ, 1, "m" * 29 + "…")
     assert update == ObservedUpdate(WEB, 1, {"applied": cut})
     assert len(cut.value.encode()) <= VALUE_BYTES_MAX
     assert len(cut.by.encode()) == BY_BYTES_MAX

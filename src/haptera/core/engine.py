@@ -353,8 +353,8 @@ class Engine:
 
     def _blocked(self, entity: EntityId, part: Part) -> Lacking | None:
         """Why this part is not taken now, by whichever side, though nothing else is in its way."""
-        if (differs := self.neighbours.differs_over(entity, self.catalog.sums)) is not None:
-            return Lacking(differs, "the same modules on both sides")
+        if (differs := self.neighbours.differs_over(entity, self.catalog.schema)) is not None:
+            return Lacking(differs, "the same kinds and modules on both sides")
         if self.side.runs(part) and part is not HEAR:
             text = self.supervisor.blocked(part.module)
             return None if text is None else Lacking(text, f"module {part.module}, to serve")

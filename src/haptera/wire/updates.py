@@ -27,7 +27,7 @@ DESIRED: Final = 1
 OBSERVED: Final = 2
 # Longer observed values, names of who saw them, and words on where an entity stands, are cut; the
 # last character then says so.
-VALUE_BYTES_MAX: Final = 64
+VALUE_BYTES_MAX: Final = 48
 BY_BYTES_MAX: Final = 32
 WORDS_BYTES_MAX: Final = 160
 # What was noted of a value is told as far as the datagram has room beside all else.

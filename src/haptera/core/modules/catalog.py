@@ -10,7 +10,8 @@ from haptera.core.sync import presence
 from haptera.kinds import module
 from haptera.lint.refusal import refuse, refusing
 from haptera.model.chain import Chain, NoChain
-from haptera.model.declared.remote_schema import ModuleSum, sums_of
+from haptera.model.declared.packing import kind_digest
+from haptera.model.declared.remote_schema import ModuleSum, OwnSchema, PlannedKind, sums_of
 from haptera.model.declared.schema import Kind
 from haptera.model.errors import Code, HapteraError
 from haptera.model.parts import Context, Look, Manifest, Part, Step
@@ -71,6 +72,7 @@ class Catalog:
         self._asides: dict[Question, str] = {}
         self.manifests: dict[str, Manifest] = {}
         self.sums: dict[str, ModuleSum] = {}
+        self._planned: dict[str, PlannedKind] = {}
         self._declare({one.name: one for one in (*own_manifests(kinds), *manifests)})
 
     def replace(self, manifest: Manifest) -> None:
@@ -111,6 +113,11 @@ class Catalog:
     def exclusive(self, module: str) -> bool:
         """Whether no two processes of this module run beside each other."""
         return module in self.manifests and self.manifests[module].exclusive
+
+    @property
+    def schema(self) -> OwnSchema:
+        """What neighbours compare with theirs."""
+        return OwnSchema(self.sums, self._planned)
 
     def parts(self) -> list[Part]:
         """All declared parts."""
@@ -280,16 +287,22 @@ class Catalog:
         self._plans = {key: one for key, one in self._plans.items() if key[0] in kept}
         self._asides = {key: one for key, one in self._asides.items() if key[0] in kept}
         self._ready, self._compiling = {}, {}
-        self._sum(manifests)
+        self._sum(manifests, {name: by_kind[name] for name in by_kind if name not in kept})
         self.manifests, self._parts = manifests, by_kind
         # The parts that nodes run themselves, by path.
         self.on_nodes = frozenset(one.path for one in self.parts() if one.context is Context.SELF)
         self._mentioned = {name: _mentioned(parts) for name, parts in by_kind.items()}
 
-    def _sum(self, manifests: Mapping[str, Manifest]) -> None:
+    def _sum(self, manifests: Mapping[str, Manifest], by_kind: Mapping[str, list[Part]]) -> None:
         """Sum up what is not declared as it was: this takes longer than to compare it."""
         new = [one for name, one in manifests.items() if one != self.manifests.get(name)]
         self.sums = {**self.sums, **sums_of(new)}
+        self._planned |= {
+            name: PlannedKind(
+                kind_digest(self.kinds[name], parts), tuple(sorted({one.module for one in parts}))
+            )
+            for name, parts in by_kind.items()
+        }
 
     def _by_kind(self, manifests: Mapping[str, Manifest]) -> dict[str, list[Part]]:
         by_kind: dict[str, list[Part]] = {name: [] for name in self.kinds}

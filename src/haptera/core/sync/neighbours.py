@@ -20,7 +20,7 @@ from haptera.core.sync.node_scope import NodeScope
 from haptera.core.sync.peers import Peer
 from haptera.core.sync.reports import Reports
 from haptera.core.sync.uplink import SyncUplink
-from haptera.model.declared.remote_schema import ModuleSum
+from haptera.model.declared.remote_schema import OwnSchema
 from haptera.model.entity import EntityId
 from haptera.model.events import Alive, Heard, Learnt, Listed, Recalled, Reported, Silenced
 from haptera.model.messages import Mark, Permit
@@ -170,12 +170,10 @@ class Neighbours:
         peer = None if name is None else self.peer(name)
         return 0 if peer is None else peer.incarnation
 
-    def differs_over(self, entity: EntityId, sums: Mapping[str, ModuleSum]) -> str | None:
-        """In what the neighbour plans otherwise than we do; `sums` are of our modules' parts."""
+    def differs_over(self, entity: EntityId, ours: OwnSchema) -> str | None:
+        """In what the neighbour plans such an entity otherwise than we do."""
         name = self.name_for(entity)
-        if name is None or self.links.agrees(name):
-            return None
-        return self.links.differs_in(name, sums)
+        return None if name is None else self.links.differs_over(name, entity.kind, ours)
 
     def part(self, node: str) -> None:
         """The node is another parent's: tell it nothing, and do not listen for it."""

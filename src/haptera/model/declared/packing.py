@@ -1,4 +1,4 @@
-"""An entity's state as one to four words, and one number over all that two sides must agree on."""
+"""An entity's state as one to four words, and numbers over all that two sides must agree on."""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -129,9 +129,17 @@ def schema_digest(kinds: Iterable[Kind], parts: Iterable[Part]) -> int:
     In whatever order these are declared. Within a part the order stands: the first change is the
     one that a time-out tells something of.
     """
-    lines = {_text(_kind_data(kind)) for kind in kinds} | {
-        _text([type(part).__name__, msgspec.to_builtins(part)]) for part in parts
-    }
+    return _digest({_text(_kind_data(kind)) for kind in kinds}, parts)
+
+
+def kind_digest(kind: Kind, parts: Iterable[Part]) -> int:
+    """As `schema_digest`, over one kind, the variables that it borrows, and its parts."""
+    borrowed = {_text([one.path, _declared_data(one)]) for one in kind.borrows}
+    return _digest({_text(_kind_data(kind))} | borrowed, parts)
+
+
+def _digest(declared: set[bytes], parts: Iterable[Part]) -> int:
+    lines = declared | {_text([type(one).__name__, msgspec.to_builtins(one)]) for one in parts}
     digest = hashlib.blake2b(digest_size=8)
     for line in sorted(lines):
         digest.update(line + b"\n")

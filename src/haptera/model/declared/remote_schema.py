@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 
@@ -23,24 +23,39 @@ class ModuleSum(msgspec.Struct, frozen=True, gc=False):
     digest: int
 
 
+class PlannedKind(msgspec.Struct, frozen=True, gc=False):
+    """What entities of one kind are planned with: where it is alike, so are their chains.
+
+    `digest` is over the kind and its parts, `modules` are those that have one.
+    """
+
+    digest: int
+    modules: tuple[str, ...]
+
+
 class ToldSchema(msgspec.Struct, frozen=True, gc=False):
     """One side's kinds, each variable's values with their numbers, and its modules.
 
-    `digest` is that of its hellos.
+    `digest` is that of its hellos. `planned` is empty where an older version tells it.
     """
 
     digest: int
     kinds: dict[str, Numbers]
     modules: dict[str, ModuleSum]
+    planned: dict[str, PlannedKind] = {}
 
 
-def told_schema(digest: int, kinds: Iterable[Kind], manifests: Iterable[Manifest]) -> ToldSchema:
+class OwnSchema(NamedTuple):
+    """What this side plans with, by module and by kind."""
+
+    modules: Mapping[str, ModuleSum]
+    planned: Mapping[str, PlannedKind]
+
+
+def told_schema(digest: int, kinds: Iterable[Kind], own: OwnSchema) -> ToldSchema:
     """What this side tells."""
-    return ToldSchema(
-        digest,
-        {kind.name: numbers_of(kind) for kind in kinds},
-        sums_of(manifests),
-    )
+    numbers = {kind.name: numbers_of(kind) for kind in kinds}
+    return ToldSchema(digest, numbers, dict(own.modules), dict(own.planned))
 
 
 def sums_of(manifests: Iterable[Manifest]) -> dict[str, ModuleSum]:
@@ -56,22 +71,32 @@ def numbers_of(kind: Kind) -> Numbers:
     }
 
 
-def differences(
-    ours: Mapping[str, ModuleSum], theirs: Mapping[str, ModuleSum], who: str
-) -> str | None:
-    """Which modules differ, in words; None where none does, so the kinds must.
+def differences(kind: str, ours: OwnSchema, theirs: ToldSchema, who: str) -> str | None:
+    """In what entities of a kind are planned otherwise; None where they are planned alike.
 
     >>> one, two = (ModuleSum(version, 0) for version in "12")
-    >>> differences({"jobs": one}, {"jobs": two}, "the agent of n01")
+    >>> ours = OwnSchema({"jobs": one}, {"job": PlannedKind(1, ("jobs",))})
+    >>> theirs = ToldSchema(2, {}, {"jobs": two}, {"job": PlannedKind(3, ("jobs",))})
+    >>> differences("job", ours, theirs, "the agent of n01")
     'the agent of n01 runs jobs 2, here is jobs 1'
+    >>> older = ToldSchema(2, {}, {"jobs": one})
+    >>> differences("job", ours, older, "the agent of n01")
+    'the agent of n01 has other kinds'
     """
+    own, other = ours.planned[kind], theirs.planned.get(kind)
+    if own == other:
+        return None
+    if theirs.planned:
+        names = {*own.modules, *(() if other is None else other.modules)}
+    else:
+        names = {*ours.modules, *theirs.modules}
     told = [
-        _difference(name, ours.get(name), theirs.get(name))
-        for name in sorted(ours.keys() | theirs.keys())
-        if ours.get(name) != theirs.get(name)
+        _difference(name, ours.modules.get(name), theirs.modules.get(name))
+        for name in sorted(names)
+        if ours.modules.get(name) != theirs.modules.get(name)
     ]
     if not told:
-        return None
+        return f"{who} has other kinds{f': {kind}' if theirs.planned else ''}"
     more = f"; and {len(told) - NAMED_MAX} more differ" if len(told) > NAMED_MAX else ""
     return f"{who} runs {'; '.join(told[:NAMED_MAX])}{more}"
 

@@ -127,7 +127,8 @@ class Kind:
     The attributes of an `extended` kind may be more than one entity has room for: all that one
     has are checked together. `in_force` are the variables that are to become current, all where
     the first of them can; without them, the first that compares at all. What `halts` is stuck,
-    though nothing that a module serves is desired of it.
+    though nothing that a module serves is desired of it. `whole` raises a HapteraError where values
+    that can each be desired mean nothing together.
 
     Raises:
         HapteraError: two things bear one name, or the state can outgrow one datagram.
@@ -144,6 +145,9 @@ class Kind:
     extended: bool = False
     in_force: tuple[Variable[Any], ...] = ()
     halts: Halt | None = None
+    whole: Callable[[Mapping[str, str | int]], None] | None = field(
+        default=None, hash=False, compare=False
+    )
     _by_name: Mapping[str, Variable[Any] | Attribute | Plain] = field(
         init=False, repr=False, hash=False, compare=False
     )

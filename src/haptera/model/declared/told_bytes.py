@@ -18,7 +18,7 @@ _PROVENANCE: Final = 12
 _NAMED_MAX: Final = 8
 _BY: Final = 34
 # What is in force is told by name: a digest, how it was learnt, and whether it is known.
-_DIGEST: Final = 80
+_DIGEST: Final = 64
 _ENTRIES_SMALL: Final = 15
 
 
