@@ -12,6 +12,7 @@ import msgspec
 from haptera.core.figures import Figures
 from haptera.core.state.entity.stance import Stance
 from haptera.core.state.entity.verdict import Verdict
+from haptera.core.sync.parents import subject_of
 from haptera.core.views.bus import Bus
 from haptera.core.views.standing import alike
 from haptera.daemon.logs import part_of
@@ -41,6 +42,7 @@ from haptera.model.changes import (
 from haptera.model.effects import Reply
 from haptera.model.entity import parse_entity
 from haptera.model.errors import HapteraError
+from haptera.model.events import Asked, Released
 from haptera.model.news import News
 from haptera.model.token_scope import Scope
 from haptera.planner.domain.pieces import at_once
@@ -208,7 +210,7 @@ class FakeBackend:
             self.hung_up += 1
             raise
 
-    def tree(self):
+    async def tree(self):
         return self.parents
 
     async def figures(self):
@@ -265,14 +267,15 @@ class FakeBackend:
     def brake(self):
         return self.braked
 
-    def release(self, node=None):
-        if node is None:
-            self.braked = BrakeView(None, 0)
-        else:
-            self.overridden.append(node)
-
-    def ask(self, entity):
-        self.asked.append(entity)
+    async def request(self, request, who, what):
+        self.note(who, what, subject_of(request))
+        match request:
+            case Asked(entity):
+                self.asked.append(entity)
+            case Released(None):
+                self.braked = BrakeView(None, 0)
+            case Released(node):
+                self.overridden.append(node)
 
     async def replica(self, follower, log, place, files):
         return ReplicaView(7, 3, 3, [], "0")

@@ -33,10 +33,12 @@ WITHIN_S = 60
 async def real_backend(folder: Path, *changes):
     """A backend that holds these changes, in the running loop."""
     loop = asyncio.get_running_loop()
+    feed = Feed(loop)
     store = Store.open(
         folder / STATE_FILE,
         deliver=lambda done: loop.call_soon_threadsafe(driver.deliver, [done]),
         wall_s=clock.wall_s,
+        shipped=lambda batch: loop.call_soon_threadsafe(feed.add, batch),
     )
     catalog, stored = catalog_of((), ()), store.load()
     side = Side(Context.PARENT, None, 1, clock.kernel_boot(), 5_000_000_000)
@@ -63,7 +65,7 @@ async def real_backend(folder: Path, *changes):
         Logs(folder, (), consoles=[folder]),
         folder / "history",
         open_authority(folder / "pki", clock.wall_s()),
-        Replicas(Feed(asyncio.get_running_loop()), store, folder),
+        Replicas(feed, store, folder),
         Below(engine, driver.deliver, _nobody, 0),
         ParentQueue(store, engine.table.nodes, engine.table.attributes_of, lambda done: done()),
         JobLogs(folder / "job_logs", lambda _node: False, _nobody),

@@ -66,6 +66,7 @@ def test_a_question_about_all_reads_few_entities_in_a_turn(tmp_path):
         "/metrics": 1,
         "/v1/entities": 4,
         "/v1/freezes": 4,
+        "/v1/parents": 3,
     }
 
     async def ask():

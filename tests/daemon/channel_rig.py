@@ -105,7 +105,8 @@ def engine_of(node: str | None, services: int, version: str | None = None) -> En
     side = Side(context, node, instance, "boot", S)
     manifests = [load(name).manifest() for name in ("labnode", "service")]
     if version is not None:
-        manifests[1] = replace(manifests[1], version=version)
+        other = tuple(replace(one, cost=2) for one in manifests[1].steps)
+        manifests[1] = replace(manifests[1], version=version, steps=other)
     catalog = Catalog(KINDS, manifests)
     schema = 0x51 if version is None else 0x52
     peer = PARENT if node is not None else "n01"

@@ -8,6 +8,7 @@ import pytest
 
 from haptera.model.changes import Author, Declare, SetDesired, Undeclare
 from haptera.model.entity import node_id
+from haptera.model.events import Asked
 from haptera.runtime.store.audit_chain import verify
 from haptera.runtime.store.changes_sql import HISTORY_KEPT_S
 from haptera.runtime.store.journaled import replay
@@ -16,6 +17,8 @@ from tests.runtime.test_store import Opened, opened
 
 EVE, SITE = Author("user:eve", "maintenance"), Author("site")
 N01 = node_id("n01")
+# Of a chain that version 8 made: it had no column for requests.
+HEAD_OF_8 = "7ea14108c8286618298ed3340dcd46cd4f510c3a34e0028b851cbdd22ad027b6"
 
 
 def write_some(one: Opened) -> None:
@@ -24,7 +27,7 @@ def write_some(one: Opened) -> None:
         Declare(N01, {"rack": "1"}, "site"), SetDesired(N01, "power", "on", "site"), author=SITE
     )
     one.write(SetDesired(N01, "power", "off", "user:eve"), Undeclare(N01), author=EVE)
-    one.store.note("user:eve", "retry node:n01", N01)
+    one.store.note("user:eve", "retry node:n01", N01, Asked(N01))
     one.write(Declare(N01, {}, "site"))
     one.write(SetDesired(N01, "power", "on", "site"), author=SITE)
 
@@ -64,7 +67,9 @@ def test_what_nobody_touched_fits_and_the_last_hash_is_found_again(path: Path) -
         ("UPDATE deeds SET what = 'nothing'", "deed 1 was altered"),
         ("DELETE FROM deeds", "deed 1 is missing, of link 3"),
         ("UPDATE deeds SET entity = NULL", "deed 1 was altered"),
-        ("INSERT INTO deeds VALUES (9, 1.0, 'user:bob', 'x', NULL)", "deed 9 is in no link"),
+        ("UPDATE deeds SET request = NULL", "deed 1 was altered"),
+        ("UPDATE deeds SET request = replace(request, 'n01', 'n02')", "deed 1 was altered"),
+        ("INSERT INTO deeds VALUES (9, 1.0, 'user:bob', 'x', NULL, NULL)", "deed 9 is in no link"),
         ("INSERT INTO writes VALUES (9, 1.0, 'site', NULL)", "the write of revision 9 is in no"),
         ("DELETE FROM links WHERE id = 2", "links 2 to 2 are missing"),
         ("DELETE FROM links WHERE id = 1", "links 1 to 1 are missing"),
@@ -122,3 +127,10 @@ def test_who_follows_has_the_same_chain(tmp_path: Path) -> None:
             replay(connection, batch)
     assert verify(copy) == verify(path)
     assert (verify(copy).links, verify(copy).findings) == (5, ())
+
+
+def test_what_older_versions_chained_still_fits(tmp_path: Path) -> None:
+    with opened(tmp_path / "state.db") as one:
+        one.store.note("user:eve", "release the brake")
+        one.store.note("user:eve", "retry node:n01", N01)
+    assert verify(tmp_path / "state.db").head[1] == HEAD_OF_8

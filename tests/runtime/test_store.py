@@ -37,7 +37,7 @@ from haptera.model.changes import (
 from haptera.model.effects import Write
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import HapteraError
-from haptera.model.events import Unwritten, Written
+from haptera.model.events import Asked, Released, Unwritten, Written
 from haptera.model.intent import Intent
 from haptera.runtime.identity.tokens import TOKEN_TTL_S, Bearer, Scope, parse_token
 from haptera.runtime.store import sessions_sql
@@ -244,12 +244,33 @@ def test_a_second_process_is_kept_out_and_told_by_whom(path: Path) -> None:
     assert f"is in use by process {os.getpid()} (" in child.stderr
 
 
+def test_what_was_asked_for_lately_is_there_after_a_restart(path: Path) -> None:
+    with opened(path) as one:
+        for wall_s, request in (
+            (900.0, Asked(WEB)),
+            (950.0, Asked(WEB)),
+            (999.0, Released("n01")),
+            (1000.0, None),
+            (1000.0, Released()),
+            # Its clock was set back since: it may be of any age.
+            (1100.0, Asked(N01)),
+        ):
+            one.wall_s = wall_s
+            assert one.store.note("user:eve", "some request", N01, request).result() is None
+    with opened(path) as one:
+        assert one.store.requests(60) == [
+            (Asked(WEB), 50.0),
+            (Released("n01"), 1.0),
+            (Released(), 0.0),
+        ]
+
+
 def test_a_file_from_a_newer_version_is_refused_and_left_alone(path: Path) -> None:
     loaded(path)
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA user_version = 99")
     content = path.read_bytes()
-    with pytest.raises(HapteraError, match="is of version 99, this haptera knows up to 8"):
+    with pytest.raises(HapteraError, match="is of version 99, this haptera knows up to 9"):
         loaded(path)
     assert path.read_bytes() == content
 

@@ -1,5 +1,9 @@
 """What people ask of the root for a node two levels below is done there, or refused."""
 
+from collections.abc import Callable
+
+import pytest
+
 from haptera.core.safety.brake import BRAKE_CHILDREN_MIN
 from haptera.core.state.limits import S
 from haptera.core.state.row import EntityState
@@ -8,7 +12,7 @@ from haptera.model.answers.views import Condition
 from haptera.model.changes import SetDesired
 from haptera.model.effects import RequestRetry
 from haptera.model.entity import EntityId, node_id
-from haptera.model.events import Asked, Released, ToldFromAbove
+from haptera.model.events import Asked, HandedDown, NumberedRequest, Released, ToldFromAbove
 from haptera.testing.tape import TapeEntry
 from haptera.testing.world import World
 from tests.world.history import CALM, web
@@ -104,6 +108,61 @@ def test_what_the_keeper_did_not_hear_is_done_by_the_one_that_the_node_moves_to(
     assert at_rest(world)
 
 
+# What people ask, and where it is done.
+ACCEPTED = {
+    Asked(web("n01")): {"t1", "m1"},
+    Released("n03"): {"t2", "m2"},
+    Released(): {"t1", "t2", "m1", "m2"},
+}
+
+
+def die(world: World) -> None:
+    world.crash(world.parent)
+
+
+def be_succeeded(world: World) -> None:
+    world.promote(world.parent.disk.copy())
+
+
+@pytest.mark.parametrize("end", [die, be_succeeded])
+@pytest.mark.parametrize("request_", ACCEPTED)
+def test_what_a_root_accepted_and_died_with_is_done_by_the_next_one(
+    request_: HandedDown, end: Callable[[World], None]
+) -> None:
+    world = tree(11, CALM)
+    assert world.settle(60)
+    world.parent.ask(request_)
+    end(world)
+    world.run(8)
+    told = {(one.process, down.request) for one in handed(world) for down in handed_by(one)}
+    assert told == {(parent, request_) for parent in ACCEPTED[request_]}
+    assert at_rest(world)
+
+
+def test_what_a_root_accepted_of_its_own_node_is_done_by_the_next_one() -> None:
+    world = tree(12, CALM)
+    assert world.settle(60)
+    world.parent.ask(Asked(web("n05")))
+    before = len(world.tape)
+    world.crash(world.parent)
+    world.run(8)
+    del world.tape[:before]
+    assert asked(world) == [("parent", web("n05"))]
+    assert at_rest(world)
+
+
+def test_what_a_root_accepted_is_not_done_once_it_was_away_for_long() -> None:
+    world = tree(13, CALM)
+    assert world.settle(60)
+    for request in ACCEPTED:
+        world.parent.ask(request)
+    world.parent.crash()
+    world.run(15)
+    world.parent.start()
+    world.run(8)
+    assert (asked(world), handed(world)) == ([], [])
+
+
 def test_what_nobody_heeded_for_long_is_not_done_when_all_are_there_again() -> None:
     world = tree(9, CALM)
     assert world.settle(60)
@@ -134,6 +193,11 @@ def handed(world: World) -> list[TapeEntry]:
     """Where requests arrived from the parent above."""
     answers = (one for one in world.tape if isinstance(one.what, ToldFromAbove))
     return [one for one in answers if one.what.answer.handed]
+
+
+def handed_by(one: TapeEntry) -> tuple[NumberedRequest, ...]:
+    assert isinstance(one.what, ToldFromAbove)
+    return one.what.answer.handed
 
 
 def at_rest(world: World) -> bool:

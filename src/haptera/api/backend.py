@@ -22,6 +22,7 @@ from haptera.model.answers.views import (
 from haptera.model.changes import Author, Change, StoredEntity
 from haptera.model.effects import Reply
 from haptera.model.entity import EntityId
+from haptera.model.events import HandedDown
 from haptera.queue.duty import Duty
 from haptera.queue.entry import Submission
 from haptera.queue.job import Job
@@ -136,7 +137,7 @@ class Backend(Protocol):
 
     async def summary(self, within: Selector | None = None) -> Summary: ...
 
-    def tree(self) -> TreeView:
+    async def tree(self) -> TreeView:
         """This parent and those below it."""
 
     async def figures(self) -> Figures: ...
@@ -217,18 +218,11 @@ class Backend(Protocol):
 
     def brake(self) -> BrakeView: ...
 
-    def release(self, node: str | None = None) -> None:
-        """Release the brake; or for a while need no permit of a node.
+    async def request(self, request: HandedDown, who: str, what: str) -> None:
+        """Have whoever keeps the node do this, once it is written down who asked for what.
 
         Raises:
-            HapteraError: the parent that would have to is silent.
-        """
-
-    def ask(self, entity: EntityId) -> None:
-        """Try this entity again now.
-
-        Raises:
-            HapteraError: the parent that would have to is silent.
+            HapteraError: the parent that would have to is silent, or it cannot be written down.
         """
 
     @property

@@ -12,6 +12,7 @@ from haptera.client.access import Access
 from haptera.client.address import Address, UnixSocket, parse_address
 from haptera.client.call import ApiAnswer, ApiCall
 from haptera.client.protocol import (
+    ANSWER_WITHIN_S,
     KEPT_MAX,
     Arrived,
     Broken,
@@ -38,12 +39,19 @@ Outcome = TypeVar("Outcome")
 class Client:
     """Asks the API where, and as whom, `access` says; several threads may use one.
 
-    `waiting` is called where an answer takes long.
+    `waiting` is called where an answer takes long, and nothing is waited for longer than
+    `within_s`.
     """
 
-    def __init__(self, access: Access, waiting: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        access: Access,
+        waiting: Callable[[], None] | None = None,
+        within_s: float = ANSWER_WITHIN_S,
+    ) -> None:
         self.access = access
         self._waiting = waiting
+        self._within_s = within_s
         self._address = parse_address(access.url)
         self._kept: list[_Wire] = []
 
@@ -104,18 +112,23 @@ class Client:
         self.close()
 
     def _wire(self) -> "_Wire":
-        return _Wire(self._address, self.access, self._waiting)
+        return _Wire(self._address, self.access, self._waiting, self._within_s)
 
 
 class _Wire:
     """One connection at a time."""
 
     def __init__(
-        self, address: Address, access: Access, waiting: Callable[[], None] | None
+        self,
+        address: Address,
+        access: Access,
+        waiting: Callable[[], None] | None,
+        within_s: float,
     ) -> None:
         self._address = address
         self._access = access
         self._waiting = waiting
+        self._within_s = within_s
         self._socket: socket.socket | None = None
 
     def do(self, operation: Operation) -> bytes:
@@ -131,7 +144,7 @@ class _Wire:
             case Send(data, within_s):
                 self._open(within_s).sendall(data)
             case Receive(within_s):
-                return self._open(within_s).recv(_RECEIVED_BYTES_MAX)
+                return self._open(min(within_s, self._within_s)).recv(_RECEIVED_BYTES_MAX)
             case Pause(for_s):
                 select.select((), (), (), for_s)
             case Waiting():

@@ -20,11 +20,12 @@ from haptera.model.changes import (
 )
 from haptera.model.effects import SaveDesired, Write
 from haptera.model.entity import EntityId
-from haptera.model.events import Unwritten, Written
+from haptera.model.events import HandedDown, Unwritten, Written
 from haptera.model.intent import Intent
 from haptera.testing.clock import Clock
 
 MS = 1_000_000
+S = 1_000_000_000
 
 
 class Disk:
@@ -40,6 +41,8 @@ class Disk:
         self.incarnations: dict[str, int] = {}
         self.enrolled: set[str] = set()
         self.disruptions: dict[str, Disruption] = {}
+        # What people asked for, and when.
+        self.requests: list[tuple[HandedDown, int]] = []
         # Another parent's steps may still take effect.
         self.promoted = False
         self.full = False
@@ -67,6 +70,7 @@ class Disk:
         copied.incarnations = held.incarnations
         copied.enrolled = set(held.enrolled)
         copied.disruptions = dict(self.disruptions)
+        copied.requests = list(self.requests)
         return copied
 
     def promote(self) -> None:
@@ -83,6 +87,14 @@ class Disk:
         delay_ns = self._clock.rng(f"disk/{self.name}").randrange(1, self.slow_ms) * MS
         self._free_at = max(self._free_at, self._clock.now) + delay_ns
         self._clock.after(self._free_at - self._clock.now, self._commit, self._life, write, done)
+
+    def note(self, request: HandedDown) -> None:
+        """Have a request durable, at once: nobody hears of it before."""
+        self.requests.append((request, self._clock.now))
+
+    def noted(self) -> list[tuple[HandedDown, float]]:
+        """What people asked for, and how many seconds ago."""
+        return [(request, (self._clock.now - at) / S) for request, at in self.requests]
 
     def keep(self, effect: SaveDesired) -> None:
         """Take over an agent's desired layer."""

@@ -12,6 +12,7 @@ from haptera.api.requests.body import as_json
 from haptera.api.requests.endpoint import Caller, Contract, Endpoint, author
 from haptera.api.requests.query import WHY
 from haptera.model.answers.views import BrakeView
+from haptera.model.events import Released
 from haptera.runtime.identity.tokens import Scope
 
 UNCOUNTED: Final = "many nodes fell silent"
@@ -37,6 +38,6 @@ class BrakeRoutes:
     async def release(self, request: Request, caller: Caller) -> Response:
         """Disruptive steps go on at once; the answer is how it stood before."""
         before = self.backend.brake()
-        self.backend.note(author(request, caller).who, "release the brake")
-        self.backend.release()
+        who = author(request, caller).who
+        await self.backend.request(Released(), who, "release the brake")
         return as_json(before)

@@ -35,6 +35,7 @@ from haptera.model.changes import Change
 from haptera.model.declared.desired_check import nearest
 from haptera.model.entity import EntityId, parse_entity
 from haptera.model.errors import Code, HapteraError, UnknownNameError
+from haptera.model.events import Asked
 from haptera.model.token_scope import Scope
 from haptera.rest.schemas import Entities, EntityPatch, LogView, Retried, StatusView, SummaryView
 from haptera.runtime.store.optimistic_write import write
@@ -170,8 +171,8 @@ class EntityRoutes:
         """Try what is stuck again, now."""
         entity = _entity_of(request)
         self._view(entity, caller)
-        self.backend.note(author(request, caller).who, f"retry {entity}", entity)
-        self.backend.ask(entity)
+        who = author(request, caller).who
+        await self.backend.request(Asked(entity), who, f"retry {entity}")
         return as_json(Retried(str(entity)), status=HTTPStatus.ACCEPTED)
 
     async def _patch(self, request: Request, caller: Caller, patch: EntityPatch) -> Response:

@@ -1,7 +1,6 @@
 """Routes of what a node has beyond its entity: its agent's session, its permit, its machine."""
 
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 
@@ -20,6 +19,7 @@ from haptera.model.answers.views import TreeView
 from haptera.model.changes import Change, Declare, StoredEntity
 from haptera.model.entity import is_name, node_id
 from haptera.model.errors import Code, HapteraError, ParseError
+from haptera.model.events import Asked, Released
 from haptera.rest.schemas import Evicted, Overridden
 from haptera.rest.unclaimed import ClaimBody, ClaimMade, Unclaimed, UnclaimedView
 from haptera.runtime.identity.tokens import Scope
@@ -71,8 +71,8 @@ class NodeRoutes:
             )
         if self.backend.entity(node_id(node)) is None:
             raise missing(self.backend, node_id(node))
-        self.backend.note(by.who, f"override the permit of {node}: {by.why}", node_id(node))
-        self.backend.release(node)
+        what = f"override the permit of {node}: {by.why}"
+        await self.backend.request(Released(node), by.who, what)
         return as_json(Overridden(node, OVERRIDE_NS // S))
 
     async def evict(self, request: Request, caller: Caller) -> Response:
@@ -94,7 +94,7 @@ class NodeRoutes:
 
     async def parents(self, _request: Request, _caller: Caller) -> Response:
         """The parents of the tree that are below this one, and the lag of its standby."""
-        return as_json(self.backend.tree())
+        return as_json(await self.backend.tree())
 
     async def unclaimed(self, _request: Request, _caller: Caller) -> Response:
         """The machines that asked for an address and are no node's, the latest first."""
@@ -114,9 +114,11 @@ class NodeRoutes:
             raise missing(self.backend, node)
         _, (change,) = await write(self.backend, make, by)
         assert isinstance(change, Declare)
-        self.backend.note(by.who, f"claim {mac} as {node.name}", node)
-        with suppress(HapteraError):  # It is tried by itself, where its parent is silent now.
-            self.backend.ask(node)
+        what = f"claim {mac} as {node.name}"
+        try:
+            await self.backend.request(Asked(node), by.who, what)
+        except HapteraError:  # It is tried by itself, where its parent is silent now.
+            self.backend.note(by.who, what, node)
         return as_json(ClaimMade(node.name, mac, change.owner))
 
     async def _unclaimed(self) -> list[UnclaimedView]:

@@ -1,12 +1,13 @@
 """What people ask beside what they desire: done here, or handed down to who keeps the node."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, assert_never
 
 from haptera.core.decide.plan_queue import PlanQueue
 from haptera.core.modules.catalog import Catalog
 from haptera.core.safety.safety import Safety
-from haptera.core.state.limits import MS
+from haptera.core.state.limits import MS, S
 from haptera.core.state.side import Side
 from haptera.core.state.table import EntityTable
 from haptera.core.state.timers import Timers
@@ -36,6 +37,19 @@ class Requests:
     def take(self, turn: Turn, event: HandedDown) -> None:
         """A person asks: whoever keeps the node does it."""
         self._take(turn, event, turn.now + STANDS_H * self.side.hello_ns)
+
+    def take_up(self, asked: Iterable[tuple[HandedDown, float]], now: int) -> None:
+        """What people asked of an earlier process, so many seconds ago, may not be heeded yet."""
+        down = self.neighbours.down
+        assert down is not None, "nobody asks an agent so"
+        for request, age_s in dict(asked).items():  # each once, as it was last asked
+            until = now + STANDS_H * self.side.hello_ns - int(age_s * S)
+            if asked_of(request) is None:
+                for level in down.charge.levels()[:1]:
+                    down.below.hand_to_all(sorted(level), request, until)
+            else:
+                down.below.hand_down(None, request, until)
+            self.timers.set(KEY, now)
 
     def tend(self, turn: Turn) -> None:
         """Have whoever keeps the node by now do what nobody has heeded yet."""
@@ -115,7 +129,7 @@ class Requests:
         if down is None:
             return
         if node is None:
-            down.below.hand_to_all(request, until)
+            down.below.hand_to_all(down.below.there(), request, until)
         else:
             down.below.hand_down(down.reports.subtree(node), request, until)
         self.timers.soonest(KEY, turn.now + self.side.hello_ns)

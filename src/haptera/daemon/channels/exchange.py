@@ -84,8 +84,8 @@ class Exchange:
                 return ListTold(self.boot, *self._engine.neighbours.listed(peer))
             case SchemaAsked():
                 catalog = self._engine.catalog
-                kinds, manifests = catalog.kinds.values(), catalog.manifests.values()
-                return SchemaTold(told_schema(self._engine.neighbours.schema, kinds, manifests))
+                digest, kinds = self._engine.neighbours.schema, catalog.kinds.values()
+                return SchemaTold(told_schema(digest, kinds, catalog.schema))
             case RecallAsked(entities):
                 self._deliver([Recalled(peer, entities)])
                 return Noted()

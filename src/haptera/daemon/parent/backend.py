@@ -18,6 +18,7 @@ from haptera.core.engine import Engine
 from haptera.core.figures import Figures, figures
 from haptera.core.state.row import EntityState
 from haptera.core.state.selecting import by_name, means, meant
+from haptera.core.sync.parents import asked_of, subject_of
 from haptera.core.views.bus import Bus
 from haptera.core.views.course import course_of
 from haptera.core.views.query import detail, explained, nearest, summary, view
@@ -46,7 +47,7 @@ from haptera.model.changes import Author, Cause, Change, StoredEntity
 from haptera.model.effects import PlanReply, Reply
 from haptera.model.entity import EntityId
 from haptera.model.errors import Code, HapteraError
-from haptera.model.events import Asked, Considered, Event, Proposed, Released
+from haptera.model.events import Considered, Event, HandedDown, Proposed
 from haptera.modules.image.store import store_of
 from haptera.modules.netboot.strangers import read_strangers
 from haptera.planner.explain.drawing import drawing
@@ -242,8 +243,8 @@ class EngineBackend:
         assert reports is not None, "an agent has no such backend"
         return await over_turns(summary(rows, reports.subtree))
 
-    def tree(self) -> TreeView:
-        return TreeView(list(self._below.parents()), self._replicas.feed.lag)
+    async def tree(self) -> TreeView:
+        return TreeView(await over_turns(self._below.parents()), self._replicas.feed.lag)
 
     async def figures(self) -> Figures:
         return await over_turns(figures(self._engine, now_ns()))
@@ -327,15 +328,14 @@ class EngineBackend:
     def brake(self) -> BrakeView:
         return self._engine.safety.brake(now_ns())
 
-    def release(self, node: str | None = None) -> None:
-        if node is not None:
+    async def request(self, request: HandedDown, who: str, what: str) -> None:
+        if (node := asked_of(request)) is not None:
             self._below.check_reach(node)
-        self._deliver([Released(node)])
-
-    def ask(self, entity: EntityId) -> None:
-        if entity.node is not None:
-            self._below.check_reach(entity.node)
-        self._deliver([Asked(entity)])
+        kept(await asyncio.wrap_future(self._store.note(who, what, subject_of(request), request)))
+        followed = asyncio.Event()
+        self._replicas.feed.answer(followed.set)
+        await followed.wait()
+        self._deliver([request])
 
     def durability(self) -> str:
         return self._replicas.feed.durability

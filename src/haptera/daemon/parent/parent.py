@@ -21,6 +21,7 @@ from haptera.api.routes.metrics import Tallies
 from haptera.core.engine import Engine
 from haptera.core.state.limits import MS, S
 from haptera.core.state.side import Side
+from haptera.core.sync.parents import STANDS_H
 from haptera.daemon.channels.parent_channel import ParentChannel
 from haptera.daemon.channels.sessions import Sessions
 from haptera.daemon.cluster import ClusterIdentity, check_cluster, keep_cluster, read_cluster
@@ -201,6 +202,7 @@ class _Parent:
         )
         engine = Engine(side, self._catalog, stored, self._codec.schema, clock.now_ns())
         self._succeed_another(engine)
+        engine.requests.take_up(self._store.requests(STANDS_H * side.hello_ns / S), clock.now_ns())
         self._driver = Driver(engine, self._meters.turned)
         self._recorder = Recorder(self._home / HISTORY_FOLDER)
         self._record = EventRecorder(engine.table, self._recorder)

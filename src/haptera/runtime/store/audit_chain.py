@@ -76,8 +76,13 @@ def chain_write(
 
 
 def chain_deed(connection: sqlite3.Connection, deed: int, row: Row) -> None:
-    """Add a deed: when, who, what, and which entity it is about, if any."""
-    _chain(connection, None, deed, (deed, *row))
+    """Add a deed: when, who, what, which entity it is about, and the request, if any."""
+    _chain(connection, None, deed, _trimmed((deed, *row)))
+
+
+def _trimmed(row: Row) -> Row:
+    """Without what is empty at its end: a column that came later changes no older link."""
+    return row if row[-1] is not None else _trimmed(row[:-1])
 
 
 def _chain(
@@ -174,11 +179,11 @@ def _contents(connection: sqlite3.Connection) -> dict[str, Row]:
         for one in digests.keys() | writers.keys()
         if one > oldest
     }
-    for deed, *rest, entity in connection.execute(
-        "SELECT id, at_s, who, what, entity FROM deeds WHERE id > (SELECT deed FROM anchor)"
-    ):
-        found[f"deed {deed}"] = (deed, *rest) if entity is None else (deed, *rest, entity)
-    return found
+    deeds = connection.execute(
+        "SELECT id, at_s, who, what, entity, request FROM deeds"
+        " WHERE id > (SELECT deed FROM anchor)"
+    )
+    return found | {f"deed {row[0]}": _trimmed(row) for row in deeds}
 
 
 def _beyond(

@@ -23,6 +23,7 @@ from haptera.model.changes import (
 )
 from haptera.model.effects import Write
 from haptera.model.entity import EntityId, node_id, parse_entity
+from haptera.model.events import HandedDown
 from haptera.model.intent import Intent
 from haptera.runtime.identity.tokens import TOKEN_TTL_S, mint
 from haptera.runtime.store.audit_chain import (
@@ -41,7 +42,7 @@ FORGOTTEN_AT_ONCE: Final = 1_000
 # Longer than any budget counts back, should the wall clock be set meanwhile.
 DISRUPTIONS_KEPT_S: Final = 2 * 3_600
 
-
+_REQUEST: Final = msgspec.json.Decoder(HandedDown)
 # A value with its owner; None where there is nothing.
 Owned = tuple[str | int, str] | None
 
@@ -108,17 +109,39 @@ def forget(connection: sqlite3.Connection, wall_s: float) -> None:
 
 
 def note(
-    connection: sqlite3.Connection, *, who: str, what: str, entity: EntityId | None, wall_s: float
+    connection: sqlite3.Connection,
+    *,
+    who: str,
+    what: str,
+    entity: EntityId | None,
+    request: HandedDown | None,
+    wall_s: float,
 ) -> None:
     """Remember what somebody asked for that changes nothing of what is desired."""
     about = None if entity is None else str(entity)
-    row = wall_s, who, what
+    asked = None if request is None else msgspec.json.encode(request).decode()
+    row = wall_s, who, what, about, asked
     done = connection.execute(
-        "INSERT INTO deeds (at_s, who, what, entity) VALUES (?, ?, ?, ?)", (*row, about)
+        "INSERT INTO deeds (at_s, who, what, entity, request) VALUES (?, ?, ?, ?, ?)", row
     )
     assert done.lastrowid is not None
-    chain_deed(connection, done.lastrowid, row if about is None else (*row, about))
+    chain_deed(connection, done.lastrowid, row)
     forget(connection, wall_s)
+
+
+def requests(
+    connection: sqlite3.Connection, *, wall_s: float, within_s: float
+) -> list[tuple[HandedDown, float]]:
+    """What people asked for lately, in their order, and how many seconds ago.
+
+    What is of the future, by a clock that was set back, may be of any age.
+    """
+    found = connection.execute(
+        "SELECT request, at_s FROM deeds"
+        " WHERE request IS NOT NULL AND at_s BETWEEN ?1 - ?2 AND ?1 + ?2 ORDER BY id",
+        (wall_s, within_s),
+    )
+    return [(_REQUEST.decode(text), max(0.0, wall_s - at_s)) for text, at_s in found]
 
 
 class _Turn:

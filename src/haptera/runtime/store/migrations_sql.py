@@ -89,5 +89,8 @@ INSERT INTO anchor SELECT 1, 0, zeroblob(32), revision,
         7: """
 ALTER TABLE deeds ADD COLUMN entity TEXT;
 """,
+        8: """
+ALTER TABLE deeds ADD COLUMN request TEXT;
+""",
     }
 )

@@ -13,7 +13,7 @@ from haptera.runtime.store.jobs_sql import JOBS
 from haptera.runtime.store.journaled import JournaledConnection
 from haptera.runtime.store.migrations_sql import MIGRATIONS
 
-VERSION: Final = 8
+VERSION: Final = 9
 # "hapt": tells our files from other SQLite files.
 APPLICATION: Final = 0x68617074
 BUSY_S: Final = 5.0
@@ -116,7 +116,8 @@ CREATE TABLE deeds (  -- what else was asked for that changes how the cluster is
     at_s REAL NOT NULL,
     who TEXT NOT NULL,
     what TEXT NOT NULL,
-    entity TEXT  -- that it is about; NULL: the whole cluster, or written before version 8
+    entity TEXT,  -- that it is about; NULL: the whole cluster, or written before version 8
+    request TEXT  -- that has to reach whoever keeps the node; NULL: it is none
 );
 CREATE INDEX history_of_entity ON history (entity, id);
 """

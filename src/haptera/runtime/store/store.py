@@ -14,7 +14,7 @@ from haptera.model.changes import CloseIntent, Stored
 from haptera.model.effects import Write
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
-from haptera.model.events import Unwritten, Written
+from haptera.model.events import HandedDown, Unwritten, Written
 from haptera.queue.entry import QueueChanges, StoredQueue
 from haptera.runtime.identity.lock import Lock, take
 from haptera.runtime.identity.private import private_directory
@@ -134,13 +134,20 @@ class Store:
         return read_deeds(self._path, within, count_max=count_max)
 
     def note(
-        self, author: str, what: str, entity: EntityId | None = None
+        self,
+        author: str,
+        what: str,
+        entity: EntityId | None = None,
+        request: HandedDown | None = None,
     ) -> Future[Failure | None]:
         """Write down that somebody asked for something that changes no desired state."""
-        wall_s = self._wall_s()
-        return self._ask(
-            partial(changes_sql.note, who=author, what=what, entity=entity, wall_s=wall_s)
-        )
+        about = partial(changes_sql.note, who=author, what=what, entity=entity, request=request)
+        return self._ask(partial(about, wall_s=self._wall_s()))
+
+    def requests(self, within_s: float) -> list[tuple[HandedDown, float]]:
+        """What people asked for within so long, and how many seconds ago; waits as `load`."""
+        asked = partial(changes_sql.requests, wall_s=self._wall_s(), within_s=within_s)
+        return self._answer(asked)
 
     def token_for(self, intent_id: str) -> str | None:
         """The enrolment token minted with this intent, once; its secret is kept nowhere else."""
