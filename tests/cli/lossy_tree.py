@@ -21,6 +21,8 @@ from haptera.runtime.clock import wall_s
 from tests.cli.rig import client_of, command, environment, lab, typed
 from tests.lab.rig import wait_for
 
+# Of the parents between, by which their packets are known from others of this machine.
+GROUP = 4711
 MIDDLE = {"m1": "127.{}.0.11", "m2": "127.{}.0.12"}
 SITE = """\
 cluster: lossy
@@ -49,11 +51,11 @@ NODES = 50
 SETTLED_WITHIN_S = 150
 
 
-def settled(folder: Path, client: Path) -> bool:
+def settled(folder: Path, client: Path, nodes: int = NODES) -> bool:
     """Whether all are as desired, as a parent has it."""
     code, out, _ = typed("get", "service", "-o", "json", folder=folder, client=client)
     views = json.loads(out) if code == 0 else []
-    return len(views) == NODES and all(one["condition"] == "converged" for one in views)
+    return len(views) == nodes and all(one["condition"] == "converged" for one in views)
 
 
 def gone(client: Path, since_s: float) -> list[str]:
@@ -88,7 +90,9 @@ def start_below(stack: ExitStack, folder: Path, root: Path) -> list[Path]:
         log = stack.enter_context((folder / f"{name}.log").open("w"))
         words = ("serve", "--dir", folder / name, "--listen", address.format(octet))
         beside = ("--name", name, "--hello", "1", "--above", root)
-        process = subprocess.Popen(command(*words, *beside), stderr=log, env=environment())
+        process = subprocess.Popen(
+            command(*words, *beside), stderr=log, env=environment(), group=GROUP
+        )
         stack.callback(process.wait)
         stack.callback(process.kill)
     return [client_of(folder / name) for name in MIDDLE]

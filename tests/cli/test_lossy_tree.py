@@ -1,4 +1,4 @@
-"""No agent is taken for lost because 30 % of all datagrams are, on three levels."""
+"""Three levels of real processes in a network of their own, which is lossy or parted."""
 
 import os
 import shutil
@@ -13,16 +13,28 @@ from tests.network import why_no_networks
 LOSSY_S = 45
 
 
-@pytest.mark.net
-@pytest.mark.campaign
-@pytest.mark.timeout(480)
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root has a network namespace of its own")
-@pytest.mark.skipif(shutil.which("nft") is None, reason="nft loses the datagrams")
-def test_no_agent_is_taken_for_lost_at_30_percent_loss_on_any_of_three_levels(tmp_path):
+pytestmark = [
+    pytest.mark.net,
+    pytest.mark.campaign,
+    pytest.mark.timeout(480),
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root has a network namespace of its own"),
+    pytest.mark.skipif(shutil.which("nft") is None, reason="nft loses the datagrams"),
+]
+
+
+def run_alone(module: str, *arguments: object) -> None:
     if (why := why_no_networks()) is not None:
         pytest.skip(why)
     inside = 'ip link set lo up && exec "$@"'
-    lossy = [sys.executable, "-m", "tests.cli.lossy_tree", str(tmp_path), str(LOSSY_S)]
-    command = ["unshare", "--net", "sh", "-c", inside, "sh", *lossy]
+    program = [sys.executable, "-m", module, *map(str, arguments)]
+    command = ["unshare", "--net", "sh", "-c", inside, "sh", *program]
     ran = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     assert ran.returncode == 0, f"{ran.stdout}\n{ran.stderr[-6000:]}"
+
+
+def test_no_agent_is_taken_for_lost_at_30_percent_loss_on_any_of_three_levels(tmp_path):
+    run_alone("tests.cli.lossy_tree", tmp_path, LOSSY_S)
+
+
+def test_what_is_cut_off_in_either_direction_goes_on_moves_and_is_seen_again(tmp_path):
+    run_alone("tests.cli.parted_tree", tmp_path)

@@ -14,6 +14,7 @@ from haptera.model.answers.views import ParentView
 from haptera.model.changes import StoredEntity
 from haptera.model.entity import node_id
 from haptera.model.parts import Context
+from haptera.planner.domain.pieces import at_once
 from haptera.runtime.store.store import Stored
 
 S = 1_000_000_000
@@ -42,7 +43,7 @@ def report(one: Below, parent: str, parents: list[ParentView]) -> None:
 
 def told_by(one: Below) -> list[tuple[str | None, ...]]:
     """Of each parent all but how long ago it was heard, which a clock decides."""
-    views = list(one.parents())
+    views = at_once(one.parents())
     assert [view.heard_ms is None for view in views] == [view.keeps is None for view in views]
     return [(view.name, view.above, view.version, view.keeps) for view in views]
 
@@ -50,8 +51,8 @@ def told_by(one: Below) -> list[tuple[str | None, ...]]:
 def test_a_root_tells_of_the_parents_below_it_at_any_depth_and_of_the_silent_ones() -> None:
     root, middle, leaf = below(), below("t1"), below("m1")
     assert told_by(leaf) == [("m1", None, haptera.__version__, "n[1-2]")]
-    report(middle, "m1", list(leaf.parents()))
-    report(root, "t1", list(middle.parents()))
+    report(middle, "m1", at_once(leaf.parents()))
+    report(root, "t1", at_once(middle.parents()))
     assert told_by(root) == [
         (None, None, haptera.__version__, "n3,t[1-2]"),
         ("m1", "t1", haptera.__version__, "n[1-2]"),
@@ -80,6 +81,6 @@ def test_a_parent_tells_of_none_that_is_not_below_it() -> None:
 def test_a_parent_of_an_earlier_version_is_heard_though_it_tells_nothing() -> None:
     root = below()
     report(root, "t1", [])
-    (one,) = [view for view in root.parents() if view.name == "t1"]
+    (one,) = [view for view in at_once(root.parents()) if view.name == "t1"]
     assert one.heard_ms is not None
     assert one.version is None

@@ -174,7 +174,7 @@ class _Agent:
         )
         self._starter = Starter(self._processes, channel.find, driver.deliver)
         execute = self._executor(engine).execute
-        mover = Mover(enrolment, engine, self._move, channel.reaches)
+        mover = Mover(enrolment, engine, self._move, channel.reaches, self._confirmed)
         try:
             async with asyncio.TaskGroup() as tasks:
                 turns = driver.run(self._performer().perform)
@@ -277,6 +277,9 @@ class _Agent:
         self._channel.exchange.boot = boot
         self._moved(PARENT, address, None)
         self._deliver([Enrolled(PARENT, agreement.incarnation)])
+
+    def _confirmed(self) -> int:
+        return self._udp.confirmed(PARENT)
 
     def _keep_uplink(self) -> None:
         """Have modules know where the parent is, and as whom they call it."""

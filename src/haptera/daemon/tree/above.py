@@ -23,6 +23,7 @@ from haptera.model.errors import HapteraError
 from haptera.model.events import Event, ReportAnswer, ToldFromAbove
 from haptera.runtime.clock import now_ns
 from haptera.runtime.identity.private import private_directory
+from haptera.runtime.over_turns import over_turns
 from haptera.runtime.store import changes_sql, sessions_sql
 from haptera.runtime.store.feed import Follower
 from haptera.runtime.store.optimistic_write import Proposing, write
@@ -167,10 +168,11 @@ class Above:
             await asyncio.sleep(EVERY_S)
 
     async def _report_to(self, place: Path) -> None:
+        found = await over_turns(self._below.parents())
+        parents = tuple(one for one in found if one.heard_ms is not None)
         sessions = tuple(self._made.values())
         sent_at = now_ns()
         notes = self._engine.requests.notes(sent_at)
-        parents = tuple(one for one in self._below.parents() if one.heard_ms is not None)
         told = self._reporter.draft(sent_at)
         report = SubtreeReport(self._name, *told, sessions, notes, parents)
         try:

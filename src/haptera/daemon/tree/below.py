@@ -9,15 +9,17 @@ import msgspec
 
 import haptera
 from haptera.core.engine import Engine
+from haptera.core.state.allowance import READ_AT_ONCE, READING_EACH
 from haptera.core.sync.peers import LOST_AFTER
 from haptera.model.answers.views import ParentView
 from haptera.model.errors import Code, HapteraError, LimitError
 from haptera.model.events import Event, Reported, Silenced
 from haptera.model.messages import ObservedUpdate, ReportNotes
+from haptera.planner.domain.pieces import Pieces, slices
 from haptera.rest.schemas import ReportTaken
 from haptera.runtime.clock import now_ns
 from haptera.runtime.store.sessions import SavedSession
-from haptera.selectors.nodeset import fold
+from haptera.selectors.nodeset import NameFolder
 
 # Parents that one may have below it.
 PARENTS_MAX: Final = 1_000
@@ -109,16 +111,16 @@ class Below:
                 code=Code.CONFLICT,
             )
 
-    def parents(self) -> Iterator[ParentView]:
+    def parents(self) -> Pieces[list[ParentView]]:
         """This parent, and all that are known below it; also those that do not report."""
-        now, side = now_ns(), self._engine.side
-        yield ParentView(side.name, None, haptera.__version__, self._kept(now), 0)
-        silent = set().union(*self._engine.neighbours.charge.levels())
+        kept = yield from self._kept()
+        silent = set().union(*(yield from self._engine.neighbours.charge.levelling()))
         found = {one: ParentView(one) for one in silent}
         # Who has moved is told of by two for a while: it is where it was heard last.
-        for one in sorted(self._told(now), key=_quiet_ms, reverse=True):
+        for one in sorted(self._told(now_ns()), key=_quiet_ms, reverse=True):
             found[one.name or ""] = one
-        yield from (one for _, one in sorted(found.items()))
+        own = ParentView(self._engine.side.name, None, haptera.__version__, kept, 0)
+        return [own, *(one for _, one in sorted(found.items()))]
 
     def _told(self, now: int) -> Iterator[ParentView]:
         for parent, (_, at, told) in self._heard.items():
@@ -128,14 +130,22 @@ class Below:
                 heard_ms = _quiet_ms(one) + quiet_ms
                 yield msgspec.structs.replace(one, above=above, heard_ms=heard_ms)
 
-    def _kept(self, now: int) -> str:
+    def _kept(self) -> Pieces[str]:
         """The nodes that are kept here, read once in a hello interval."""
-        engine = self._engine
+        engine, now = self._engine, now_ns()
         if self._folded_at is None or now - self._folded_at >= engine.side.hello_ns:
-            self._folded_at, charge = now, engine.neighbours.charge
-            keeps = [one for one in engine.table.nodes() if charge.keeps(one)]
+            keeps: list[str] = []
+            for some in slices(engine.table.nodes(), READ_AT_ONCE):
+                keeps += filter(engine.neighbours.charge.keeps, some)
+                yield READING_EACH * len(some)
             if keeps != self._keeps:
-                self._keeps, self._folded = keeps, fold(keeps)
+                folder = NameFolder()
+                for some in slices(keeps, READ_AT_ONCE):
+                    for one in some:
+                        folder.add(one)
+                    yield READING_EACH * len(some)
+                self._keeps, self._folded = keeps, folder.text()
+            self._folded_at = now
         return self._folded
 
     def _is_below(self, parent: str, told: ParentView) -> bool:

@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Final
 
 from haptera.client import Access, Client, calls
 from haptera.daemon.tree.replicas import digest_of, is_beside, read_beside, term_of
@@ -11,6 +12,10 @@ from haptera.rest.schemas import ReplicaView
 from haptera.runtime.identity.private import private_directory, write_durable
 from haptera.runtime.store.feed import Follower
 from haptera.runtime.store.replica import Replica
+
+# A parent answers within a second, and goes on with what is long. One behind a cable
+# that is cut would be waited for until TCP gives up.
+SILENT_AFTER_S: Final = 8.0
 
 
 class Following:
@@ -29,7 +34,7 @@ class Following:
         waiting: Callable[[], None] | None = None,
     ) -> None:
         self._follower = follower
-        self._client = Client(access, waiting)
+        self._client = Client(access, waiting, SILENT_AFTER_S)
         self._replica = replica
         self._home = home
         self.at: int | None = None

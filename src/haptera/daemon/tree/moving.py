@@ -1,4 +1,4 @@
-"""An agent whose parent is lost moves to the next on its list, and back when it can."""
+"""An agent whose parent is lost, or does not hear it, moves to the next one, and back."""
 
 import asyncio
 import logging
@@ -11,6 +11,9 @@ from haptera.runtime.enrolment.enrol import Enrolment
 
 # How often, in H, it is tried whether an earlier parent is there again.
 RETURN_EVERY: Final = 5
+# For so many H in a row a parent may show nothing new that it heard. Each of the two sides probes
+# whom it has not heard for longer than 1.2 H, so this is no more likely by chance than silence is.
+UNHEARD_MAX: Final = 6
 _S: Final = 1_000_000_000
 
 _log = logging.getLogger(__name__)
@@ -19,7 +22,8 @@ _log = logging.getLogger(__name__)
 class Mover:
     """Goes by the list of parents of the node's enrolment.
 
-    `move` speaks with another from then on; `reaches` tells whether one answers.
+    `move` speaks with another from then on; `reaches` tells whether one answers; `confirmed` is
+    the last of our datagrams that the parent has shown to have heard.
     """
 
     def __init__(
@@ -28,6 +32,7 @@ class Mover:
         engine: Engine,
         move: Callable[[str], None],
         reaches: Callable[[str], Awaitable[bool]],
+        confirmed: Callable[[], int],
     ) -> None:
         self._parents, present = enrolment.parents, enrolment.session.address[0]
         parents = self._parents
@@ -35,18 +40,26 @@ class Mover:
         self._engine = engine
         self._move = move
         self._reaches = reaches
+        self._confirmed = confirmed
 
     async def run(self) -> None:
         """Move whenever it is due, until cancelled; who has one parent stays."""
         if len(self._parents) < 2:
             return
-        hellos = 0
+        hellos = unheard = 0
+        heard = self._confirmed()
         while True:
             await asyncio.sleep(self._engine.side.hello_ns / _S)
             hellos += 1
+            before, heard = heard, self._confirmed()
+            unheard = unheard + 1 if heard == before else 0
             peer = self._engine.neighbours.parent
             if peer is not None and peer.tier is Tier.LOST:
-                self._go((self._at + 1) % len(self._parents), "the parent before is silent")
+                self._next("the parent before is silent")
+                unheard = 0
+            elif unheard >= UNHEARD_MAX:
+                self._next("the parent before does not hear us")
+                unheard = 0
             elif hellos % RETURN_EVERY == 0:
                 await self._return()
 
@@ -55,6 +68,9 @@ class Mover:
             if await self._reaches(self._parents[at]):
                 self._go(at, "it is there again")
                 return
+
+    def _next(self, why: str) -> None:
+        self._go((self._at + 1) % len(self._parents), why)
 
     def _go(self, at: int, why: str) -> None:
         self._at = at

@@ -173,6 +173,10 @@ class Udp:
             del self._links[link.session.own_index]
             self._holding.pop(peer, None)
 
+    def confirmed(self, peer: str) -> int:
+        """Which of our datagrams is the last that this peer has shown to have heard."""
+        return self._by_name[peer].session.confirmed
+
     def tell(self, peer: str, message: Message) -> None:
         """Seal and send; what cannot be sent is lost, as datagrams are."""
         link = self._by_name.get(peer)
