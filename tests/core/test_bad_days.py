@@ -34,7 +34,7 @@ from haptera.model.events import (
 )
 from haptera.model.intent import Intent
 from haptera.model.parts import Change
-from tests.core.test_engine import ATTRIBUTES, BMC, NODE, ON, SIDE, call, parent, stored, told
+from tests.core.test_engine import ATTRIBUTES, BMC, LOOK, NODE, ON, SIDE, call, parent, stored, told
 
 AGAIN = (
     Undeclare(NODE),
@@ -399,6 +399,20 @@ def test_what_ends_with_its_call_is_read_soon_after_its_call_failed() -> None:
     told(engine, 2 * S, Failed(2, "its process died"))
 
     assert told(engine, 3 * S, Answered(3, "off", 3 * S)) == [Write(2, (CloseIntent("a1-1"),))]
+
+
+def test_what_a_step_that_failed_was_not_to_change_is_looked_at_at_once() -> None:
+    busy = replace(LOOK, name="busy", at="busy", outcomes=("free", "busy"))
+    catalog = Catalog(KINDS, [replace(BMC, looks=(LOOK, busy))])
+    engine = Engine(SIDE, catalog, stored(desired={"power": "on"}), 0, S)
+    told(engine, S, Ready("bmc"))
+    told(engine, S, Answered(1, "free", S), Answered(2, "off", S))
+    told(engine, S, Written(1, 4))
+
+    assert told(engine, 2 * S, Failed(3, "the interlock is open", refused=True)) == [
+        Write(2, (CloseIntent("a1-1"),)),
+        call(4, Work.LOOK, "busy", 3 * S),
+    ]
 
 
 def test_what_its_controller_has_halted_is_stuck_and_says_why_until_it_goes_on() -> None:

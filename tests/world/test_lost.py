@@ -11,16 +11,16 @@ from haptera.model.entity import node_id
 from haptera.modules import load
 from haptera.testing.network import NetworkFaults
 from haptera.testing.world import World
-from haptera.testing.world_process import HELLO_NS
+from haptera.testing.world_process import HELLO_S
 
 N1 = node_id("n1")
 
-LATE_S = 2 * SUSPECT_AFTER * HELLO_NS / 10 / S
+LATE_S = 2 * SUSPECT_AFTER * HELLO_S / 10
 # How long a boot may take, and how long an agent that is lost is waited for.
 BOOT_S = BOOT_PATIENCE * BOOT_WITHIN_MS / 1000
 LOST_S = LOST_PATIENCE * BOOT_WITHIN_MS / 1000
 # From when a heard agent has fallen silent until other parts may come first.
-DOWN_S = LOST_AFTER * HELLO_NS / 10 / S + LOST_S
+DOWN_S = LOST_AFTER * HELLO_S / 10 + LOST_S
 
 
 def running(if_lost: str | None = None) -> World:
@@ -68,9 +68,9 @@ def test_a_silent_node_is_lost_after_its_leases_are_over_and_until_it_is_heard()
     assert (lost_ms(world), told_of(world).suspect) == (None, False)
 
     world.network.cut.add(frozenset((PARENT, "n1")))
-    world.run(LEASE_FOR * HELLO_NS / 10 / S)
+    world.run(LEASE_FOR * HELLO_S / 10)
     assert (lost_ms(world), told_of(world).suspect) == (None, True)
-    world.run((LOST_AFTER - LEASE_FOR) * HELLO_NS / 10 / S + 1)
+    world.run((LOST_AFTER - LEASE_FOR) * HELLO_S / 10 + 1)
     assert (lost_ms(world) is not None, told_of(world).suspect) == (True, False)
 
     world.network.cut.clear()
@@ -84,13 +84,13 @@ def test_a_late_node_is_suspect_until_it_is_heard_or_cannot_be() -> None:
     world.run(LATE_S)
     assert told_of(world).suspect
     world.network.cut.clear()
-    world.run(PROBE_EVERY * HELLO_NS / 10 / S)
+    world.run(PROBE_EVERY * HELLO_S / 10)
     assert not told_of(world).suspect
 
     world.network.cut.add(frozenset((PARENT, "n1")))
     world.run(LATE_S)
     world.machines["n1"].cut()
-    world.run(HELLO_NS / S)
+    world.run(HELLO_S)
     assert (lost_ms(world), told_of(world).suspect) == (None, False)
 
 

@@ -9,13 +9,12 @@ from haptera.model.entity import node_id
 from haptera.testing.world import RESTART_NS, World
 from tests.world.history import CALM
 from tests.world.hunt import through
-from tests.world.storm import Storm
+from tests.world.storm import LOST, Storm
 from tests.world.test_room import BUDGETS, NODES, Upheaval, at_once, cluster, outages, system, why
 from tests.world.test_tree_room import PARENTS
 
 # How far behind its primary the standby was.
 LAGS_S = (0, 0.5, 3, 8)
-LOST = -1  # no ticket
 # How fast a parent's clock goes, in percent of that of the lease's store, which takes a request
 # so much later.
 RATES, DELAYS_S = (95, 95, 100, 105), (0, 0, 0.4)
@@ -65,7 +64,7 @@ class Dethroned(Succession):
 
     def _go_on_alone(self) -> None:
         clock, parent = self.world.clock, self.world.parent
-        self.happenings = [one for one in self.happenings if one is not Storm._kill_parent]
+        self.happenings = [one for one in self.happenings if one != self._kill_parent]
         self._run(RESTART_NS / S)
         rate = self.rng.choice(RATES)
         tenure, asked_at = Tenure(), clock.now

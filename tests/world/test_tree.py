@@ -196,6 +196,33 @@ def test_a_subtree_goes_on_without_what_is_above_and_moves_on() -> None:
     check_tree(world)
 
 
+def test_what_is_declared_anew_is_shown_as_its_parent_last_told_of_it() -> None:
+    world = tree(4, CALM)
+    assert world.settle(60)
+    world.run(3)
+    world.propose([Undeclare(web("n01")), Undeclare(node_id("n01"))])
+    world.propose(wished("n01"))
+    world.run(3)
+    check_tree(world)
+
+
+def test_of_what_is_gone_below_nothing_is_known_when_it_is_declared_anew() -> None:
+    world = tree(5, CALM)
+    assert world.settle(60)
+    world.propose([Undeclare(web("n01"))])
+    world.run(3)
+    world.network.cut.update(frozenset(("parent", name)) for name in ("t1", "t2"))
+    world.propose(wished("n01"))
+    world.run(1)
+    row = engine(world.parent).table.get(web("n01"))
+    assert row is not None
+    assert (row.belief.known, row.belief.remembered) == ({}, {})
+    world.network.cut.clear()
+    assert world.settle(60)
+    world.run(3)
+    check_tree(world)
+
+
 def test_nodes_move_to_the_next_parent_and_back_and_no_service_ends() -> None:
     world = tree(3, CALM)
     assert world.settle(60)

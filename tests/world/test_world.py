@@ -190,31 +190,6 @@ def test_a_full_disk_stops_acting_and_room_lets_it_go_on() -> None:
     assert world.machines["n03"].power == "on"
 
 
-def test_where_the_two_sides_know_other_parts_both_wait_and_say_so() -> None:
-    world = cluster(8, CALM)
-    assert world.settle(30)
-    agent = world.agents["n01"]
-    world.schema += 1  # what the next process on the node was built with
-    world.crash(agent)
-    world.run(3)
-    world.schema -= 1
-    world.machines["n01"].services.clear()
-    world.propose([SetDesired(web("n01"), "port", 8080, "site")])
-    world.run(20)
-    assert "web" not in world.machines["n01"].services
-    for engine, why in (
-        (world.parent.engine, "the agent of n01 runs other modules"),
-        (agent.engine, "the parent runs other modules"),
-    ):
-        assert engine is not None
-        row = engine.table.get(web("n01"))
-        assert row is not None
-        assert (row.stance.condition, row.stance.why) == (Condition.WAITING, why)
-    world.crash(agent)
-    assert world.settle(30)
-    assert "web" in world.machines["n01"].services
-
-
 def test_what_the_core_lets_go_of_is_in_no_cycle() -> None:
     """A parent freezes what is old: an old cycle would be kept for long."""
     world = cluster(1, ROUGH)

@@ -189,18 +189,22 @@ def test_without_a_list_the_root_keeps_a_node_and_no_parent_below_does() -> None
 def test_a_parent_that_reports_what_nobody_declared_fills_no_memory_and_is_counted() -> None:
     root = engine(None)
     made_up = [EntityId("service", f"s{number}", "n1") for number in range(UNDECLARED_MAX + 10)]
-    report(root, "m1", 2, True, *(told(one, {}) for one in made_up))
-    report(root, "m1", 3, True, told(WEB, {"run": ("running", "service")}))
+    running = {"run": ("running", "service")}
+    report(root, "m1", 2, True, *(told(one, running) for one in made_up))
+    report(root, "m1", 3, True, told(WEB, running))
     assert root.neighbours.refused == {"m1": 10}
     assert stands(root, WEB)[0] is Condition.CONVERGED
 
     # What was noted is shown once it is declared, and makes room for another.
     root.handle([Proposed(1, (Declare(made_up[0], {}, "site"),))], 4 * S)
     root.handle([Written(1, 3)], 4 * S)
-    report(root, "m1", 5, True, told(made_up[-1], {}), told(made_up[-2], {}))
+    report(root, "m1", 5, True, told(made_up[-1], running), told(made_up[-2], running))
+    assert root.neighbours.refused == {"m1": 11}
+    # What is gone below makes room too.
+    report(root, "m1", 5, True, told(made_up[1], {}), told(made_up[-2], running))
     assert root.neighbours.refused == {"m1": 11}
 
     # Who leaves the node leaves nothing of it behind.
     report(root, "m1", 6, None)
-    report(root, "m1", 7, True, *(told(one, {}) for one in made_up[-UNDECLARED_MAX:]))
+    report(root, "m1", 7, True, *(told(one, running) for one in made_up[-UNDECLARED_MAX:]))
     assert root.neighbours.refused == {"m1": 11}

@@ -106,14 +106,17 @@ class DecisionLoop:
 
     def _leave(self, turn: Turn, row: EntityState) -> None:
         """Another parent keeps its node: nothing is looked at here, or asked for."""
+        reports = self.neighbours.reports
         if row.work.looks:
             self.hands.looks.retire(turn, row)
             row.work.unschedule_all()
+            if reports is not None:
+                reports.forget(turn, row)
         self.hands.searches.release(row.id)
         self.hands.safety.settle(turn, row)
         if row.kind.name == "node":
             self.neighbours.part(row.id.name)
-        if (reports := self.neighbours.reports) is not None:
+        if reports is not None:
             reports.stand(turn, row)
 
     def _has_time_for(self, turn: Turn, row: EntityState) -> bool:

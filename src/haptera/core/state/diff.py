@@ -1,6 +1,6 @@
 """The gap between the two layers: which goal an entity has, as values its parts can reach."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from haptera.core.state.row import EntityState
 from haptera.kinds import module
@@ -13,8 +13,8 @@ from haptera.planner.domain.domain import Domain
 def goal(row: EntityState, domain: Domain) -> dict[str, str]:
     """The desired values of mutation variables; `applied=current` where it can be known.
 
-    Plain data start chains too: wherever they are desired, and the other
-    goals leave a look at `applied` open, what is in force is to be what is desired.
+    Plain data start chains too: wherever they are desired, and the other goals lead to a look at
+    `applied`, what is in force is to be what is desired.
     """
     wanted = {
         name: str(one.value)
@@ -33,7 +33,8 @@ def _is_due(row: EntityState, domain: Domain, wanted: Mapping[str, str], name: s
     """Whether what this variable compares is to be in force."""
     if not wanted or name in wanted or not row.plain(name):
         return False
-    return any(look.at == name and _allows(look.requires, wanted) for look in domain.looks)
+    looks = (look for look in domain.looks if look.at == name)
+    return any(all(_leads_to(row, one, wanted) for one in look.requires) for look in looks)
 
 
 def _due(row: EntityState) -> dict[str, str]:
@@ -43,5 +44,6 @@ def _due(row: EntityState) -> dict[str, str]:
     return {module.run.name: ModuleRun.RUNNING} if due else {}
 
 
-def _allows(requires: Iterable[Requirement], wanted: Mapping[str, str]) -> bool:
-    return all(one.name not in wanted or wanted[one.name] in one.values for one in requires)
+def _leads_to(row: EntityState, one: Requirement, wanted: Mapping[str, str]) -> bool:
+    """Whether what is wanted of an entity's own variables makes this so."""
+    return row.kind.variable(one.name) is None or wanted.get(one.name) in one.values

@@ -108,12 +108,12 @@ class EntityState:
     def expect(self, name: str, value: str, by: str, now: int) -> None:
         """A step should have brought this about; only a look can tell."""
         self.belief.forget(name, now)
-        if self._plain_enum(name):
-            self.belief.remember(name, Fact(value, by, Method.INFERRED, now, 0))
-
-    def _plain_enum(self, name: str) -> bool:
+        self.report.forget(name)
         variable = self.kind.variable(name)
-        return variable is not None and variable.values is not Applied
+        if variable is not None:
+            # What is current is what is desired now: another wish makes it stale.
+            held = self.digest(name) if variable.values is Applied else value
+            self.belief.remember(name, Fact(held, by, Method.INFERRED, now, 0))
 
     def seen(self, goal: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
         """What is observed and what remembered, as the planner takes it (semantics.md, Start).

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
+from haptera.core.state.allowance import READ_AT_ONCE, READING_EACH
 from haptera.core.state.side import Side
 from haptera.core.state.table import EntityTable
 from haptera.core.sync.peers import Peer, Tier
 from haptera.kinds.node import parents
 from haptera.model.entity import node_id
+from haptera.planner.domain.pieces import Pieces, at_once, slices
 
 
 def parents_of(attributes: Mapping[str, str]) -> tuple[str, ...]:
@@ -88,8 +90,15 @@ class Charge:
 
     def levels(self) -> list[set[str]]:
         """The parents below this one, level by level, as the nodes' lists have it."""
+        return at_once(self.levelling())
+
+    def levelling(self) -> Pieces[list[set[str]]]:
+        """As `levels`, piece by piece."""
         own = self._side.name
-        every = {one for node in self._table.nodes() for one in self.listed(node)}
+        every: set[str] = set()
+        for some in slices(self._table.nodes(), READ_AT_ONCE):
+            every.update(one for node in some for one in self.listed(node))
+            yield READING_EACH * len(some)
         lists = {one: self.listed(one) for one in every}
         level = {one for one in every if own in lists[one] or (own is None and not lists[one])}
         found: list[set[str]] = []

@@ -1,7 +1,7 @@
 """The links to neighbours: changes at once, told until held, hellos to repair what was lost."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple, assert_never
@@ -14,7 +14,7 @@ from haptera.core.sync.delta import Outgoing
 from haptera.core.sync.lists import Lists
 from haptera.core.sync.merge import Incoming
 from haptera.core.sync.peers import PROBE_EVERY, SUSPECT_AFTER, Peer, Tier, phase_ns
-from haptera.model.declared.remote_schema import ModuleSum, ToldSchema, differences
+from haptera.model.declared.remote_schema import OwnSchema, ToldSchema, differences
 from haptera.model.effects import FetchSchema, Tell
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Alive, Heard, Learnt, Listed, Recalled
@@ -142,13 +142,14 @@ class Links:
         peer.hears(message)
         self._alive(turn, peer, event.arrived_at)
 
-    def differs_in(self, name: str, sums: Mapping[str, ModuleSum]) -> str:
-        """In which modules a neighbour that does not agree differs, as far as it has told."""
-        peer = self._peers[name]
-        who = named(name)
-        if peer.told_schema is None:
-            return f"{who} runs other modules"
-        return differences(sums, peer.told_schema.modules, who) or f"{who} has other kinds"
+    def differs_over(self, name: str, kind: str, ours: OwnSchema) -> str | None:
+        """In what a neighbour plans entities of a kind otherwise than we do, as far as it told."""
+        if self.agrees(name):
+            return None
+        told = self._peers[name].told_schema
+        if told is None:
+            return f"{named(name)} runs other modules"
+        return differences(kind, ours, told, named(name))
 
     def take(self, turn: Turn, event: Alive | Listed | Learnt | Recalled) -> None:
         """A neighbour says what it last said, answers what it was asked, or lacks some of ours."""

@@ -1,12 +1,12 @@
 """Between parents, beside what is seen: asks for room go up, what people ask for comes down."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from haptera.core.state.limits import MS
 from haptera.core.state.side import Side
 from haptera.core.sync.peers import Peer, Tier
-from haptera.model.entity import EntityId
+from haptera.model.entity import EntityId, node_id
 from haptera.model.events import (
     Asked,
     HandedDown,
@@ -36,13 +36,19 @@ class StandingRequest(NamedTuple):
     until: int
 
 
-def asked_of(request: HandedDown) -> str | None:
-    """The node that it is about; None: all."""
+def subject_of(request: HandedDown) -> EntityId | None:
+    """The entity that it is about; None: all."""
     match request:
         case Asked(entity):
-            return entity.node
+            return entity
         case Released(node):
-            return node
+            return None if node is None else node_id(node)
+
+
+def asked_of(request: HandedDown) -> str | None:
+    """The node that it is about; None: all."""
+    entity = subject_of(request)
+    return None if entity is None else entity.node
 
 
 class ParentsBelow:
@@ -97,11 +103,14 @@ class ParentsBelow:
         self.drop(request)
         self._put(parent, request, until)
 
-    def hand_to_all(self, request: HandedDown, until: int) -> None:
-        """A person asks this of all that are there."""
-        for parent in self._peers:
-            if self.reports(parent):
-                self._put(parent, request, until)
+    def hand_to_all(self, parents: Iterable[str], request: HandedDown, until: int) -> None:
+        """A person asks this of all these, and of all that is below them."""
+        for parent in parents:
+            self._put(parent, request, until)
+
+    def there(self) -> list[str]:
+        """Those that report."""
+        return [parent for parent in self._peers if self.reports(parent)]
 
     def stands(self, request: HandedDown) -> bool:
         """Whether anybody below has not heeded it yet."""

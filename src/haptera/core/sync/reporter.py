@@ -34,19 +34,23 @@ class Reporter:
         self._told = None
 
     def draft(self, now: int) -> Draft:
-        """What to report: what changed, and all of nodes that there was no word on before."""
+        """What to report: what changed, and all of nodes that there was no word on before.
+
+        Of what is declared no more the report says that nothing is known.
+        """
         words = {node: self._word(node) for node in self._table.nodes()}
         nodes = {node: heard for node, heard in words.items() if heard is not None}
         before = self._told or {}
         new = nodes.keys() - before.keys()
-        rows = [row for node in sorted(new) for row in self._table.on(node)]
+        updates = [_update(row, now) for node in sorted(new) for row in self._table.on(node)]
         for entity in sorted(self._changed):
             if entity.node in nodes and entity.node not in new:
                 row = self._table.get(entity)
-                rows += [] if row is None else [row]
+                gone = ObservedUpdate(entity, 0, {})
+                updates.append(gone if row is None else _update(row, now))
         self._changed = set()
         same, self._told = nodes == self._told, nodes
-        return tuple(_update(row, now) for row in rows), None if same else nodes
+        return tuple(updates), None if same else nodes
 
     def _word(self, node: str) -> bool | None:
         if self._charge.keeps(node):

@@ -72,13 +72,17 @@ class Reports:
         news: dict[str, set[EntityId]] = {}
         for update in event.updates:
             node = update.entity.node
-            is_its_own = node in nodes and node is not None and self._charge.leads(parent, node)
-            if not is_its_own or not self._has_room(parent, update.entity):
+            if node not in nodes or node is None or not self._charge.leads(parent, node):
                 self.refused[parent] += 1
-                continue
-            assert node is not None
-            told[update.entity] = update, event.arrived_at
-            news.setdefault(node, set()).add(update.entity)
+            elif not update.values and self._table.get(update.entity) is None:
+                # It is declared neither there nor here.
+                told.pop(update.entity, None)
+                self._undeclared.get(parent, set()).discard(update.entity)
+            elif self._has_room(parent, update.entity):
+                told[update.entity] = update, event.arrived_at
+                news.setdefault(node, set()).add(update.entity)
+            else:
+                self.refused[parent] += 1
         begins = {one for one, heard in nodes.items() if heard and not before.get(one)}
         for node in sorted(news.keys() | begins):
             self._take_node(turn, parent, node, news.get(node, set()), new=node in begins)
@@ -126,10 +130,16 @@ class Reports:
                 _forget(turn, row)
                 turn.touch(row.id)
 
+    def forget(self, turn: Turn, row: EntityState) -> None:
+        """What was read here until now is remembered; a step may have read on for a while."""
+        _forget(turn, row)
+
     def stand(self, turn: Turn, row: EntityState) -> None:
         """Where an entity of a node that another keeps stands, in that one's words."""
         assert row.id.node is not None
         self._begin(turn, row.id.node)
+        if row.report.stands is None:
+            self._recall(turn, row, row.id.node)
         stands = row.report.stands
         if stands is not None and stands.wanted not in (None, row.desired.digest()):
             verdict = Verdict(Condition.WAITING, f"{self._keeper_of(row.id.node)} is to hear of it")
@@ -142,6 +152,20 @@ class Reports:
             verdict = Verdict(Condition.IDLE)
         if row.stance.quote(verdict, turn.now):
             turn.changed.add(row.id)
+
+    def _recall(self, turn: Turn, row: EntityState, node: str) -> None:
+        """Show what was told of an entity, which may have been declared anew since.
+
+        Its parent has nothing new to tell, if it did not hear that it was not declared meanwhile.
+        """
+        told = self._last.get(self._keeper.get(node, ""), {}).get(row.id)
+        if told is not None:
+            _show(row, *told)
+            turn.changed.add(row.id)
+        if row.kind.name == "node":
+            for one in self._table.on(node):
+                if one.desired.resident:
+                    turn.touch(one.id)
 
     def _keeper_of(self, node: str) -> str:
         """In words: who keeps it, if all are there."""

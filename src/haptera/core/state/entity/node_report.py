@@ -22,6 +22,11 @@ class NodeReport:
     suspect: bool = False
     enrolled: bool = False
 
+    def forget(self, name: str) -> None:
+        """What was told of this variable was so before a step changed it."""
+        if name in self.facts:
+            self.facts = {other: fact for other, fact in self.facts.items() if other != name}
+
     def clear(self) -> None:
         """It holds no longer."""
         self.facts = nothing()
