@@ -98,14 +98,21 @@ class Evidence:
     began_at: dict[int, int] = field(default_factory=dict)
     closed_at: dict[str, int] = field(default_factory=dict)
     arrived: dict[tuple[int, str], list[int]] = field(default_factory=dict)
-    enrolled: list[tuple[int, Enrolled]] = field(default_factory=list)
+    enrolled: list[tuple[TapeEntry, Enrolled]] = field(default_factory=list)
     really: dict[tuple[EntityId, str], list[Reading]] = field(default_factory=dict)
 
-    def looks_itself(self, process: str, kind: str, variable: str) -> bool:
+    def keeps(self, process: str, node: str | None) -> bool:
+        """Whether a node may speak with this parent."""
+        return node is not None and process in self.world.parents_of(node)
+
+    def looks_itself(self, process: str, entity: EntityId, variable: str) -> bool:
         """Whether this process takes the looks at a variable, or is told what they find."""
-        context = Context.PARENT if process == "parent" else Context.SELF
-        found = [one for one in self.looks.values() if (one.kind, one.at) == (kind, variable)]
-        return any(one.context is context for one in found)
+        keeps = self.keeps(process, entity.node)
+        return (keeps or process == entity.node) and any(
+            look.context is (Context.PARENT if keeps else Context.SELF)
+            for look in self.looks.values()
+            if (look.kind, look.at) == (entity.kind, variable)
+        )
 
     def lives_ms(self, kind: str, variable: str) -> int:
         """How long a reading counts, by the most generous look at this variable."""
@@ -136,7 +143,7 @@ class Evidence:
 
     def live_disk(self, process: str) -> Disk | None:
         """What the process of this name has now, or would have if it were started again."""
-        every = [self.world.parent, *self.world.agents.values()]
+        every = [*self.world.parents, *self.world.agents.values()]
         return next((one.disk for one in every if one.name == process), None)
 
     def truths(self, entity: EntityId, variable: str, since: int, until: int) -> list[Reading]:
@@ -150,7 +157,11 @@ class Evidence:
 
         It took note of it, or found it in its store when it started.
         """
-        taken = [one.incarnation for at, one in self.enrolled if one.peer == node and at <= told.at]
+        taken = [
+            one.incarnation
+            for entry, one in self.enrolled
+            if (entry.process, one.peer) == (told.process, node) and entry.at <= told.at
+        ]
         began_at = self.began_at[told.life]
         known = [
             one
@@ -227,7 +238,7 @@ def _read(  # noqa: C901, PLR0912  one branch a sort of entry
             for peer in peers:
                 evidence.arrived.setdefault((life, peer), []).append(arrived_at)
         case Enrolled():
-            evidence.enrolled.append((entry.at, what))
+            evidence.enrolled.append((entry, what))
         case _:
             pass
 

@@ -1,23 +1,30 @@
-"""Runs histories by the thousand, each seed another storm.
+"""Runs histories by the thousand, each seed another one, on all processors.
 
-python -m tests.world.hunt 0-5000       these seeds
-python -m tests.world.hunt --hours 500  seeds from 0 on, until so many hours were simulated
+python -m tests.world.hunt 0-5000       these seeds of storms, in which all goes wrong at once
+python -m tests.world.hunt hours 7-8    these seeds of a tree on which a thing breaks every minute
+python -m tests.world.hunt --hours 500  of the latter from 0 on, until so many hours were simulated
 """
 
-import itertools
 import math
+import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from itertools import count, islice
+from multiprocessing import Pool
+from typing import NamedTuple
 
 from haptera.core.state.limits import S
 from haptera.core.views.query import view
 from tests.world.history import web
+from tests.world.hours import FAULTS, Hours
 from tests.world.storm import Storm, check
 
 STEPS = 25
 SAY_EVERY_S = 60
+# What a processor is given at once.
+SEEDS_EACH = 4
 
 
 def weather(seed: int) -> Storm:
@@ -25,9 +32,14 @@ def weather(seed: int) -> Storm:
     return through(Storm(seed))
 
 
-def through(storm: Storm) -> Storm:
+def an_hour(seed: int) -> Storm:
+    """About one hour of a tree, what came of it judged, and all as desired after it."""
+    return through(Hours(seed), FAULTS)
+
+
+def through(storm: Storm, steps: int = STEPS) -> Storm:
     """The storm from its first gust on."""
-    storm.unfold(STEPS)
+    storm.unfold(steps)
     settled = storm.calm_down()
     check(storm)
     engine = storm.world.parent.engine
@@ -43,11 +55,7 @@ def through(storm: Storm) -> Storm:
 
 def broken_promise(seed: int) -> str | None:
     """What was found wrong in this history; an engine that gives up is wrong too."""
-    try:
-        weather(seed)
-    except Exception as error:  # noqa: BLE001 - a planted bug may raise anything
-        return f"{type(error).__name__}: {error}"
-    return None
+    return found(weather, seed).broken
 
 
 def first_broken(seeds: Iterable[int]) -> tuple[int, str] | None:
@@ -58,40 +66,64 @@ def first_broken(seeds: Iterable[int]) -> tuple[int, str] | None:
     return None
 
 
+class Found(NamedTuple):
+    """What came of one seed: for how long it went, which faults came about, what was broken."""
+
+    seed: int
+    hours: float
+    happened: Counter[str]
+    broken: str | None
+
+
+def found(history: Callable[[int], Storm], seed: int) -> Found:
+    try:
+        clock = history(seed).world.clock
+    except Exception as error:  # noqa: BLE001 - a planted bug may raise anything
+        return Found(seed, 0, Counter(), f"{type(error).__name__}: {error}")
+    return Found(seed, clock.now / (3_600 * S), clock.happened, None)
+
+
 def seeds_of(text: str) -> range:
     first, _, last = text.partition("-")
     return range(int(first), int(last))
 
 
-def main(seeds: Iterable[int], hours_max: float = math.inf) -> int:
+def main(word: str, seeds: Iterable[int], hours_max: float = math.inf) -> int:
     """Hunt, tell what was found, and what happened how often; the number of broken seeds."""
-    began, said, broken, hours, count = time.monotonic(), time.monotonic(), 0, 0.0, 0
-    happened: Counter[str] = Counter()
-    for seed in seeds:
-        if hours >= hours_max:
-            break
-        count += 1
-        try:
-            clock = weather(seed).world.clock
-        except Exception as error:  # noqa: BLE001 - whatever it is, the hunt goes on
-            broken += 1
-            _say(f"seed {seed}: {type(error).__name__}: {error}")
-            _say(f"replay: python -m tests.world.hunt {seed}-{seed + 1}")
-        else:
-            happened += clock.happened
-            hours += clock.now / (3_600 * S)
-        if time.monotonic() - said > SAY_EVERY_S:
-            said = time.monotonic()
-            _tell(count, hours, broken, said - began)
-    _tell(count, hours, broken, time.monotonic() - began)
+    began, said, all_of_it = time.monotonic(), time.monotonic(), list[Found]()
+    left, at_once = iter(seeds), SEEDS_EACH * (os.cpu_count() or 1)
+    with Pool() as pool:
+        while (some := list(islice(left, at_once))) and _hours(all_of_it) < hours_max:
+            for one in pool.starmap(found, [(HISTORIES[word], seed) for seed in some]):
+                all_of_it.append(one)
+                if one.broken is not None:
+                    _say(f"seed {one.seed}: {one.broken}")
+                    replay = f"{word} {one.seed}-{one.seed + 1}".strip()
+                    _say(f"replay: python -m tests.world.hunt {replay}")
+            if time.monotonic() - said > SAY_EVERY_S:
+                said = time.monotonic()
+                _tell(all_of_it, said - began)
+    _tell(all_of_it, time.monotonic() - began)
+    happened = sum((one.happened for one in all_of_it), Counter[str]())
     for fault, times in sorted(happened.items()):
         _say(f"{times:9} {fault}")
-    return broken
+    return sum(one.broken is not None for one in all_of_it)
 
 
-def _tell(count: int, hours: float, broken: int, took_s: float) -> None:
+# By the word that the command line has for it.
+HISTORIES = {"": weather, "hours": an_hour}
+
+
+def _hours(all_of_it: Iterable[Found]) -> float:
+    return sum(one.hours for one in all_of_it)
+
+
+def _tell(all_of_it: list[Found], took_s: float) -> None:
+    hours, broken = _hours(all_of_it), sum(one.broken is not None for one in all_of_it)
     rate = hours / took_s * 60
-    _say(f"{count} seeds, {hours:.1f} simulated hours, {rate:.1f} a minute, {broken} broken")
+    _say(
+        f"{len(all_of_it)} seeds, {hours:.1f} simulated hours, {rate:.1f} a minute, {broken} broken"
+    )
 
 
 def _say(line: str) -> None:
@@ -102,8 +134,10 @@ def _say(line: str) -> None:
 if __name__ == "__main__":
     match sys.argv[1:]:
         case ["--hours", hours]:
-            sys.exit(min(1, main(itertools.count(), float(hours))))
+            sys.exit(min(1, main("hours", count(), float(hours))))
+        case ["hours", seeds]:
+            sys.exit(min(1, main("hours", seeds_of(seeds))))
         case [seeds]:
-            sys.exit(min(1, main(seeds_of(seeds))))
+            sys.exit(min(1, main("", seeds_of(seeds))))
         case _:
             sys.exit(__doc__)

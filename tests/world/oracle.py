@@ -12,12 +12,13 @@ from tests.world import harm
 from tests.world.evidence import MS, Evidence, Taken, Told, gather, pairs
 
 S = 1_000 * MS
-PARENT = "parent"
 # How long a datagram may be under way, and how long what has arrived may wait to be taken.
 UNDER_WAY_S_MAX = 10 + 95
 # From when a step's longest late effect is over: looks that fail, pauses and slow disks included,
 # and the ten minutes for which a module that died too often is left alone.
 READ_WITHIN_S_MAX = 1_000
+# From when a step is decided until its effect: the disk, a module that is slow.
+CALLED_WITHIN_S_MAX = 7
 
 
 def judge(world: World, manifests: Sequence[Manifest], told: Sequence[Told]) -> None:
@@ -44,19 +45,20 @@ def power_is_read_between_commands(evidence: Evidence) -> None:
     opened = {key: at for disk in evidence.world.disks for key, at in disk.opened.items()}
     for machine in evidence.world.machines.values():
         for command in machine.commands:
-            _check_was_off(machine, command)
+            _check_was_off(evidence, machine, command)
         for first, second in zip(machine.commands, machine.commands[1:], strict=False):
             _check_read_between(machine, first, second, opened[first.intent])
 
 
-def _check_was_off(machine: Machine, command: Command) -> None:
+def _check_was_off(evidence: Evidence, machine: Machine, command: Command) -> None:
     """Nothing but power told to be off may lead to a command that switches on."""
     if command.power == "off":
         return
     told = [read for read in machine.reads if read.told_at <= command.at and read.value == "off"]
     seen = [at for at in machine.reports_off if at <= command.at]
     last = max([read.at for read in told] + seen, default=0)
-    assert last > command.at - 15 * S, f"I8: not told to be off lately: {command}"
+    lately = command.at - evidence.lives_ms("node", "power") * MS - CALLED_WITHIN_S_MAX * S
+    assert last > lately, f"I8: not told to be off lately: {command}"
 
 
 def _check_read_between(machine: Machine, first: Command, second: Command, opened_at: int) -> None:
@@ -93,7 +95,7 @@ def outcomes_are_read_between_steps(evidence: Evidence) -> None:
 
 def _began_anew(evidence: Evidence, first: Taken, second: Taken) -> bool:
     name = first.process
-    if name == PARENT:
+    if name not in evidence.world.machines:
         return False
     lost = [at for disk in evidence.world.disks if disk.name == name for at in disk.lost]
     return evidence.cuts(name, first.at) != evidence.cuts(name, second.at) or any(
@@ -190,19 +192,20 @@ def _was_read(evidence: Evidence, told: Told, entity: EntityId, name: str) -> bo
     one = told.view.observed[name]
     at = told.at - one.age_ms * MS
     assert entity.node is not None
-    near = evidence.looks_itself(told.process, entity.kind, name)
+    near = evidence.looks_itself(told.process, entity, name)
     earliest = at - (1 if near else UNDER_WAY_S_MAX * 1_000 + 1) * MS
+    # One further above is told of a node, and may hear later than its keeper that it booted.
+    anew = near or not one.known or not evidence.keeps(told.process, entity.node)
     cuts = evidence.cuts_known(told, entity.node)
     return any(
-        (name == "applied" or reading.value == one.value)
-        and (near or not one.known or reading.cuts == cuts)
+        (name == "applied" or reading.value == one.value) and (anew or reading.cuts == cuts)
         for reading in evidence.truths(entity, name, earliest, at)
     )
 
 
 def _was_heard(evidence: Evidence, told: Told, entity: EntityId, name: str) -> bool:
-    """Whether the parent heard of the agent just then; an agent knows of itself that it is."""
-    if told.process != PARENT:
+    """Whether a parent heard of its agent just then; an agent knows of itself that it is."""
+    if not evidence.keeps(told.process, entity.node):
         return True
     at = told.at - told.view.observed[name].age_ms * MS
     heard = evidence.arrived.get((told.life, str(entity.node)), [])
@@ -214,7 +217,7 @@ def what_is_told_is_not_stale(evidence: Evidence) -> None:
     for told in evidence.told:
         entity = parse_entity(told.view.entity)
         for name, one in told.view.observed.items():
-            near = evidence.looks_itself(told.process, entity.kind, name)
+            near = evidence.looks_itself(told.process, entity, name)
             if one.known and near and one.by != "sync":
                 lives_ms = evidence.lives_ms(entity.kind, name)
                 assert one.age_ms <= lives_ms, f"I8: {name} is stale: {told}"
@@ -242,12 +245,14 @@ def what_is_told_can_be_known(evidence: Evidence) -> None:
 
 def processes_never_return(evidence: Evidence) -> None:
     """I5: once a later process of a neighbour was heard, nothing of an earlier one is."""
-    began = {entry.life: number for number, entry in reversed([*enumerate(evidence.world.tape)])}
+    speaks = evidence.world.speaks
+    began = {boot: number for number, boot in enumerate(speaks)}
     latest: dict[tuple[int, str], int] = {}
     for entry in evidence.world.tape:
         if isinstance(entry.what, Heard):
-            key = entry.life, entry.what.peer
-            number = began.get(entry.what.boot, 0)
+            # Whom an agent follows is "parent" to it, whoever that is.
+            key = entry.life, speaks[entry.what.boot]
+            number = began[entry.what.boot]
             assert number >= latest.get(key, 0), f"I5: heard of a process that is gone: {entry}"
             latest[key] = number
 

@@ -1,5 +1,6 @@
 """A cluster on which all goes wrong at once, by seed; the oracle judges what comes of it."""
 
+from collections.abc import Callable
 from random import Random
 
 from haptera.core.state.limits import S
@@ -23,6 +24,8 @@ TURNS_A_SECOND_MAX = 250
 # A module that died too often is left alone for ten minutes.
 CALM_S, SETTLE_S = 15, 700
 JOB_S_MAX = 40
+# The ticket of what a root acknowledged and its standby had not heard of: nobody has it any more.
+LOST = -1
 PAUSES_S = (1, 3, 10, 90)
 
 Key = tuple[EntityId, str]
@@ -31,14 +34,19 @@ Key = tuple[EntityId, str]
 class Storm:
     """One seed's mix of faults, and the history that it makes."""
 
+    listen_s = 1
+
     def __init__(self, seed: int, work_max: int = WORK_MAX) -> None:
         self.manifests = [load(name).manifest() for name in MODULES]
-        self.world = World(seed, NODES, self.manifests, CALM, work_max)
+        self._begin(World(seed, NODES, self.manifests, CALM, work_max))
+
+    def _begin(self, world: World) -> None:
+        self.world = world
         self.rng = self.world.clock.rng("storm")
         self.asked: list[tuple[int, WorldProcess, tuple[Change, ...]]] = []
         self.told: list[Told] = []
         self.turns_max = 0
-        for name in NODES:
+        for name in world.machines:
             self._ask(self._declaring(name))
         self._run(self.rng.random() * 20)
         self._brew()
@@ -46,7 +54,7 @@ class Storm:
     def unfold(self, steps: int) -> None:
         for _ in range(steps):
             self._run(self.rng.random() * self.rng.choice((0.2, 3, 3, 12)))
-            self._happen(self.rng.choice(NODES))
+            self._happen(self.rng.choice([*self.world.machines]))
 
     def calm_down(self) -> bool:
         """No fault from now on, and all is wished for again: tells whether it comes about."""
@@ -58,7 +66,7 @@ class Storm:
         for disk in world.disks:
             disk.refusing, disk.slow_ms, disk.full = 0.0, 20, False
         self._run(max(PAUSES_S) + 5)
-        for name in NODES:
+        for name in world.machines:
             self._ask(self._declaring(name))
         self._run(CALM_S)
         return world.settle(SETTLE_S)
@@ -67,16 +75,16 @@ class Storm:
         """Let time pass, count turns, and keep what people would be told."""
         end = self.world.clock.now + int(seconds * S)
         while self.world.clock.now < end:
-            processes = [self.world.parent, *self.world.agents.values()]
+            processes = [*self.world.parents, *self.world.agents.values()]
             before = [one.turns for one in processes]
-            self.world.clock.run_until(min(end, self.world.clock.now + S))
+            self.world.clock.run_until(min(end, self.world.clock.now + self.listen_s * S))
             for process, turns in zip(processes, before, strict=True):
                 self.turns_max = max(self.turns_max, process.turns - turns)
             self._listen()
 
     def _listen(self) -> None:
         now = self.world.clock.now
-        for one in (self.world.parent, *self.world.agents.values()):
+        for one in (*self.world.parents, *self.world.agents.values()):
             if one.awake and one.engine is not None:
                 views = [view(row, now) for row in one.engine.table]
                 self.told += [Told(now, one.name, one.instance, told) for told in views]
@@ -100,11 +108,28 @@ class Storm:
         world.parent.disk.refusing = some(rng, 0.3)
         world.parent.disk.slow_ms = rng.choice((20, 20, 500, 3_000))
         self.agents_refusing = some(rng, 0.3)
-        self.happenings = rng.sample(HAPPENINGS, rng.randrange(4, 15))
+        self.happenings = rng.sample(self._possible(), rng.randrange(4, 15))
 
     def _happen(self, name: str) -> None:
-        happens = self.rng.choice(self.happenings)
-        happens(self, name)
+        self.rng.choice(self.happenings)(name)
+
+    def _possible(self) -> tuple[Callable[[str], None], ...]:
+        return (
+            self._kill_parent,
+            self._kill_agent,
+            self._lose_journal,
+            self._cut_power,
+            self._end_services,
+            self._kill_modules,
+            self._cut_off,
+            self._pause_parent,
+            self._pause_agent,
+            self._declare_anew,
+            self._begin_job,
+            self._wish_off,
+            self._wish_run,
+            self._wish_port,
+        )
 
     def _kill_parent(self, _: str) -> None:
         if self.world.parent.engine is not None:
@@ -196,24 +221,6 @@ class Storm:
         return self.rng.choice((whole, whole[:1], whole[1:]))
 
 
-HAPPENINGS = (
-    Storm._kill_parent,
-    Storm._kill_agent,
-    Storm._lose_journal,
-    Storm._cut_power,
-    Storm._end_services,
-    Storm._kill_modules,
-    Storm._cut_off,
-    Storm._pause_parent,
-    Storm._pause_agent,
-    Storm._declare_anew,
-    Storm._begin_job,
-    Storm._wish_off,
-    Storm._wish_run,
-    Storm._wish_port,
-)
-
-
 def some(rng: Random, most: float) -> float:
     """None in half of all seeds, else up to `most`."""
     return rng.choice((0.0, rng.random() * most))
@@ -223,7 +230,7 @@ def check(storm: Storm) -> None:
     """What was recorded keeps every promise, and what was acknowledged is there."""
     judge(storm.world, storm.manifests, storm.told)
     check_acknowledged(storm)
-    assert storm.turns_max <= TURNS_A_SECOND_MAX, storm.turns_max
+    assert storm.turns_max <= TURNS_A_SECOND_MAX * storm.listen_s, storm.turns_max
 
 
 def check_acknowledged(storm: Storm) -> None:

@@ -12,7 +12,7 @@ from tests.world.storm import Storm
 
 # What is run each time; `python -m tests.world.hunt FROM-TO` runs as many more as one likes.
 # 40, 67, 109, 361 and 2217 found what nobody had thought of.
-AT_THE_DESK, IN_THE_CAMPAIGN = (*range(6), 40, 67, 109, 361, 2217), range(10, 410)
+AT_THE_DESK, IN_THE_CAMPAIGN = (*range(6), 40, 67, 109, 361, 2217), range(10, 70)
 # A fault that never happens proves nothing.
 FAULTS = {
     *(f"datagram {fate}" for fate in ("lost", "copied", "late")),

@@ -12,9 +12,8 @@ from haptera.core.sync.reporter import Reporter
 from haptera.model.entity import EntityId
 from haptera.model.events import Proposed, ReportAnswer, Reported, Silenced, ToldFromAbove
 from haptera.testing.disk import Disk
-from haptera.testing.world_process import HELLO_NS, WorldProcess
+from haptera.testing.world_process import WorldProcess
 
-EVERY_NS: Final = 100 * MS
 # A request over TLS, one way.
 ONE_WAY_NS: Final = 10 * MS
 # How often, in H, an agent tries whether an earlier parent is there again.
@@ -77,7 +76,7 @@ class Listening:
 
     def notice(self, now: int) -> None:
         """Who has not reported for too long is silent."""
-        late = now - LOST_AFTER * HELLO_NS // 10
+        late = now - LOST_AFTER * self._process.world.hello_ns // 10
         for parent in [one for one, (_, at) in self._heard.items() if at < late]:
             del self._heard[parent]
             self._process.deliver([Silenced(parent)])
@@ -125,7 +124,7 @@ class SubtreeFollower:
             self._reporter.repeat()
         self._relay(above)
         if now >= self._due_at or self._engine.safety.asks.lacks_permits(now):
-            self._due_at = now + HELLO_NS
+            self._due_at = now + self._process.world.hello_ns
             updates, nodes = self._reporter.draft(now)
             notes = self._engine.requests.notes(now)
             report = Reported(self._process.name, updates, nodes, now + ONE_WAY_NS, notes)

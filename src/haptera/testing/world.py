@@ -10,6 +10,7 @@ from haptera.kinds import KINDS
 from haptera.model.answers.views import SETTLED
 from haptera.model.changes import Change
 from haptera.model.declared.packing import schema_digest
+from haptera.model.declared.schema import Kind
 from haptera.model.events import (
     Enrolled,
     Proposed,
@@ -22,12 +23,13 @@ from haptera.testing.machine import Machine
 from haptera.testing.network import Network, NetworkFaults
 from haptera.testing.radio import agree
 from haptera.testing.tape import Booted, TapeEntry
-from haptera.testing.tree import EVERY_NS, Moving, ParentTraffic
-from haptera.testing.world_process import HELLO_NS, WALL_OFFSET_NS, WorldProcess
+from haptera.testing.tree import Moving, ParentTraffic
+from haptera.testing.world_process import HELLO_S, WALL_OFFSET_NS, WorldProcess
 from haptera.wire.seal import SealRole
-from haptera.wire.updates import Codec
 
 RESTART_NS = 200 * MS
+# How often in H what is due between parents is seen to.
+TENDED_AN_HELLO = 10
 # How long a new session takes to be known at all parents that its node may have.
 SPREAD_NS = 500 * MS
 
@@ -37,7 +39,7 @@ class World:
 
     `parents` are the lists of nodes that are not the root's own, and of parents below: each name
     on a list is a parent below, and follows the root where it has no list itself.
-    `work_max` is what a plan may cost before a worker searches for it.
+    `work_max` is what a plan may cost before a worker searches for it; `hello_s` is H.
     """
 
     def __init__(
@@ -48,12 +50,13 @@ class World:
         faults: NetworkFaults,
         work_max: int = WORK_MAX,
         parents: Mapping[str, tuple[str, ...]] | None = None,
+        hello_s: int = HELLO_S,
     ) -> None:
         self.clock = Clock(seed)
+        self.hello_ns = hello_s * S
         self.network = Network(self.clock, faults)
-        self.catalog = Catalog(KINDS, manifests, work_max)
-        self.schema = schema_digest(KINDS.values(), self.catalog.parts())
-        self.codec = Codec(KINDS.values(), self.schema)
+        self._work_max = work_max
+        self.install(KINDS, manifests)
         names = list(nodes)
         self.machines = {
             name: Machine(self.clock, name, self._booted, self._stopped) for name in names
@@ -69,19 +72,31 @@ class World:
         self.disks = [self.parent.disk, *(one.disk for one in self.below.values())]
         self.tape: list[TapeEntry] = []
         self.boots: list[Booted] = []
+        # Who speaks as which boot, in the order in which they began.
+        self.speaks: dict[int, str] = {}
         self.workers_killed = 0.0  # the share of searches that end so
         self._tickets = count(1)
-        for process in (self.parent, *self.below.values()):
+        for process in self.parents:
             process.start()
         if self.below:
-            self._between = ParentTraffic((self.parent, *self.below.values()), self.parents_of)
+            self._between = ParentTraffic(self.parents, self.parents_of)
             self._tend_tree()
+
+    def install(self, kinds: Mapping[str, Kind], manifests: Iterable[Manifest]) -> None:
+        """Have processes that start from now on be of this version."""
+        self.catalog = Catalog(kinds, manifests, self._work_max)
+        self.schema = schema_digest(kinds.values(), self.catalog.parts())
 
     def propose(self, changes: Iterable[Change], if_revision: int | None = None) -> int:
         """Ask the parent for changes of desired state; returns the ticket of its reply."""
         ticket = next(self._tickets)
         self.parent.deliver([Proposed(ticket, tuple(changes), if_revision)])
         return ticket
+
+    @property
+    def parents(self) -> tuple[WorldProcess, ...]:
+        """The root, and the parents below it."""
+        return self.parent, *self.below.values()
 
     def process(self, name: str) -> WorldProcess | None:
         """A parent, or the agent of a node that has one."""
@@ -100,12 +115,12 @@ class World:
     def _tend_tree(self) -> None:
         """What is due between parents, by and by."""
         self._between.tend()
-        self.clock.after(EVERY_NS, self._tend_tree)
+        self.clock.after(self.hello_ns // TENDED_AN_HELLO, self._tend_tree)
 
     def _tend_agent(self, agent: WorldProcess, moving: Moving) -> None:
         if self.agents.get(agent.name) is agent:
             moving.work()
-            self.clock.after(HELLO_NS, self._tend_agent, agent, moving)
+            self.clock.after(self.hello_ns, self._tend_agent, agent, moving)
 
     def converged(self) -> bool:
         """Whether the parent knows all to be as desired, and nothing is under way."""

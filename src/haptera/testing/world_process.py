@@ -8,6 +8,7 @@ from haptera.core.modules.catalog import Catalog
 from haptera.core.state.limits import MS, S
 from haptera.core.state.side import PARENT, Side
 from haptera.core.views.bus import Bus
+from haptera.model.declared.remote_schema import told_schema
 from haptera.model.effects import (
     Call,
     Errand,
@@ -28,6 +29,8 @@ from haptera.model.events import (
     Enrolled,
     Event,
     Exited,
+    HandedDown,
+    Learnt,
     Listed,
     PlanFailed,
     Ready,
@@ -47,7 +50,7 @@ from haptera.testing.searching import searched
 from haptera.testing.tape import UNTAPED, TapeEntry
 from haptera.wire.updates import Codec
 
-HELLO_NS = 1 * S
+HELLO_S = 1
 # What one question over TLS takes.
 ASK_NS = 10 * MS
 # What a search in a worker takes.
@@ -60,12 +63,13 @@ class Surroundings(Protocol):
     """What a process has around it: a `World`."""
 
     clock: Clock
+    hello_ns: int
     network: Network
     catalog: Catalog
     schema: int
-    codec: Codec
     machines: dict[str, Machine]
     tape: list[TapeEntry]
+    speaks: dict[int, str]
     workers_killed: float
 
     def process(self, name: str) -> "WorldProcess | None":
@@ -91,6 +95,7 @@ class WorldProcess:
         self.station = Station(name, above or PARENT)
         self.engine: Engine | None = None
         self.bus: Bus
+        self.codec: Codec
         self.radio: Radio | None = None
         self.heed: Callable[[Iterable[EntityId]], None] = nobody
         self.replies: dict[int, Reply] = {}
@@ -123,11 +128,15 @@ class WorldProcess:
         instance = self.instance = clock.rng("instances").getrandbits(63) | 1
         draw = clock.rng(f"draw/{self.name}").random
         name = None if self.node is not None or self.name == PARENT else self.name
-        side = Side(context, self.node, instance, "world", HELLO_NS, draw, name)
+        side = Side(context, self.node, instance, "world", self.world.hello_ns, draw, name)
         stored = self.disk.load()
+        catalog = self.world.catalog
+        self.codec = Codec(catalog.kinds.values(), self.world.schema)
         self._tune(instance)
-        engine = Engine(side, self.world.catalog, stored, self.world.schema, clock.now)
+        engine = Engine(side, catalog, stored, self.codec.schema, clock.now)
         self.engine = engine
+        if self.node is None:
+            engine.requests.take_up(self.disk.noted(), clock.now)
         if self.disk.promoted:
             self._succeed(engine)
         self.heed = nobody
@@ -153,10 +162,11 @@ class WorldProcess:
     def _tune(self, boot: int) -> None:
         """Speak, as this boot, with all that there are sessions with."""
         life = self._life
+        self.world.speaks[boot] = self.name
         self.radio = Radio(
             self.station,
             boot,
-            self.world.codec,
+            self.codec,
             self.world.clock,
             self.world.network,
             lambda events: self.feed(life, events),
@@ -173,6 +183,11 @@ class WorldProcess:
     def deliver(self, events: Iterable[Event]) -> None:
         """Something happened to this process, as it is now."""
         self.feed(self._life, events)
+
+    def ask(self, request: HandedDown) -> None:
+        """A person asks for this, and is answered that it will be done."""
+        self.disk.note(request)
+        self.deliver([request])
 
     def feed(self, life: int, events: Iterable[Event]) -> None:
         """One turn of the engine; what was meant for an earlier life is lost."""
@@ -266,7 +281,7 @@ class WorldProcess:
         self.heed(news.entities)
 
     def _ask(self, errand: Errand) -> None:
-        """What TLS does in life, but for schemas: who has another one waits."""
+        """What TLS does in life."""
         after = self.world.clock.after
         match errand:
             case FetchList(peer):
@@ -275,8 +290,8 @@ class WorldProcess:
                 after(ASK_NS, self._recall, peer, entities)
             case RequestRetry(peer, entity):
                 after(ASK_NS, self._urge, peer, entity)
-            case FetchSchema():
-                pass
+            case FetchSchema(peer):
+                after(ASK_NS, self._fetch_schema, self._life, peer)
 
     def _answer(self, life: int, search: SearchPlan) -> None:
         """What a worker does in life, unless it is killed."""
@@ -287,12 +302,19 @@ class WorldProcess:
 
     def _fetch_list(self, life: int, peer: str) -> None:
         """What TLS does in life: ask the other process, if there is one just now."""
-        other, listed = self._process(peer), Listed(peer, None)
-        cut = other is None or frozenset((self.name, other.name)) in self.world.network.cut
-        if other is not None and not cut and other.awake and other.engine is not None:
+        other, listed = self._reached(peer), Listed(peer, None)
+        if other is not None and other.engine is not None:
             mark, versions = other.engine.neighbours.listed(self._known_as(other))
             listed = Listed(peer, other.instance, mark, tuple(versions))
         self.feed(life, [listed])
+
+    def _fetch_schema(self, life: int, peer: str) -> None:
+        other, told = self._reached(peer), None
+        if other is not None and other.engine is not None:
+            catalog, schema = other.engine.catalog, other.engine.neighbours.schema
+            told = told_schema(schema, catalog.kinds.values(), catalog.schema)
+            assert self.codec.learn(peer, told)
+        self.feed(life, [Learnt(peer, told)])
 
     def _recall(self, peer: str, entities: tuple[EntityId, ...]) -> None:
         if (other := self._process(peer)) is not None:
@@ -305,6 +327,12 @@ class WorldProcess:
     def _process(self, peer: str) -> "WorldProcess | None":
         """The neighbour of this name, if there is one just now."""
         return self.world.process(self.station.address(peer))
+
+    def _reached(self, peer: str) -> "WorldProcess | None":
+        """The neighbour of this name, if it can be asked just now."""
+        other = self._process(peer)
+        cut = other is None or frozenset((self.name, other.name)) in self.world.network.cut
+        return None if other is None or cut or not other.awake else other
 
     def _known_as(self, other: "WorldProcess") -> str:
         """How another process calls this one."""
