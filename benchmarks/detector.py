@@ -15,7 +15,7 @@ from haptera.core.sync.peers import Tier
 from haptera.modules import load
 from haptera.testing.network import NetworkFaults
 from haptera.testing.world import World
-from haptera.testing.world_process import HELLO_NS
+from haptera.testing.world_process import HELLO_S
 from tests.world.test_tree import wished
 
 S = 1_000_000_000
@@ -65,7 +65,7 @@ def detection(world: World, name: str) -> float:
     while tier(world, name) is not Tier.LOST:
         world.run(STEP_S)
         assert world.clock.now - died_at < SILENT_MAX_S * S
-    took = (world.clock.now - died_at) / HELLO_NS
+    took = (world.clock.now - died_at) / world.hello_ns
     agent.start()
     world.run(5)
     return took
@@ -92,7 +92,7 @@ def main() -> None:
         f"false losses: {false} in {node_hours:g} node-hours "
         f"(fewer than {max(3, false * 2) / node_hours:.2g} an hour), {cpu_s:.0f} s of CPU"
     )
-    passive = 3600 * S / HELLO_NS * (1 - args.loss) * args.loss**MISSED
+    passive = 3600 / HELLO_S * (1 - args.loss) * args.loss**MISSED
     print(f"a detector that only listens: {passive:.1f} false losses an hour of each node")
 
 

@@ -9,8 +9,9 @@ its node stopped; from its last effect to the first of the next epoch. A replace
 until three run, none of them on that node. Beside them what starting a bare process and a Python
 takes in the same minute. A restart: a lab of NODES nodes (0: none) with 10 replicas each, whose
 parent is killed: from the first answer of its API until it knows of each replica that it runs,
-with the CPU time that it and the nodes use meanwhile, beside the time that a process has to send
-and get as many datagrams of a node's size on loopback.
+with the CPU time that it uses meanwhile, beside the time that a process has to send and get as many
+datagrams of a node's size on loopback. The parent is not asked meanwhile: it says afterwards how
+long it has known. With the CPU time that all nodes use in the whole wait.
 Wall-clock times in milliseconds; the load average is told with them.
 """
 
@@ -28,6 +29,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from haptera.controllers.groups import decide
@@ -41,6 +43,8 @@ from haptera.modules.service import keeper
 
 NODES, GROUPS, REPLICAS, KILLS, LAB_NODES = 1_000, 200, 3, 10, 50
 OF_A_NODE, SILENCES = 10, 5
+# Before a kill, so that its node has nothing else to do; and after it, until the parent is asked.
+QUIET_S, KNOWN_WITHIN_S = 3, 5
 DATAGRAMS_OF_A_NODE, DATAGRAM_BYTES = 4, 1_200
 RACKS, STRIPS = 50, 80
 DIMENSIONS = ("rack", "pdu")
@@ -248,7 +252,7 @@ desired:
 def restarts(folder: Path, nodes: int, times: int = 5) -> list[tuple[float, float, float]]:
     """From the first answer of a parent that was killed until it knows that each replica runs.
 
-    With the CPU time that this takes its process, and all processes of the nodes together.
+    With the CPU time that this takes its process, and all processes of the nodes until it is asked.
     """
     site = folder / "site.yaml"
     group = "  group:g{}: {{command: sleep infinity, replicas: {}, leader: none}}\n"
@@ -258,20 +262,38 @@ def restarts(folder: Path, nodes: int, times: int = 5) -> list[tuple[float, floa
     with lab(folder, site) as root:
         client = root / "client.json"
         await_that(client.exists, 10 * WITHIN_S)
-        await_that(lambda: known(client) == nodes * OF_A_NODE, 10 * WITHIN_S)
+        await_that(lambda: known(client) == nodes * OF_A_NODE, 10 * WITHIN_S, pause_s=1)
         for _ in range(times):
-            pid = (root / "parent" / "parent.pid").read_text()
-            os.kill(int(pid), signal.SIGKILL)
-            await_that(lambda: known(client) is not None, pause_s=0)
+            time.sleep(QUIET_S)
+            os.kill(int((root / "parent" / "parent.pid").read_text()), signal.SIGKILL)
+            await_that(lambda: known(client) is not None, pause_s=0.002)
             began = time.monotonic()
             parent = int((root / "parent" / "parent.pid").read_text())
             inits = [int(one.read_text()) for one in root.glob("nodes/*/init.pid")]
             there = [*inits, *(one.pid for one in descendants(inits))]
-            before = cpu_ms([parent]), cpu_ms(there)
-            await_that(lambda: known(client) == nodes * OF_A_NODE)
-            took = (time.monotonic() - began) * 1e3
-            found.append((took, cpu_ms([parent]) - before[0], cpu_ms(there) - before[1]))
+            before = cpu_ms(there)
+            used = sampled(parent, began)
+            took = (known_since(client, nodes * OF_A_NODE) - began) * 1e3
+            until = next(cpu for at, cpu in used if at >= took or at == used[-1][0])
+            found.append((took, until - used[0][1], cpu_ms(there) - before))
     return found
+
+
+def sampled(pid: int, began: float) -> list[tuple[float, float]]:
+    """What a process has used of CPUs since it began, at each time since then: both in ms."""
+    found = []
+    while not found or found[-1][0] < KNOWN_WITHIN_S * 1e3:
+        found.append(((time.monotonic() - began) * 1e3, cpu_ms([pid])))
+        time.sleep(0.005)
+    return found
+
+
+def known_since(client: Path, count: int) -> float:
+    """When the parent knew of so many replicas that each runs, on the clock of this process."""
+    asked, now = asked_of(client, "/v1/entities?kind=replica"), time.monotonic()
+    lasted = [one["since_ms"] for one in asked["entities"] if one["condition"] == "converged"]
+    assert len(lasted) == count, f"only {len(lasted)} of {count} are known"
+    return now - min(lasted) / 1e3
 
 
 def cpu_ms(pids: list[int]) -> float:
@@ -286,15 +308,18 @@ def cpu_ms(pids: list[int]) -> float:
 
 def known(client: Path) -> int | None:
     """Of how many replicas the parent knows that they run; None where it does not answer."""
+    try:
+        return asked_of(client, "/v1/summary")["counts"].get("replica", {}).get("converged", 0)
+    except (OSError, HTTPException):
+        return None
+
+
+def asked_of(client: Path, path: str) -> dict[str, Any]:
     said = json.loads(client.read_text())
     connection = HTTPConnection(urlsplit(said["url"]).netloc, timeout=WITHIN_S)
     try:
-        connection.request(
-            "GET", "/v1/summary", headers={"Authorization": f"Bearer {said['token']}"}
-        )
-        return json.load(connection.getresponse())["counts"].get("replica", {}).get("converged", 0)
-    except (OSError, HTTPException):
-        return None
+        connection.request("GET", path, headers={"Authorization": f"Bearer {said['token']}"})
+        return json.load(connection.getresponse())
     finally:
         connection.close()
 
@@ -344,7 +369,7 @@ def main(kills: int, nodes: int) -> None:
             took, parent, others = zip(*restarts(Path(folder), nodes), strict=True)
         took_ms(what, list(took))
         took_ms("  CPU time of the parent meanwhile", list(parent))
-        took_ms("  CPU time of all nodes meanwhile", list(others))
+        took_ms(f"  CPU time of all nodes in {KNOWN_WITHIN_S} s", list(others))
         took_ms("  datagrams of these nodes, both ways", [by_datagrams(nodes) for _ in range(5)])
     print(f"load average {os.getloadavg()[0]:.1f}")
 

@@ -1,6 +1,8 @@
 """Whether a program leads: by the lease's holder, its state, and the time of its node."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,18 +25,21 @@ S = 1_000_000_000
 
 
 @pytest.fixture
-def replica(tmp_path: Path) -> GroupReplica:
-    return GroupReplica.of_environment(
-        {
-            "HAPTERA_GROUP": "ledger",
-            "HAPTERA_RANK": "1",
-            "HAPTERA_NODE": "n1",
-            "HAPTERA_PLACEMENT": "2",
-            "HAPTERA_STARTS": "3",
-            "HAPTERA_LEASE": str(tmp_path / "ledger"),
-            "HAPTERA_LEASE_TIME": str(tmp_path / "lease_time"),
-        }
-    )
+def environment(tmp_path: Path) -> dict[str, str]:
+    return {
+        "HAPTERA_GROUP": "ledger",
+        "HAPTERA_RANK": "1",
+        "HAPTERA_NODE": "n1",
+        "HAPTERA_PLACEMENT": "2",
+        "HAPTERA_STARTS": "3",
+        "HAPTERA_LEASE": str(tmp_path / "ledger"),
+        "HAPTERA_LEASE_TIME": str(tmp_path / "lease_time"),
+    }
+
+
+@pytest.fixture
+def replica(environment: dict[str, str]) -> GroupReplica:
+    return GroupReplica.of_environment(environment)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -99,3 +104,45 @@ def test_without_a_lease_or_a_time_it_does_not_lead(replica: GroupReplica) -> No
     granted(replica)
     replica.time_file.unlink()
     assert replica.epoch() is None
+
+
+LAST_PID = Path("/proc/sys/kernel/ns_last_pid")
+# In numbers of its own: one replica after the other is asked whether it leads, the second with the
+# number of the first, which the lease was granted to and which is dead.
+IN_TURN = """
+import os, subprocess, sys
+from pathlib import Path
+from haptera.app.lease import *
+
+lease, times = (Path(os.environ[name]) for name in ("HAPTERA_LEASE", "HAPTERA_LEASE_TIME"))
+ask = "import sys; from haptera.app import GroupReplica; sys.stdin.read(1);" \
+    " print(GroupReplica.of_environment().epoch())"
+write_time(times, LeaseTime(now_ns() + 60_000_000_000, 0))
+with opened(lease) as file:
+    for _ in range(2):
+        asked = subprocess.Popen(
+            [sys.executable, "-c", ask],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
+        )
+        if read_lease(file) is None:
+            write_lease(file, Lease(5, asked.pid, start_time(asked.pid), now_ns(), HELD))
+            first = asked.pid
+        print(asked.pid == first, asked.communicate("x")[0].strip())
+        Path("/proc/sys/kernel/ns_last_pid").write_text(str(first - 1))
+"""
+
+
+@pytest.mark.net
+@pytest.mark.skipif(os.geteuid() != 0, reason="numbers of processes of one's own need root")
+@pytest.mark.skipif(not LAST_PID.exists(), reason="the kernel does not let the next number be set")
+def test_a_later_process_of_the_holder_s_number_does_not_lead(environment: dict[str, str]) -> None:
+    own = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
+    told = subprocess.run(
+        [*own, sys.executable, "-c", IN_TURN],
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert told.stdout.splitlines() == ["True 5", "True None"]

@@ -117,6 +117,31 @@ def test_what_has_nowhere_to_go_says_that_it_waits():
     )
 
 
+@pytest.mark.parametrize(
+    ("wanted", "says"),
+    [
+        ({"leader": "rank 3"}, "there is no rank 3 to lead; 2 of 2 placed; nobody leads now"),
+        (
+            {"leader": "plug-in", "choice": 2},
+            "there is no rank 2 to lead; 2 of 2 placed; nobody leads now",
+        ),
+        (
+            {"command": None},
+            "it has no command, so nothing runs; 0 of 0 placed; nobody leads now",
+        ),
+    ],
+)
+def test_what_a_group_lacks_is_said(wanted, says):
+    there = [a_node("n1"), a_node("n2"), a_replica(0, "n1"), a_replica(1, "n2")]
+    group = a_group(replicas=2, **wanted)
+    if wanted.get("command", "serve") is None:
+        del group.desired["command"]
+
+    found = decide({one.entity: one for one in (*there, group)}, OWNER)
+
+    assert found.desired["group:ledger"]["says"] == says
+
+
 def test_another_command_is_written_to_one_replica_at_a_time():
     nodes = [a_node(f"n{one}") for one in (1, 2)]
     group = a_group(replicas=2, command="new", leader="none")

@@ -30,7 +30,8 @@ def test_values_come_back_in_the_type_of_their_variable():
             "powr",
             "on",
             "a node has no variable 'powr'",
-            "did you mean power? there are agent, busy, netboot, power, slurm.state, slurm.use",
+            "did you mean power? there are agent, bootable, booted, busy, minos, netboot,"
+            " power, slurm.state, slurm.use",
         ),
         (
             NODE,

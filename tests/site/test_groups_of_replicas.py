@@ -71,6 +71,34 @@ def test_what_a_group_names_that_is_not_there_is_refused_with_its_place(text, wh
     assert do is None or error.do == do
 
 
+def test_a_group_that_would_run_nothing_is_refused_with_its_place():
+    with pytest.raises(InputError) as raised:
+        parse_site([SiteFile("site.yaml", SITE.replace("command: serve, ", "") % "down: 1")], {})
+
+    (error,) = raised.value.errors
+    assert (error.where, error.what, error.do) == (
+        "site.yaml:4:3",
+        "it has no command, so none of its replicas would run",
+        "set its command as well",
+    )
+
+
+def with_more(text):
+    more = SiteFile("more.yaml", f"desired:\n  group:ledger: {{{text}}}\n")
+    return parse_site([SiteFile("site.yaml", SITE % "down: 2"), more], {})
+
+
+def test_a_group_may_be_declared_in_several_files_and_is_checked_as_a_whole():
+    (ledger,) = [one for one in with_more("lead: 1").entities if one.entity.kind == "group"]
+    assert ledger.desired == {"command": "serve", "replicas": 2, "down": 2, "lead": 1}
+
+    with pytest.raises(InputError) as raised:
+        with_more("lead: 2")
+    assert [(one.where, one.what) for one in raised.value.errors] == [
+        ("more.yaml:2:18", "group.lead: there is no rank 2 of 2 replicas")
+    ]
+
+
 def test_nodes_that_are_there_are_taken():
     site = read("on: 'n[1-2]', limits: 'memory 2GB, sentinel a beat 30s', leader: rank 1, lead: 0")
 

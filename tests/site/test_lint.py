@@ -47,6 +47,18 @@ desired:
 """
 
 
+BOOTS = """modules:
+  jobs: {}
+  minos: {}
+  ipmi: {settings: {user: a, password: {secret: bmc}}}
+  netboot: {settings: {interface: eth1, address: 10.0.0.1/24}}
+nodes:
+  n1: {platform: ipmi, boot_from: network, address: 10.0.0.5, mac: "52:54:00:00:00:01"}
+desired:
+  n1: {power: on, agent: up, minos: new}
+"""
+
+
 @pytest.mark.parametrize("site", sorted((ROOT / "examples").glob("*/site.yaml")), ids=str)
 def test_nothing_is_found_in_the_examples(site: Path) -> None:
     constants = {"x": "1", "python": "python", "site": str(site.parent)}
@@ -56,6 +68,10 @@ def test_nothing_is_found_in_the_examples(site: Path) -> None:
     found = lint_site(read, described(read.own))
     # A note on a module (a lamp never hangs) is at no place of the site's.
     assert [one for one in found if one.place or one.finding.level is not Level.NOTE] == []
+
+
+def test_whether_boot_files_are_there_is_not_the_sites_to_mend() -> None:
+    assert [one for one in told(BOOTS) if one[0] is not Rule.UNREACHABLE_VALUE] == []
 
 
 def test_entities_that_are_alike_are_told_of_once_and_others_apart() -> None:

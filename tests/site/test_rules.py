@@ -94,7 +94,8 @@ def test_all_that_is_wrong_is_told_with_its_place():
         (
             "6:25",
             "there is no module 'labnod'",
-            "did you mean labnode? there are image, ipmi, jobs, labnode, libvirt, local, netboot,"
+            "did you mean labnode? there are image, ipmi, jobs, labnode, libvirt, local, minos,"
+            " netboot,"
             " qemu, redfish, replica, service, slurm, supervise, sync, system",
         ),
         ("7:5", "a policy is a mapping", "write `for: SELECTOR` below"),

@@ -176,7 +176,8 @@ def test_a_name_that_is_nearly_right_is_told_the_right_one():
         parse(NODES + "  n1: {powr: on}\n")
     assert str(raised.value) == (
         "site.yaml:5:14: a node has no variable 'powr'"
-        " (did you mean power? there are agent, busy, netboot, power, slurm.state, slurm.use)"
+        " (did you mean power? there are agent, bootable, booted, busy, minos, netboot, power,"
+        " slurm.state, slurm.use)"
     )
 
 

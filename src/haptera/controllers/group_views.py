@@ -96,3 +96,16 @@ def holds_nothing(view: EntityView) -> bool:
         return False
     off = power is not None and power.known and power.value == Power.OFF
     return view.lost_ms is not None or (off and power is not None and power.contested is None)
+
+
+def ranks_of(view: EntityView) -> range:
+    """The ranks that are to run: none where there is nothing to run."""
+    runs = desired(view, "command") is not None
+    return range(int(desired(view, "replicas") or 0) if runs else 0)
+
+
+def lacks(view: EntityView, choice: int | None, ranks: range) -> str:
+    """What is desired of the group and cannot be, in words."""
+    if desired(view, "command") is None:
+        return "it has no command, so nothing runs"
+    return "" if choice is None or choice in ranks else f"there is no rank {choice} to lead"

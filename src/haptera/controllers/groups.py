@@ -17,9 +17,11 @@ from haptera.controllers.group_views import (
     has_stopped,
     holds_nothing,
     is_to_flip,
+    lacks,
     placement_of,
     rank_in,
     rank_of,
+    ranks_of,
     runs_ms,
     silence_of,
 )
@@ -200,7 +202,7 @@ class _Views:
 
 def _decide_group(cluster: _Views, view: EntityView, writes: Writes) -> None:
     replicas = sorted(cluster.replicas.get(view.name, []), key=placement_of)
-    ranks = range(int(desired(view, "replicas") or 0))
+    ranks = ranks_of(view)
     dimensions = parse_dimensions(str(desired(view, "apart") or ""))
     text = desired(view, "on")
     hosts = cluster.hosts(None if text is None else str(text), dimensions)
@@ -230,7 +232,8 @@ def _decide_group(cluster: _Views, view: EntityView, writes: Writes) -> None:
     near = shared(settled.nodes, hosts, dimensions)
     held = cluster.silence or _waits(handover, budget)
     placed = _placed(len(ranks), settled, near, () if held else dimensions)
-    says = "; ".join(filter(None, [placed, held, _led(grants, next_)]))
+    missing = lacks(view, choice, ranks)
+    says = "; ".join(filter(None, [missing, placed, held, _led(grants, next_)]))
     if desired(view, "says") != (says := says[: group.SAYS_BYTES_MAX]):
         writes.desired.setdefault(view.entity, {})["says"] = says
 

@@ -1,6 +1,7 @@
 """A group of replicas: one command, run so many times apart from each other, led by one of them."""
 
 import re
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -9,7 +10,7 @@ from haptera.kinds import service
 from haptera.kinds.extensions import node_kind
 from haptera.model.declared.desired_check import between, nearest
 from haptera.model.declared.schema import Kind, Plain
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.model.walltime import parse_duration_ms
 from haptera.selectors.nodeset import parse_nodeset
 
@@ -146,6 +147,30 @@ def check_rank(name: str, value: object, count: object) -> None:
         raise HapteraError(f"group.{name}: there is no rank {rank} of {count} replicas", do=do)
 
 
+def check_whole(values: Mapping[str, str | int]) -> None:
+    """See that a group has something to run, and the rank that a person would have lead.
+
+    Not the one that a controller has chosen: it hears of fewer replicas after they are written.
+
+    Raises:
+        HapteraError: it has not.
+    """
+    check_command(values)
+    for name in (leader.name, lead.name):
+        check_rank(name, values.get(name), values.get(replicas.name))
+
+
+def check_command(given: Container[str]) -> None:
+    """See that a group of which these data are desired has something to run.
+
+    Raises:
+        HapteraError: it has not.
+    """
+    if command.name not in given:
+        what = "it has no command, so none of its replicas would run"
+        raise HapteraError(what, do="set its command as well", code=Code.MISSING)
+
+
 def numbered(name: str) -> tuple[str, int]:
     """Whose replica or lease this is, and its rank or epoch: `GROUP.NUMBER`.
 
@@ -197,4 +222,5 @@ kind = Kind(
         *(replicas, on, apart, down, leader, choice, lead, epoch, says),
     ),
     of_cluster=True,
+    whole=check_whole,
 )

@@ -10,6 +10,7 @@ import msgspec
 
 from haptera.core.desired.contradictions import Contradictions
 from haptera.core.desired.policies import Policies
+from haptera.core.desired.whole import checking_whole
 from haptera.core.modules.catalog import Catalog
 from haptera.core.state.table import EntityTable
 from haptera.core.state.turn import Turn
@@ -148,6 +149,8 @@ class Checks:
         if (problem := (yield from self._doubled(changes))) is not None:
             return ProposalRefusal(problem, Cause.INVALID)
         if (problem := (yield from self._contradictions.checking(changes))) is not None:
+            return ProposalRefusal(problem, Cause.INVALID)
+        if (problem := (yield from checking_whole(self._table, changes))) is not None:
             return ProposalRefusal(problem, Cause.INVALID)
         return (yield from self._completed(changes, added))
 

@@ -62,7 +62,14 @@ class _Modules:
         domain = self._catalog.domain(row, None if node is None else self._rows.get(node))
         if domain not in self._prospects:
             self._prospects[domain] = Reachability(domain)
-        return Aim(place, entity.kind, goal(row, domain), self._prospects[domain])
+        # What no step changes and nobody wrote, such as whether files are there, no site mends.
+        led = {change.variable for step in domain.steps for change in step.changes}
+        aimed = {
+            name: value
+            for name, value in goal(row, domain).items()
+            if name in led or name in row.desired.values
+        }
+        return Aim(place, entity.kind, aimed, self._prospects[domain])
 
 
 def lint_site(site: Site, own: Sequence[Manifest] = ()) -> tuple[Placed, ...]:

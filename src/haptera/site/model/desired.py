@@ -63,6 +63,8 @@ class DesiredReader:
         self._modules = modules
         self._errors = errors
         self._found: dict[EntityId, Values] = {}
+        # Where what is the whole cluster's is first named: it may be declared in several files.
+        self._keys: dict[EntityId, Place] = {}
 
     def read(self, tree: Tree) -> Desired:
         """All that is desired, filled: what stands in the tree, and what layers and data say."""
@@ -108,8 +110,7 @@ class DesiredReader:
         elif kind.of_cluster:
             entity = EntityId(kind.name, check_name(rest), None)
             entries = read_desired(kind, tree, self._errors)
-            if kind is group.kind:
-                self._check_group(entries)
+            self._keys.setdefault(entity, key.place)
             self._give(entity, entries, Rank.NODE)
         elif kind.name == node.kind.name:
             entries = read_desired(kind, tree, self._errors)
@@ -118,14 +119,16 @@ class DesiredReader:
         else:
             raise HapteraError(f"{key.text!r} selects nothing", do=_DO, code=Code.SELECTS_NOTHING)
 
-    def _check_group(self, entries: Entries) -> None:
-        """The nodes that may run its replicas must be there, and the rank that is to lead."""
-        said = {key.text: value for key, value in entries}
-        for key, value in entries:
-            if key.text == group.on.name and isinstance(value, str):
-                self._nodes.named(key, value)
-            with self._errors.at(key.place):
-                group.check_rank(key.text, value, said.get(group.replicas.name))
+    def _check_group(self, values: Values, place: Place) -> None:
+        """What its replicas run, the nodes that may run them, and the rank that is to lead."""
+        with self._errors.at(place):
+            group.check_command(values.given)
+        count = values.given.get(group.replicas.name)
+        for name, one in values.given.items():
+            with self._errors.at(one.place):
+                if name == group.on.name and isinstance(one.value, str):
+                    self._nodes.named(Leaf(name, quoted=False, place=one.place), one.value)
+                group.check_rank(name, one.value, None if count is None else count.value)
 
     def _check_there(self, kind: Kind, name: str) -> None:
         known = self._services if kind is service.kind else self._modules.on_nodes()
@@ -155,6 +158,8 @@ class DesiredReader:
 
     def _filled(self) -> Iterator[tuple[EntityId, Mapping[str, str | int]]]:
         for entity, values in self._found.items():
+            if entity.kind == group.kind.name:
+                self._check_group(values, self._keys[entity])
             known = self._of_site if entity.node is None else self._nodes.by_name[entity.node].known
             yield entity, values.desired(KINDS[entity.kind], known, self._errors)
 
