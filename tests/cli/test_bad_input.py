@@ -55,7 +55,8 @@ def home(tmp_path_factory):
             told(
                 "a node has no variable 'powr'",
                 "site.yaml:3:28",
-                "did you mean power? there are agent, busy, netboot, power, slurm.state, slurm.use",
+                "did you mean power? there are agent, bootable, booted, busy, minos, netboot,"
+                " power, slurm.state, slurm.use",
             ),
             id="an unknown variable",
         ),
@@ -84,8 +85,8 @@ def home(tmp_path_factory):
                 "there is no module 'servise'",
                 "site.yaml:4:11",
                 "did you mean service? there are image, ipmi, jobs, labnode, libvirt, local,"
-                " netboot, qemu, redfish, replica, service, slurm, system; one of your own has a"
-                " `place`, or an `exec`",
+                " minos, netboot, qemu, redfish, replica, service, slurm, system; one of your own"
+                " has a `place`, or an `exec`",
             ),
             id="an unknown module",
         ),

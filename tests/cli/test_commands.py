@@ -552,7 +552,8 @@ def test_a_bad_site_file_is_told_line_by_line(cluster, capsys, tmp_path):
         "",
         "error: a node has no variable 'powr'\n"
         f"  {path}:5:23\n"
-        "  did you mean power? there are agent, busy, netboot, power, slurm.state, slurm.use\n"
+        "  did you mean power? there are agent, bootable, booted, busy, minos, netboot, power,"
+        " slurm.state, slurm.use\n"
         "error: unknown key foo\n"
         f"  {path}:7:1\n"
         "  there are budgets, cluster, controllers, defaults, desired, fault_groups, groups,"

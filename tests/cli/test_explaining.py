@@ -115,8 +115,9 @@ def test_what_python_raises_in_a_look_stands_in_why_with_its_type_and_in_logs_wh
 def test_a_service_that_cannot_run_is_explained_at_the_parent(folder, says):
     says("why", "service:bad@n1", text="ended with status 3")
     assert "  says   the agent of n1\n" in typed("why", "-v", "service:bad@n1", folder=folder)[1]
-    chain = says("chain", "service:bad@n1", text="service.start: returned")
-    (line,) = [line for line in chain.splitlines() if "service.start: returned" in line][:1]
+    tried = "  service.start: returned"  # after its age: above, it may be why all is stuck
+    chain = says("chain", "service:bad@n1", text=tried)
+    (line,) = [line for line in chain.splitlines() if tried in line][:1]
     assert line.startswith("  agent   ")
     assert line.endswith("but run is failed: it ended with status 3: no licence")
     # Empty while it is being started once more.

@@ -44,10 +44,14 @@ RACK = "virtual machines, as root: tests/test_demos.py runs the rack's demo, who
 BROKEN = "tests/lab/test_breaking.py and the rack's demo do it"
 ROLLED = "of a real roll, as root: tests/test_demos.py runs its demo, whose check does it"
 EXECUTED = "needs a node: tests/cli/test_exec.py and the check of the images' demo do it"
+ANOTHER_MINOS = "needs machines that boot it: tests/minos/test_rack.py does it"
+LOGGED_IN = "needs a machine that boots it: tests/minos/test_ssh.py does it"
 # Commands that no page's test types, and why.
 NOT_TYPED: dict[str, str] = {
     "haptera minos build": "takes half a minute, and a kernel: tests/minos/test_build.py does it",
     "haptera minos show": "of what was built there",
+    "haptera minos build --ssh-keys ~/.ssh/id_ed25519.pub": LOGGED_IN,
+    "ssh root@10.0.0.101": LOGGED_IN,
     "make demo DEMO=rack": RACK,
     "make demo DEMO=slurm": "tests/test_demos.py runs it with ARGS=--once",
     ".venv/bin/haptera lab break machine rack1n1 --dir .haptera/demos/rack": RACK,
@@ -98,6 +102,9 @@ NOT_TYPED: dict[str, str] = {
     "haptera roll status --watch": WATCHED,
     "haptera roll 'system:compute@n[1-4]' --image b --max-unavailable 1 --take --no-wait": ROLLED,
     "haptera roll timeline b -o svg > roll.svg": ROLLED,
+    "haptera minos build --name 2026-12 --program runc": ANOTHER_MINOS,
+    "haptera set 'node:n[01-40]' minos=2026-12 --take --dry-run": ANOTHER_MINOS,
+    "haptera set 'node:n[01-40]' minos=2026-12 --take": ANOTHER_MINOS,
     "make test": "it is what runs this",
     "make check": "a part of `make test`",
     "make campaign": "takes an hour: `.ci/run` runs it",

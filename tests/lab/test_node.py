@@ -204,6 +204,7 @@ def test_a_killed_init_takes_the_node_with_it_and_power_reads_off(tmp_path: Path
         os.kill(wait_for(lambda: read_pid(tmp_path / "init.pid")), signal.SIGKILL)
         wait_for(lambda: node.power == "off" or None)
         assert not any(lives(pid) for pid in pids)
+        assert node.record[2:] == [{"found": "off"}]
         node.switch("on", "c2")
         assert node.agent not in pids
 

@@ -201,7 +201,12 @@ class PlainLint:
             if requiring and name in "abcd":
                 yield Rule.UNSERVED, requiring[0].path, ""
             return
-        if not any(isinstance(part, Look) for part in parts):
+        firm = [
+            {one.variable for one in part.changes if not one.expected} or {name}
+            for part in parts
+            if not isinstance(part, Look)
+        ]
+        if len(firm) == len(parts) and any(name in some for some in firm):
             yield Rule.NO_LOOK, name, ""
         values = self.problem.variables[name][1:]
         for value in values:

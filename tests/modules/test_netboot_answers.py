@@ -1,8 +1,5 @@
 """What machines that boot are answered by DHCP, and what is made for them."""
 
-import shutil
-import struct
-import subprocess
 from dataclasses import replace
 from ipaddress import IPv4Address, IPv4Interface
 from pathlib import Path
@@ -62,47 +59,6 @@ def test_firmware_gets_its_address_and_a_loader(offer: BootOffer) -> None:
         server=HERE.address,
         file=b"undionly.kpxe",
     )
-
-
-@pytest.mark.net
-def test_another_reads_in_an_answer_what_is_meant(offer: BootOffer) -> None:
-    if shutil.which("tcpdump") is None:
-        pytest.skip("tcpdump is missing: apt install tcpdump")
-    given = answer(ask(dhcp.DISCOVER, hops=1, relay=IPv4Address("10.8.0.1")), offer, HERE)
-    assert given is not None
-    assert as_tcpdump_reads(dhcp.encode(given)) == [
-        "Your-IP 10.9.0.11",
-        "Server-IP 10.9.0.1",
-        "Gateway-IP 10.8.0.1",
-        "Client-Ethernet-Address 52:54:00:00:00:01",
-        'file "undionly.kpxe"',
-        "Vendor-rfc1048 Extensions",
-        "Magic Cookie 0x63825363",
-        "DHCP-Message (53), length 1: Offer",
-        "Server-ID (54), length 4: 10.9.0.1",
-        "Lease-Time (51), length 4: 3600",
-        "Subnet-Mask (1), length 4: 255.255.255.0",
-        'Hostname (12), length 3: "n01"',
-        "Unknown (175), length 3: 176.1.1",
-        'TFTP (66), length 8: "10.9.0.1"',
-        'BF (67), length 14: "undionly.kpxe^@"',
-        'Vendor-Class (60), length 9: "PXEClient"',
-        "Vendor-Option (43), length 4: 6.1.8.255",
-    ]
-
-
-def as_tcpdump_reads(message: bytes) -> list[str]:
-    """The lines that it prints of a DHCP message, behind the first two, of IP and UDP."""
-    udp = struct.pack("!HHHH", 67, 68, 8 + len(message), 0) + message
-    addresses = HERE.address.packed + ADDRESS.packed
-    ip = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(udp), 0, 0, 64, 17, 0) + addresses + udp
-    # The head of a capture (of raw IP), and of the one packet in it.
-    capture = struct.pack("<IHHIIII", 0xA1B2C3D4, 2, 4, 0, 0, 65_535, 101)
-    capture += struct.pack("<IIII", 0, 0, len(ip), len(ip)) + ip
-    done = subprocess.run(
-        ["tcpdump", "-vvnr", "-"], input=capture, stdout=subprocess.PIPE, check=True
-    )
-    return [line.strip() for line in done.stdout.decode().splitlines()[2:] if line.strip()]
 
 
 @pytest.mark.parametrize(
@@ -232,16 +188,17 @@ SETTINGS = {"interface": "br0", "address": "10.9.0.1/24"}
 FILES = ("kernel", "initramfs", "undionly.kpxe", "snponly.efi", "ipxe.pxe", "ipxe.efi")
 
 
-def made(folder: Path, **attributes: str) -> BootOffer:
+def made(folder: Path, minos: str | None = None, **attributes: str) -> BootOffer:
     settings: NetbootSettings = module.settings({**SETTINGS, "loaders": str(folder / "minos")})
-    return make_offer(target(folder, **attributes), settings, 9.0)
+    return make_offer(target(folder, minos, **attributes), settings, 9.0)
 
 
-def target(folder: Path, **attributes: str) -> Target:
+def target(folder: Path, minos: str | None, **attributes: str) -> Target:
     given = {"address": "10.9.0.11", "mac": "52:54:00:00:00:01", **attributes}
     kept = {name: value for name, value in given.items() if value}
     boot = Boot("hp1.id.s3cret", "-----BEGIN", "10.9.0.1:4271")
-    return Target(node_id("n01"), kept, boot=boot, run_dir=folder)
+    values = {} if minos is None else {"minos": minos}
+    return Target(node_id("n01"), kept, values, boot=boot, run_dir=folder)
 
 
 @pytest.fixture
@@ -268,6 +225,23 @@ def test_all_that_a_machine_fetches_is_made_before(folder: Path) -> None:
     }  # fmt: skip
     assert "s3cret" not in repr(offer)
     assert made(folder).nonce != offer.nonce
+
+
+def test_a_machine_is_offered_the_minos_that_is_desired_of_it(folder: Path) -> None:
+    minos = folder / "minos" / "new"
+    minos.mkdir()
+    for name in ("kernel", "initramfs"):
+        (minos / name).write_bytes(b"new")
+
+    offer = made(folder, "new")
+
+    assert offer.files == {"kernel": minos / "kernel", "initramfs": minos / "initramfs"}
+    assert " haptera.minos=new " in offer.content["script"].decode()
+    with pytest.raises(HapteraError, match="minos/newer/kernel: there is no such file") as told:
+        made(folder, "newer")
+    assert told.value.do == "haptera minos build --name newer"
+    with pytest.raises(HapteraError, match="'arm64' is the folder of an architecture"):
+        made(folder, "arm64")
 
 
 @pytest.mark.parametrize("name", FILES)

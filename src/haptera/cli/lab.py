@@ -52,6 +52,7 @@ _MACHINES: Final = """\
 cluster: machines
 modules:
   jobs: {{}}
+  minos: {{}}
   {language}:
     settings: {{user: haptera, password: {{secret: bmc}}, graceful_s: 2, {more}}}
   netboot:

@@ -3,7 +3,8 @@
 from enum import StrEnum
 from typing import Final
 
-from haptera.model.declared.schema import Attribute, Kind, Variable
+from haptera.model.declared.schema import Applied, Attribute, Kind, Plain, Variable
+from haptera.model.entity import check_name
 
 
 class Power(StrEnum):
@@ -42,6 +43,17 @@ busy = Variable("node", "busy", Busy, {Busy.UNKNOWN: 0, Busy.FREE: 1, Busy.BUSY:
 netboot = Variable(
     "node", "netboot", Netboot, {Netboot.UNKNOWN: 0, Netboot.CLOSED: 1, Netboot.OFFERED: 2}
 )
+# Whether the minOS that it runs is the one that is desired.
+booted = Variable(
+    "node", "booted", Applied, {Applied.UNKNOWN: 0, Applied.STALE: 1, Applied.CURRENT: 2}
+)
+# Whether what it is to boot lies at its parent.
+bootable = Variable(
+    "node", "bootable", Applied, {Applied.UNKNOWN: 0, Applied.STALE: 1, Applied.CURRENT: 2}
+)
+
+# The name of a minOS, a subfolder of the parent's; another kernel is another minOS.
+minos = Plain("node", "minos", str, check=check_name)
 
 platform = Attribute("node", "platform")
 rack = Attribute("node", "rack")
@@ -81,7 +93,7 @@ memory_mb = Attribute("node", "memory_mb", size_bytes_max=10)
 
 kind = Kind(
     "node",
-    (power, agent, busy, netboot),
+    (power, agent, busy, netboot, booted, bootable),
     (
         platform,
         rack,
@@ -102,6 +114,8 @@ kind = Kind(
         cpus,
         memory_mb,
     ),
+    plain=(minos,),
+    in_force=(booted, bootable),
     # No node has all of these at their longest.
     extended=True,
 )

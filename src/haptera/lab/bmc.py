@@ -109,6 +109,8 @@ class _Bmc:
             self._record({"command": order.command, "effect": notice.power})
             self._effect.set_result(None)
             self._effect = self._in_flight = None
+        elif notice.command is None and notice.power == "off" != self._power:
+            self._record({"found": "off"})  # The machine's init has ended.
         if notice.power == "on" and self._faults.lies is Lie.FLAPS:
             self._tasks.create_task(self._flap())
         self._power = notice.power

@@ -16,10 +16,22 @@ from haptera.planner.domain.bitstate import Field
 from haptera.planner.domain.domain import unmet
 
 
+def _results_in(step: Step, name: str) -> bool:
+    """Whether a reading of this variable is to tell what came of the step."""
+    firm = {one.variable for one in step.changes if not one.expected}
+    return name in firm or not firm
+
+
 def no_look(subject: LintSubject, name: str) -> Iterator[Finding]:
-    """Whether steps change it, and no look of any class is at it."""
+    """Whether steps change it, and no look of any class is at it.
+
+    What a step only hopes for beside its results is believed by nobody, and needs no correction.
+    """
     parts = subject.concerning(name)
-    if not parts or any(isinstance(part, Look) for part in parts):
+    if any(isinstance(part, Look) for part in parts):
+        return
+    parts = [part for part in parts if isinstance(part, Step) and _results_in(part, name)]
+    if not parts:
         return
     taken = (
         example(one.domain, found, move)
@@ -28,7 +40,7 @@ def no_look(subject: LintSubject, name: str) -> Iterator[Finding]:
         if (found := one.states.find(-1, move)) is not None
     )
     text = f"{spoken(part.path for part in parts)} would never be corrected: no look finds {name}"
-    fix = f"add a look at {name}"
+    fix = f"add a look at {name}, or a module that has one"
     yield subject.finding(Rule.NO_LOOK, name, text, *islice(taken, 1), fix=fix)
 
 

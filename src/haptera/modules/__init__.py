@@ -14,6 +14,7 @@ BUNDLED: Mapping[str, str] = {
     "labnode": "haptera.modules.labnode:module",
     "libvirt": "haptera.modules.libvirt:module",
     "local": "haptera.modules.local:module",
+    "minos": "haptera.modules.minos:module",
     "netboot": "haptera.modules.netboot:module",
     "qemu": "haptera.modules.qemu:module",
     "redfish": "haptera.modules.redfish:module",

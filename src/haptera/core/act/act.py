@@ -238,6 +238,8 @@ class StepRunner:
         stepping = row.work.stepping
         assert stepping is not None
         stepping.error = f"{stepping.step.path}: {text}"
+        changed = {change.variable for change in stepping.step.changes}
+        self._looks.want_others(row, changed, turn.now)
         if refused:
             if not stepping.unwanted:
                 self._bar(turn, row, stepping.start, stepping.error)

@@ -1,6 +1,6 @@
 """What is looked at, when, and what a reading does to what is believed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import msgspec
 
@@ -68,6 +68,12 @@ class LookScheduler:
         """Take this look as soon as it is open, or let one that is under way serve."""
         looking = row.work.looks.setdefault(look.path, LookSchedule())
         looking.due_at = min(looking.due_at, max(now, looking.failed_until))
+
+    def want_others(self, row: EntityState, variables: Collection[str], now: int) -> None:
+        """Take all looks anew but those at these variables: a step has done what nobody planned."""
+        for looking in row.work.looks.values():
+            if looking.look is not None and looking.look.at not in variables:
+                self.want(row, looking.look, now)
 
     def is_coming(self, row: EntityState, look: Look) -> bool:
         """Whether an answer to this look is under way, or it waits in line to be asked."""

@@ -1,10 +1,15 @@
 """Starts machines from the network: DHCP, TFTP and HTTP for those whose boot is under way."""
 
+from typing import Final
+
 from haptera.kinds import node
 from haptera.kinds.node import Netboot, Power
 from haptera.modules.netboot.content import NetbootSettings
 from haptera.modules.netboot.servers import Booting, booting
-from haptera.sdk import PARENT, Module, Privilege
+from haptera.sdk import ANY, PARENT, Applied, Module, Privilege
+
+# What is read where what is desired is not there.
+_NOTHING: Final = "nothing"
 
 module = Module(
     "netboot",
@@ -16,6 +21,8 @@ module = Module(
     needs=(Privilege.PORTS, Privilege.RAW_SOCKETS),
 )
 netboot = module.serves(node.netboot)
+booted = module.serves(node.booted)
+bootable = module.serves(node.bootable)
 
 
 @netboot.look(every_s=5, within_s=5, outcomes=(Netboot.CLOSED, Netboot.OFFERED))
@@ -24,9 +31,9 @@ async def look_netboot(one: Booting) -> Netboot:
 
 
 # Nothing is offered to a machine that runs: it would be another one that takes it.
-@netboot.step(
-    Netboot.CLOSED,
-    Netboot.OFFERED,
+@module.step(
+    netboot.goes(Netboot.CLOSED, Netboot.OFFERED),
+    booted.goes(ANY, Applied.CURRENT, expected=True),
     within_s=5,
     late_s=1,
     requires={node.power: Power.OFF},
@@ -39,3 +46,13 @@ async def offer(one: Booting) -> None:
 @netboot.step(Netboot.OFFERED, Netboot.CLOSED, within_s=5, late_s=1)
 async def withdraw(one: Booting) -> None:
     one.withdraw()
+
+
+# It is desired with `booted`, and no step leads to it: without the files there is no chain, and no
+# machine is switched off, nor on, for a boot that would fail.
+@bootable.look(every_s=5, within_s=5, outcomes=(Applied.STALE, Applied.CURRENT))
+async def look_bootable(one: Booting) -> str:
+    missing = one.missing()
+    if missing is not None:
+        one.target.note(missing)
+    return one.target.digest if missing is None else _NOTHING

@@ -28,7 +28,8 @@ class Architecture:
 
     `native` is for an iPXE in firmware, with drivers of its own: by that of the firmware, whose
     services are made for small programs, an initramfs takes half a minute. In the folder of the
-    minOS `minos` is that of this kind. `ipxe` and `built` say where each comes from.
+    minOS `minos` is that of this kind. `ipxe` and `built` say where each comes from, `{name}` is
+    the option that names the minOS.
     """
 
     loaders: Mapping[int, str]
@@ -48,14 +49,14 @@ ARCHITECTURES: Final = {
         {0: "ipxe.pxe", 7: "ipxe.efi", 9: "ipxe.efi"},
         minos="",
         ipxe="apt install ipxe",
-        built="haptera minos build",
+        built="haptera minos build{name}",
     ),
     "arm64": Architecture(
         {11: _UEFI_ARM64, 19: _UEFI_ARM64},
         {11: _UEFI_ARM64},
         minos="arm64",
         ipxe="build iPXE's bin-arm64-efi/snponly.efi, and copy it there",
-        built="haptera minos build, on a machine of arm64; copy its folder there",
+        built="haptera minos build{name}, on a machine of arm64; copy its folder there",
     ),
 }
 
@@ -100,17 +101,15 @@ def make_offer(target: Target, settings: NetbootSettings, ends_at: float) -> Boo
     """
     assert target.boot is not None
     here, nonce = settings.here(), secrets.token_urlsafe(_NONCE_BYTES)
-    folder = target.run_dir / FOLDER if settings.folder is None else Path(settings.folder)
     loaders, address, mac = Path(settings.loaders), _address(target, here), _mac(target)
     kind = _architecture(target)
-    folder /= kind.minos
     return BootOffer(
         target.entity.name,
         mac,
         address,
         loaders={one: _file(loaders / name, kind.ipxe) for one, name in kind.loaders.items()},
         native={one: _file(loaders / name, kind.ipxe) for one, name in kind.native.items()},
-        files={name: _file(folder / name, kind.built) for name in (KERNEL, INITRAMFS)},
+        files=files_of(target, settings),
         content={
             SCRIPT: _script(target, settings, address, nonce).encode("ascii"),
             INVITATION: _invitation(target.boot),
@@ -120,16 +119,38 @@ def make_offer(target: Target, settings: NetbootSettings, ends_at: float) -> Boo
     )
 
 
+def files_of(target: Target, settings: NetbootSettings) -> dict[str, Path]:
+    """The kernel and the initramfs that this node boots, by their names.
+
+    Raises:
+        HapteraError: its architecture or the name of its minOS cannot be, or a file is not there.
+    """
+    kind, name = _architecture(target), _minos(target)
+    if name in {one.minos for one in ARCHITECTURES.values()}:
+        what = f"{name!r} is the folder of an architecture, not the name of a minOS"
+        raise HapteraError(what, where=str(target.entity), do="build it under another name")
+    folder = target.run_dir / FOLDER if settings.folder is None else Path(settings.folder)
+    folder = folder / (name or "") / kind.minos
+    built = kind.built.format(name="" if name is None else f" --name {name}")
+    return {one: _file(folder / one, built) for one in (KERNEL, INITRAMFS)}
+
+
+def _minos(target: Target) -> str | None:
+    name = target.values.get(node.minos.name)
+    return None if name is None else str(name)
+
+
 def _script(target: Target, settings: NetbootSettings, address: IPv4Address, nonce: str) -> str:
     """For iPXE; UEFI needs the name of the initramfs among the kernel's arguments."""
     here = settings.here()
-    base = here.url(nonce, "").removesuffix("/")
+    base, minos = here.url(nonce, "").removesuffix("/"), _minos(target)
     arguments = [
         f"initrd={INITRAMFS}",
         f"haptera.name={target.entity.name}",
         f"haptera.address={address}/{here.interface.network.prefixlen}",
         f"haptera.mac={_mac(target).hex(':')}",
         f"haptera.boot={base}",
+        *([] if minos is None else [f"haptera.minos={minos}"]),
         *([] if here.router is None else [f"haptera.router={here.router}"]),
         settings.kernel_arguments,
     ]

@@ -7,9 +7,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from haptera.modules.netboot.advertiser import EVERY_S, Advertiser, open_advertiser
-from haptera.modules.netboot.content import NetbootSettings, make_offer
+from haptera.modules.netboot.content import NetbootSettings, files_of, make_offer
 from haptera.modules.netboot.dhcp_server import serve_dhcp
 from haptera.modules.netboot.http_server import serve_http
 from haptera.modules.netboot.offers import OFFER_S, OFFERS_MAX, Offers
@@ -17,6 +18,8 @@ from haptera.modules.netboot.strangers import Strangers, strangers_file
 from haptera.modules.netboot.tftp_server import serve_tftp
 from haptera.sdk import HapteraError, Target
 
+# The end of a path tells more than its beginning.
+_WHERE_MAX: Final = 60
 _log = logging.getLogger(__name__)
 
 
@@ -34,6 +37,15 @@ class Booting:
         if one is not None:
             self.target.note(one.reached)
         return one is not None
+
+    def missing(self) -> str | None:
+        """The file that this machine needs to boot and that is not there, as short as a note."""
+        try:
+            files_of(self.target, self.target.settings)
+        except HapteraError as error:
+            where = error.where or ""
+            return f"{error.what}: {'…' * (len(where) > _WHERE_MAX)}{where[-_WHERE_MAX:]}"
+        return None
 
     def offer(self) -> None:
         """Serve this node from now on, until it has its invitation, or too long has passed."""
