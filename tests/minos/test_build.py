@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from haptera.minos.build import read
+from haptera.minos.build import LEVELS, build, read
 from haptera.minos.distribution import find_kernel
 from haptera.model.errors import HapteraError
 from tests.docs.test_typed_pages import BUILT, FOUND, as_quoted
@@ -51,7 +51,8 @@ def test_what_the_tutorial_builds_and_boots_is_the_same_elsewhere_and_under_othe
         assert as_quoted(quoted, typed.returncode, named(typed.stdout)), typed
     first, second = home / ".haptera" / "parent" / "minos", tmp_path / "deeper" / "b"
     made = read(first)
-    command = [sys.executable, "-m", "haptera", "minos", "build"]
+    on_another_date = ["faketime", "2031-02-03 04:05:06"]
+    command = [*on_another_date, sys.executable, "-m", "haptera", "minos", "build"]
     subprocess.run(
         [*command, "--folder", str(second)],
         check=True,
@@ -64,6 +65,10 @@ def test_what_the_tutorial_builds_and_boots_is_the_same_elsewhere_and_under_othe
     assert made.sha256 == {name: _digest(first / name) for name in NAMES}
     assert made.sha256 == {name: _digest(second / name) for name in NAMES}
     assert made.size_bytes <= 14_000_000
+    assert (made.ssh, [part for part in made.parts if part.why == "ssh"]) == ((), [])
+    weak = build(tmp_path / "weak", made.drivers, None, level=LEVELS[0])
+    assert weak.size_bytes > made.size_bytes
+    assert _unpacked(tmp_path / "weak") == _unpacked(first)
     if os.geteuid() == 0:
         _see_that_an_agent_starts(first, tmp_path / "root")
 
@@ -87,9 +92,15 @@ def _need_packages() -> None:
         find_kernel(None)
     except HapteraError as error:
         pytest.skip(str(error))
-    for tool in ("zstd", "cpio", "dpkg-query", "qemu-system-x86_64"):
+    for tool in ("zstd", "cpio", "dpkg-query", "qemu-system-x86_64", "faketime"):
         if shutil.which(tool) is None:
-            pytest.skip(f"{tool} is missing: apt install zstd cpio qemu-system-x86")
+            pytest.skip(f"{tool} is missing: apt install zstd cpio qemu-system-x86 faketime")
+
+
+def _unpacked(folder: Path) -> bytes:
+    return subprocess.run(
+        ["zstd", "-dcq", folder / "initramfs"], check=True, stdout=subprocess.PIPE
+    ).stdout
 
 
 def _digest(path: Path) -> str:

@@ -7,7 +7,7 @@ import sys
 PROGRAM = """
 import sys
 from haptera.minos.python import _LEFT_OUT
-sys.modules.update({name: None for name in _LEFT_OUT if name not in sys.modules})
+sys.modules.update({name: None for name in _LEFT_OUT})
 import haptera.daemon.agent
 from haptera.modules import BUNDLED, load
 for name in BUNDLED:

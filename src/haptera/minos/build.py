@@ -3,6 +3,7 @@
 import hashlib
 import shutil
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
@@ -12,23 +13,29 @@ from typing import Final
 import msgspec
 
 from haptera.minos.cpio import Entry, archive, character_device, file, program
-from haptera.minos.distribution import Kernel, busybox, drivers_of, find_kernel
+from haptera.minos.distribution import Kernel, busybox, drivers_of, find_kernel, programs
 from haptera.minos.python import VERSION, python_entries
+from haptera.minos.ssh import fingerprint, ssh_entries
 from haptera.model.errors import Code, HapteraError
 
 KERNEL: Final = "kernel"
 INITRAMFS: Final = "initramfs"
 LIST: Final = "minos.json"
-# Virtual machines, and the cards of common servers that need no firmware.
-DRIVERS: Final = ("virtio_pci", "virtio_net", "e1000", "e1000e", "igb", "ixgbe", "r8169")
+# Virtual machines, the cards of common servers that need no firmware, and the mounts of systems.
+DRIVERS: Final = (
+    *("virtio_pci", "virtio_net", "e1000", "e1000e", "igb", "ixgbe", "r8169"),
+    *("loop", "squashfs", "overlay"),
+)
 _ETC: Final = {
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\nservices: files\n",
-    "passwd": "root:x:0:0:root:/run:/bin/sh\n",
+    "passwd": "root:x:0:0:root:/root:/bin/sh\n",
     "group": "root:x:0:\n",
     "hosts": "127.0.0.1 localhost\n",
 }
 # A window of 32 MB, which the kernel holds until all is unpacked: most of the memory is free then.
-_COMPRESSION: Final = ("-19", "--zstd=wlog=25", "--single-thread")
+_COMPRESSION: Final = ("--zstd=wlog=25", "--single-thread")
+# The levels of zstd. The highest is by far the slowest, and gives the smallest initramfs.
+LEVELS: Final = (1, 19)
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -40,7 +47,7 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class Inside(msgspec.Struct, frozen=True):
-    """What is in a minOS; `sha256` are those of its two files."""
+    """What is in a minOS; `sha256` are of its two files, `ssh` of the public keys for its root."""
 
     kernel: str
     python: str
@@ -48,17 +55,28 @@ class Inside(msgspec.Struct, frozen=True):
     size_bytes: int
     sha256: dict[str, str]
     parts: tuple[Part, ...]
+    ssh: tuple[str, ...] = ()
 
 
-def build(folder: Path, drivers: Sequence[str], kernel_version: str | None) -> Inside:
-    """Build one in this folder, in place of the one before it.
+def build(
+    folder: Path,
+    drivers: Sequence[str],
+    kernel_version: str | None,
+    added: Sequence[str] = (),
+    *,
+    ssh_keys: Sequence[str] = (),
+    level: int = LEVELS[1],
+) -> Inside:
+    """Build one in this folder, in place of the one before it; `added` are further programs.
+
+    Only with `ssh_keys` it has an SSH server. `level` is the one of zstd, within `LEVELS`.
 
     Raises:
         HapteraError: something that it needs is not installed here.
     """
     kernel = find_kernel(kernel_version)
-    entries = _entries(kernel, drivers)
-    packed = _compressed(archive(entries))
+    entries = _entries(kernel, drivers, added, ssh_keys)
+    packed = _compressed(archive(entries), level)
     folder.mkdir(parents=True, exist_ok=True)
     _write(folder / INITRAMFS, packed)
     _write(folder / KERNEL, kernel.image.read_bytes())
@@ -69,6 +87,7 @@ def build(folder: Path, drivers: Sequence[str], kernel_version: str | None) -> I
         len(packed),
         {name: _digest(folder / name) for name in (KERNEL, INITRAMFS)},
         _parts(entries),
+        tuple(fingerprint(key) for key in ssh_keys),
     )
     _write(folder / LIST, msgspec.json.format(msgspec.json.encode(inside), indent=2) + b"\n")
     return inside
@@ -89,20 +108,27 @@ def read(folder: Path) -> Inside:
         raise HapteraError(f"is not a valid list: {error}", where=str(folder / LIST)) from None
 
 
-def _entries(kernel: Kernel, drivers: Sequence[str]) -> list[Entry]:
+def _entries(
+    kernel: Kernel, drivers: Sequence[str], added: Sequence[str], ssh_keys: Sequence[str]
+) -> list[Entry]:
     loaded, order = drivers_of(kernel, drivers)
     init = files("haptera.minos").joinpath("init.sh").read_bytes()
-    return [
+    found = [
         program("init", init, "init"),
         character_device("dev/console", 5, 1, "init"),
         character_device("dev/null", 1, 3, "init"),
         file("lib/drivers/order", "".join(f"{path}\n" for path in order).encode(), "drivers"),
         *(file(f"etc/{name}", text.encode(), "init") for name, text in _ETC.items()),
-        *(Entry(path, 0o040755, why="init") for path in ("proc", "sys", "run", "tmp")),
+        *(Entry(path, 0o040755, why="init") for path in ("proc", "sys", "run", "tmp", "mnt")),
+        Entry("root", 0o040700, why="init"),
         *loaded,
         *busybox(),
+        *programs(added),
+        *(ssh_entries(ssh_keys) if ssh_keys else ()),
         *python_entries(),
     ]
+    # Several programs load one library, and one may be a better one than that of busybox.
+    return [*{one.path: one for one in found}.values()]
 
 
 def _parts(entries: Iterable[Entry]) -> tuple[Part, ...]:
@@ -114,10 +140,12 @@ def _parts(entries: Iterable[Entry]) -> tuple[Part, ...]:
     return tuple(Part(why, counts[why], size) for why, size in sorted(sizes.items()))
 
 
-def _compressed(data: bytes) -> bytes:
+def _compressed(data: bytes, level: int) -> bytes:
     if shutil.which("zstd") is None:
         raise HapteraError("zstd is not here", do="apt install zstd", code=Code.NOT_INSTALLED)
-    command = ["zstd", *_COMPRESSION, "-q", "-c"]
+    # It shows people how far it is.
+    told = "--progress" if sys.stderr.isatty() else "-q"
+    command = ["zstd", f"-{level}", *_COMPRESSION, told, "-c"]
     return subprocess.run(command, input=data, stdout=subprocess.PIPE, check=True).stdout
 
 

@@ -1,6 +1,8 @@
 """What a minOS takes from the distribution: files of installed packages, libraries, drivers."""
 
+import os
 import re
+import shutil
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ BOOT: Final = Path("/boot")
 MODULES: Final = Path("/lib/modules")
 # How long a tool that only reads may take.
 TOOL_WITHIN_S: Final = 60
+LOADER_WITHIN_BYTES: Final = 4_096
 _LIBRARY: Final = re.compile(r"(?:=> )?(/\S+) \(0x")
 
 
@@ -32,9 +35,11 @@ def run_tool(words: Sequence[str], what: str) -> str:
     Raises:
         HapteraError: it is not there, or fails.
     """
+    # What is preloaded here, `ldd` would list as a library of every program.
+    env = {**os.environ, "LD_PRELOAD": ""}
     try:
         done = subprocess.run(
-            words, check=True, capture_output=True, text=True, timeout=TOOL_WITHIN_S
+            words, check=True, capture_output=True, text=True, timeout=TOOL_WITHIN_S, env=env
         )
     except FileNotFoundError:
         raise HapteraError(
@@ -91,6 +96,26 @@ def with_libraries(binaries: Iterable[Path], why: str) -> Iterator[Entry]:
             seen.add(text)
             path = Path(text)
             yield program(text.lstrip("/"), path.read_bytes(), f"{why}: {binary.name} loads it")
+
+
+def programs(names: Iterable[str]) -> Iterator[Entry]:
+    """These programs of this machine, by name or path, and the libraries that they load.
+
+    Raises:
+        HapteraError: one is not here.
+    """
+    dynamic = []
+    for name in names:
+        found = shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
+        if found is None:
+            do = "install the package that has it"
+            raise HapteraError(f"there is no program {name!r} here", do=do, code=Code.NOT_INSTALLED)
+        content = Path(found).read_bytes()
+        yield program(f"bin/{Path(found).name}", content, "programs")
+        # Scripts and static binaries do not name the loader of libraries, which is at the start.
+        if b"/ld-linux" in content[:LOADER_WITHIN_BYTES]:
+            dynamic.append(Path(found))
+    yield from with_libraries(dynamic, "library")
 
 
 def drivers_of(kernel: Kernel, names: Sequence[str]) -> tuple[list[Entry], list[str]]:

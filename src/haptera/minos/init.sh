@@ -1,7 +1,13 @@
 #!/bin/sh
 # The first process of a minOS: network by the boot parameters, clock from the parent; then it is
 # what starts the agent, and again whenever that ends.
-export PATH=/bin PYTHONPATH=/app PYTHONUTF8=1 PYTHONDONTWRITEBYTECODE=1 HOME=/run
+export PATH=/bin PYTHONPATH=/app PYTHONUTF8=1 PYTHONDONTWRITEBYTECODE=1 HOME=/root
+# A container runtime calls pivot_root, which refuses the initramfs as the old root: it has no mount
+# above it. So it is mounted over itself once.
+if [ "$1" != mounted ]; then
+    mount --bind / /mnt
+    cd /mnt && mount --move . / && exec chroot . /init mounted
+fi
 mount -t proc proc /proc
 mount -t sysfs sys /sys
 mount -t devtmpfs dev /dev
@@ -33,6 +39,14 @@ ip link set "$(card)" up
 ip address add "$address" dev "$(card)"
 [ -z "$router" ] || ip route add default via "$router"
 
+umask 077
+# An SSH server, if it was built in: with a host key of this boot only, and without passwords. Its
+# shells have this environment, in which haptera runs.
+if [ -x /bin/dropbear ]; then
+    dropbearkey -t ed25519 -f /run/ssh_key | sed -n 's/^Fingerprint:/minos: its SSH key is/p'
+    dropbear -r /run/ssh_key -p "${address%/*}:22" -e -s -j -k
+fi
+
 # fetch NAME FILE: until the parent answers. (wget -T of this static busybox crashes.)
 fetch() {
     until timeout 60 wget -q -O "$2" "$boot/$1"; do
@@ -41,7 +55,6 @@ fetch() {
     done
 }
 
-umask 077
 fetch clock /run/clock
 date -s "@$(cat /run/clock)" >/dev/null
 fetch invitation /run/invitation

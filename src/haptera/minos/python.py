@@ -32,9 +32,9 @@ _LEFT_OUT: Final = frozenset(
     aifc asynchat asyncore cProfile cgi cgitb chunk cmd code colorsys doctest filecmp fileinput
     ftplib imaplib imghdr mailcap modulefinder netrc pickletools pipes plistlib poplib profile
     pstats pyclbr rlcompleter smtpd sndhdr sunau tabnanny telnetlib timeit trace uu wave webbrowser
-    zipapp _pydecimal
-    _bz2 _crypt _ctypes_test _curses _curses_panel _dbm _lsprof _lzma _sqlite3 _xxsubinterpreters
-    _xxtestfuzz xxlimited xxlimited_35
+    zipapp _pydecimal _pyio multiprocessing
+    _bz2 _crypt _ctypes_test _curses _curses_panel _dbm _lsprof _lzma _multiprocessing _posixshmem
+    _sqlite3 _xxsubinterpreters _xxtestfuzz xxlimited xxlimited_35
     """.split()  # noqa: SIM905  a list of so many names is read best so
 )
 _LEFT_OUT_BEGINS: Final = (
