@@ -1,6 +1,7 @@
 """In which order large answers are sent: first come, first served, a few at once, at a rate."""
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -22,9 +23,9 @@ class ServingLimits:
 
 @dataclass(slots=True)
 class _Place:
-    """One caller's, who waits `here`, or has been away since."""
+    """One caller's: what it waits `here` for, the first of it first, or it has been away since."""
 
-    here: asyncio.Future[None] | None = None
+    here: deque[asyncio.Future[None]] = field(default_factory=deque)
     away_since: float = 0.0
 
 
@@ -62,8 +63,8 @@ class ServingOrder:
 
     def _enter(self, caller: str) -> asyncio.Future[None]:
         loop = asyncio.get_running_loop()
-        place = self._line.setdefault(caller, _Place())
-        place.here = here = loop.create_future()
+        here = loop.create_future()
+        self._line.setdefault(caller, _Place()).here.append(here)
         self._call(loop.time())
         return here
 
@@ -71,21 +72,29 @@ class ServingOrder:
         now_s = asyncio.get_running_loop().time()
         if here.done():
             self._answered -= 1
-        elif (place := self._line.get(caller)) is not None and place.here is here:
-            place.here, place.away_since = None, now_s
+        else:
+            place = self._line[caller]
+            place.here.remove(here)
+            place.away_since = now_s
         self._call(now_s)
 
     def _call(self, now_s: float) -> None:
-        """Give turns to those who are here, in order; who is away does not hold the others up."""
+        """Give turns to those who are here, in order; who is away does not hold the others up.
+
+        Who waits for more than one is behind all others after each.
+        """
         for caller, place in [*self._line.items()]:
-            if self._answered >= self.limits().at_once:
-                return
-            if place.here is not None:
+            if not place.here and now_s - place.away_since > ABSENT_S:
                 del self._line[caller]
-                self._answered += 1
-                place.here.set_result(None)
-            elif now_s - place.away_since > ABSENT_S:
-                del self._line[caller]
+        while self._answered < self.limits().at_once and (first := self._first()) is not None:
+            place = self._line.pop(first)
+            place.here.popleft().set_result(None)
+            self._answered += 1
+            if place.here:
+                self._line[first] = place
+
+    def _first(self) -> str | None:
+        return next((caller for caller, place in self._line.items() if place.here), None)
 
     def _before(self, caller: str) -> int:
         return list(self._line).index(caller)
