@@ -32,7 +32,7 @@ from haptera.modules.system.bundle import SystemSurroundings, configuration
 from haptera.modules.system.module import System, SystemSettings, connect, flip, stage, start, stop
 from tests.modules.image_rig import Rig, a_root, squashed
 
-ROUNDS = 20
+ROUNDS = 50
 NODES = 50
 ARTEFACT_BYTES = 8 << 20
 CLOCK = "read up rest </proc/uptime; echo"

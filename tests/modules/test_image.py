@@ -56,8 +56,13 @@ def test_a_manifest_that_was_changed_is_not_believed(rig: Rig) -> None:
         verified(msgspec.json.encode(forged), rig.authority.ca_pem, "a")
 
 
-def test_the_signer_of_another_cluster_is_not_believed(rig: Rig, tmp_path: Path) -> None:
-    other = open_authority(tmp_path / "other", wall_s())
+@pytest.mark.parametrize("claimed", ["its own cluster", "this cluster"])
+def test_the_signer_of_another_authority_is_not_believed(
+    rig: Rig, tmp_path: Path, claimed: str
+) -> None:
+    """Anybody can make an authority that says to be this cluster's."""
+    cluster = rig.authority.cluster if claimed == "this cluster" else None
+    other = open_authority(tmp_path / "other", wall_s(), cluster)
     signed = sign(MANIFEST, issue_images(other, wall_s()).read_bytes())
 
     with pytest.raises(HapteraError, match="not signed by the cluster's authority"):

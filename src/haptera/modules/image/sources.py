@@ -1,8 +1,5 @@
 """What an image is imported from, by how it is written, and what is said of a bare root."""
 
-import bz2
-import gzip
-import lzma
 import re
 import shutil
 import zlib
@@ -20,11 +17,6 @@ from haptera.sdk import Refused
 
 _TRANSPORT: Final = re.compile(rf"(?P<transport>{REMOTE}|{'|'.join(LOCAL)}):(?P<rest>.+)")
 _SQUASHFS: Final = b"hsqs"
-_COMPRESSED: Final[Mapping[bytes, Callable[[Path], BufferedIOBase]]] = {
-    b"\x1f\x8b": gzip.GzipFile,
-    b"BZh": bz2.BZ2File,
-    b"\xfd7zXZ": lzma.LZMAFile,
-}
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
 INIT: Final = "/sbin/init"
 
@@ -69,11 +61,21 @@ def plain_tar(place: Path, work: Path) -> Path:
     Raises:
         Refused: it is compressed in a way that is not known here.
     """
+    # Not above: a minOS lacks them, and its agent loads this file with the module.
+    import bz2
+    import gzip
+    import lzma
+
+    compressed: Mapping[bytes, Callable[[Path], BufferedIOBase]] = {
+        b"\x1f\x8b": gzip.GzipFile,
+        b"BZh": bz2.BZ2File,
+        b"\xfd7zXZ": lzma.LZMAFile,
+    }
     with place.open("rb") as file:
         head = file.read(8)
     if head.startswith(_ZSTD):
         raise Refused(f"{place} is compressed with zstd: unpack it first, by unzstd")
-    for magic, opened in _COMPRESSED.items():
+    for magic, opened in compressed.items():
         if head.startswith(magic):
             unpacked = work / "root.tar"
             try:
