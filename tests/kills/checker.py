@@ -1,11 +1,13 @@
 """What must hold of the records that a run leaves, whatever was killed; knows nothing of haptera.
 
-Three kinds of records: the writes as their writer saw them (`sent` before each request, `acked`
-with the answer's epoch and revision), the state file at the end, and what each BMC wrote down.
+Four kinds of records: the writes as their writer saw them (`sent` before each request, `acked`
+with the answer's epoch and revision), the state file at the end, what each BMC wrote down, and
+what a service of each node did at each of its starts.
 """
 
 import json
 import sqlite3
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -16,9 +18,13 @@ Row = Mapping[str, Any]
 BY_HAND = "by-hand-"
 # A labnode command has its whole effect within this time (the `late_s` that its steps declare).
 LATE_NS = 2_000_000_000
+# So many rows are shown that came before one that should not be there.
+SHOWN_BEFORE = 8
 
 
-def check(writes: Path, state: Path, commands: Mapping[str, Path]) -> list[str]:
+def check(
+    writes: Path, state: Path, commands: Mapping[str, Path], starts: Mapping[str, Path]
+) -> list[str]:
     """All that is wrong in the records of one run."""
     rows = read_rows(writes)
     desired, history = read_state(state)
@@ -27,7 +33,13 @@ def check(writes: Path, state: Path, commands: Mapping[str, Path]) -> list[str]:
         *forgotten_writes(rows, history),
         *unordered_writes(rows),
         *(f"{node}: {text}" for node, path in commands.items() for text in wrong_commands(path)),
+        *(f"{node}: {text}" for node, path in starts.items() for text in started_twice(path)),
     ]
+
+
+def steps(commands: Iterable[Row], starts: Sequence[Row]) -> int:
+    """How many own commands a BMC took, and how often the service was started."""
+    return sum(row.get("verdict") == "accepted" and is_own(row) for row in commands) + len(starts)
 
 
 def wrong_commands(path: Path) -> list[str]:
@@ -39,6 +51,13 @@ def wrong_commands(path: Path) -> list[str]:
         *commands_sent_unread(rows),
         *needless_commands(rows),
     ]
+
+
+def started_twice(path: Path) -> Iterator[str]:
+    """No two processes of the service live at once."""
+    for row in read_rows(path):
+        if row["with"] != "alone":
+            yield f"{row['with']}: at {row['started']}"
 
 
 def read_rows(path: Path) -> list[Row]:
@@ -137,11 +156,13 @@ def commands_sent_unread(rows: Iterable[Row]) -> Iterator[str]:
 
 def needless_commands(rows: Iterable[Row]) -> Iterator[str]:
     """None of haptera's own asks for the power that there is."""
-    power = "off"
+    power, before = "off", deque[Row](maxlen=SHOWN_BEFORE)
     for row in rows:
         if row.get("verdict") == "accepted" and is_own(row) and row["power"] == power:
-            yield f"needless: {row['command']}, as power was {power}"
-        power = row.get("effect", row.get("read", power))
+            yield f"needless: {row['command']}, as power was {power}, after {[*before]}"
+        # Found is what became of the machine without a command, as where its init ended.
+        power = row.get("effect", row.get("found", row.get("read", power)))
+        before.append(row)
 
 
 def is_own(row: Row) -> bool:

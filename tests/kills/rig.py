@@ -37,15 +37,21 @@ nodes:
 services:
   web: {{command: '"{{python}}" {web}'}}
   note: {{command: "true"}}
+  beat: {{command: 'sh {beat}'}}
 desired:
   rack[1-2]n[1-3]: {{power: on, agent: up}}
   web@rack[1-2]n[1-3]: {{run: running}}
   note@rack[1-2]n[1-3]: {{run: stopped}}
+  beat@rack[1-2]n[1-3]: {{run: running}}
+# What is killed so often looks like what does not last, and would be left alone.
+policies:
+  - {{for: "*", attempts: 1000, back_off: 100ms, back_off_max: 1s}}
 lab:
   delay_ms: 200
   delay_rack_ms: 100
 """
 WEB = Path(__file__).parent / "web.py"
+BEAT = Path(__file__).parent / "beat.sh"
 PORT_DEFAULT = 9000  # as web.py has it
 AGENT_PORT = 4271  # where an agent answers its parent's questions
 NODES = tuple(f"rack{rack}n{n}" for rack in (1, 2) for n in (1, 2, 3))
@@ -63,9 +69,13 @@ class Lab:
         self.root = directory / ".haptera"
         self.state = self.root / "parent" / "state.db"
         self.output = directory / "lab.out"
+        self._beats = directory / "beats"
+        self._beats.mkdir()
+        for node in NODES:
+            self.beats(node).touch()
         self._hand = 0
         site = directory / "site.yaml"
-        site.write_text(text.format(web=f'"{WEB}"'))
+        site.write_text(text.format(web=f'"{WEB}"', beat=f'"{BEAT}" "{self._beats}"'))
         draw_cluster(directory)
         command = (sys.executable, "-m", "haptera", "lab")
         with self.output.open("wb") as output:
@@ -155,10 +165,26 @@ class Lab:
 
     def settled(self, node: str) -> bool:
         """Whether it has power, which was read since, and nothing is under way for it."""
-        commands = self.commands(node)
-        # The file is there before its first row is.
-        rows = checker.read_rows(commands) if commands.exists() else []
-        return bool(rows) and rows[-1].get("read") == "on" and self.intent(node) is None
+        rows = self._commanded(node)
+        # Not what was read between a command, of the test maybe, and its effect.
+        last = next((row for row in reversed(rows) if row.get("verdict") == "accepted"), None)
+        over = last is not None and any(
+            "effect" in row and row["command"] == last["command"] for row in rows
+        )
+        return over and rows[-1].get("read") == "on" and self.intent(node) is None
+
+    # The steps
+
+    def beats(self, node: str) -> Path:
+        """Where the node's `beat` writes down each of its starts."""
+        return self._beats / node
+
+    def steps(self) -> int:
+        """How many steps there were until now, by what they had their effect on."""
+        return sum(
+            checker.steps(self._commanded(node), checker.read_rows(self.beats(node)))
+            for node in NODES
+        )
 
     # What is durable, and what is in force
 
@@ -168,24 +194,34 @@ class Lab:
         row = self._state.execute(query, (f"node:{node}",)).fetchone()
         return None if row is None else str(row[0])
 
-    def agent_means_something(self, node: str) -> bool:
-        """Whether the node's agent has an open intent, by its journal."""
+    def agent_means_something(self, node: str, name: str | None = None) -> bool:
+        """Whether the node's agent has an open intent, for what has this name, by its journal."""
         file = self.root / "nodes" / node / "run" / "intents.json"
         try:
-            return bool(json.loads(file.read_text())["open"])
+            intents = json.loads(file.read_text())["open"]
         except FileNotFoundError:
             return False
+        return any(name in (None, one["entity"]["name"]) for one in intents)
 
     def unhealed(self, api: Api) -> list[str]:
         """All that is not as desired: by the API, by HTTP, and by the kernel's account."""
         answer = api.ask("GET", "/v1/entities")
         if answer is None or answer[0] != 200:
             return ["the API does not answer"]
-        entities = answer[2]["entities"]
+        entities = [one for one in answer[2]["entities"] if "policy:" not in one["entity"]]
         if wrong := [_standing(one) for one in entities if one["condition"] != "converged"]:
             return wrong
-        ports = {one["node"]: _port(one["desired"]) for one in _webs(entities)}
-        return [text for node in NODES if (text := self._unserved(node, ports[node]))]
+        ports = {one["entity"]: _port(one["desired"]) for one in entities}
+        return [
+            text
+            for node in NODES
+            if (text := self._unserved(node, ports[f"service:web@{node}"]))
+            or (text := self._outdated(node, ports[f"service:beat@{node}"]))
+        ]
+
+    def _outdated(self, node: str, port: int) -> str | None:
+        last = checker.read_rows(self.beats(node))[-1]["started"]
+        return None if last == port else f"{node} should beat at {port}, not at {last}"
 
     def _unserved(self, node: str, port: int) -> str | None:
         address = (self.root / "nodes" / node / "address").read_text().strip()
@@ -195,6 +231,11 @@ class Lab:
             return f"{node} should listen on {port}: {found}, {service}"
         status, body = _fetch(address, port)
         return None if (status, body) == (200, node) else f"{node} answers {status} {body!r}"
+
+    def _commanded(self, node: str) -> list[checker.Row]:
+        """The rows of its BMC; none where that has only begun."""
+        commands = self.commands(node)
+        return checker.read_rows(commands) if commands.exists() else []
 
     def _is_up(self) -> bool:
         assert self._process.poll() is None, self.output.read_text()
@@ -260,10 +301,6 @@ def _module(owner: Process, name: str) -> Process | None:
 def _zygote(owner: Process, module: str) -> Process | None:
     process = _module(owner, module)
     return None if process is None else read_process(process.parent)
-
-
-def _webs(entities: list[Any]) -> list[Any]:
-    return [one for one in entities if one["entity"].startswith("service:web@")]
 
 
 def _port(desired: Any) -> int:

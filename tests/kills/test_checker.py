@@ -37,6 +37,10 @@ def read(power: str, at_s: float = 0) -> dict[str, Any]:
     return {"at_ns": int(at_s * S), "read": power}
 
 
+def started(port: int, within: str = "alone") -> dict[str, Any]:
+    return {"started": port, "with": within}
+
+
 HEALED_ONCE = [
     read("off"),
     taken("a-1"),
@@ -74,8 +78,10 @@ def test_records_in_order_are_found_right(tmp_path: Path) -> None:
     writes = write_rows(tmp_path / "writes", [sent(1), acked(1, 4), sent(2)])
     state = write_state(tmp_path / "state.db", 2, [(1, 4), (2, 5)])
     commands = write_rows(tmp_path / "commands", HEALED_ONCE)
+    starts = write_rows(tmp_path / "starts", [started(1), started(2)])
 
-    assert checker.check(writes, state, {"n1": commands}) == []
+    assert checker.check(writes, state, {"n1": commands}, {"n1": starts}) == []
+    assert checker.steps(checker.read_rows(commands), checker.read_rows(starts)) == 4
 
 
 def test_each_file_is_looked_into(tmp_path: Path) -> None:
@@ -83,12 +89,15 @@ def test_each_file_is_looked_into(tmp_path: Path) -> None:
     state = write_state(tmp_path / "state.db", 3, [])
     commands = write_rows(tmp_path / "commands", [taken("a-1"), taken("a-1")])
 
-    assert checker.check(writes, state, {"n1": commands}) == [
+    starts = write_rows(tmp_path / "starts", [started(1), started(2, "together")])
+
+    assert checker.check(writes, state, {"n1": commands}, {"n1": starts}) == [
         f"lost: {WEB} has 3, not one of [1]",
         f"forgotten: ('{WEB}', 1, 7, 4) was acknowledged",
         "n1: twice: a-1",
         "n1: together: a-1 and a-1",
         "n1: unread: a-1 after a-1",
+        "n1: together: at 2",
     ]
 
 
@@ -176,4 +185,7 @@ def test_a_command_for_the_power_that_there_is_is_found() -> None:
     rows = [taken("a-1"), effect("a-1"), taken("a-2")]
 
     assert list(checker.needless_commands(HEALED_ONCE)) == []
-    assert list(checker.needless_commands(rows)) == ["needless: a-2, as power was on"]
+    assert list(checker.needless_commands(rows)) == [
+        f"needless: a-2, as power was on, after {rows[:2]}"
+    ]
+    assert list(checker.needless_commands([*rows[:2], {"found": "off"}, rows[2]])) == []

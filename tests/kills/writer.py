@@ -12,9 +12,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 ANSWER_WITHIN_S = 60
-PAUSE_S = 0.02
-# So many harmless writes for one that makes its node's agent replace a service.
-NOTES_FOR_ONE_WEB = 60
+PAUSE_S = 0.01
+# Of so many writes one makes its node's agent replace the web server, and one a service that does
+# nothing; all others change nothing on a node.
+WEB_EVERY, BEAT_EVERY = 60, 3
 PORT_MIN = 9001
 
 
@@ -73,11 +74,12 @@ class Writer:
             while not self._stopped.is_set():
                 count += 1
                 node = self._rng.choice(self._nodes)
-                if count % NOTES_FOR_ONE_WEB:
-                    self._write(file, f"service:note@{node}", count)
+                if count % WEB_EVERY == 0:
+                    self._write(file, f"service:web@{node}", PORT_MIN + count // WEB_EVERY)
+                elif count % BEAT_EVERY == 0:
+                    self._write(file, f"service:beat@{node}", count)
                 else:
-                    port = PORT_MIN + count // NOTES_FOR_ONE_WEB
-                    self._write(file, f"service:web@{node}", port)
+                    self._write(file, f"service:note@{node}", count)
                 time.sleep(PAUSE_S)
 
     def _write(self, file: Any, entity: str, value: int) -> None:
