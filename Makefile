@@ -53,7 +53,7 @@ check: setup-dev lint types contracts
 	.venv/bin/pytest -m "not slow and not net and not campaign" -n auto --dist worksteal
 	.venv/bin/pytest -m "net and not slow and not campaign" $(IN_TWO)
 
-# The same examples of each property on each run, as many as at the desk; the campaign tries ten times as many.
+# The same examples of each property on each run, as many as at the desk; the campaign tries three times as many.
 test: export HYPOTHESIS_PROFILE ?= ci
 test:
 	@tools/need --install ensurepip curl ss sqlite3 promtool dot perl chromium zsh fish socat || echo "make test: goes on without these"
@@ -66,7 +66,7 @@ test:
 # What takes long, or needs root and real parts; what is missing here is skipped with its reason.
 # The last part by files, so that never two demos, which fill the machine, run at once.
 campaign: setup-dev
-	@tools/need --install openssl slurmctld slurmd sbatch etcd dhclient dhcping tftp cpio dnsmasq libvirtd virsh qemu-system-aarch64 aavmf ansible skopeo mkfs.erofs $$(cat examples/*/needs | sort -u) || echo "make campaign: goes on without these"
+	@tools/need --install openssl slurmctld slurmd sbatch etcd dhclient dhcping tftp cpio dropbearkey ssh faketime dnsmasq libvirtd virsh qemu-system-aarch64 aavmf ansible skopeo mkfs.erofs ganesha.nfsd certutil $$(cat examples/*/needs | sort -u) || echo "make campaign: goes on without these"
 	HYPOTHESIS_PROFILE=wide tools/tested -m "(campaign or hypothesis or wide) and not net" -n auto --dist worksteal
 	HYPOTHESIS_PROFILE=wide tools/tested -m "long and not campaign" $(IN_TWO)
 	HYPOTHESIS_PROFILE=wide tools/tested -m "campaign and net" -n 2 --dist loadfile

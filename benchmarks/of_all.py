@@ -36,6 +36,7 @@ ASKED: Final = (
     ("GET", "/v1/status?select=condition!=converged", b""),
     ("GET", "/v1/summary", b""),
     ("GET", "/metrics", b""),
+    ("GET", "/v1/parents", b""),
     ("GET", "/v1/entities", b""),
     ("GET", "/v1/export", b""),
     ("POST", "/v1/freezes", ALL),
