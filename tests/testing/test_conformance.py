@@ -199,6 +199,8 @@ def test_what_goes_wrong_within_is_told_and_no_deadline_is_blamed(
 SETTINGS = {name: {"user": "admin", "password": "short"} for name in ("ipmi", "redfish")}
 SETTINGS["qemu"] = {"arguments": []}
 NOBODY = {"bmc": "127.0.0.1:9"}
+# As long as the daemon waits for a sign of life: other tests may take the processors.
+PATIENCE_S = 30
 
 
 @pytest.mark.parametrize(
@@ -214,7 +216,10 @@ def test_nothing_is_wrong_with_the_modules_that_come_with_haptera(
     name: str, attributes: dict[str, str]
 ) -> None:
     place = ModulePlace(name, Context.SELF, "", place=BUNDLED[name])
-    report = check_module(CheckedModule(place, SETTINGS.get(name, {}), attributes=attributes))
+    settings = SETTINGS.get(name, {})
+    report = check_module(
+        CheckedModule(place, settings, attributes=attributes, patience_s=PATIENCE_S)
+    )
 
     assert [one for one in report.checks if one.verdict is CheckVerdict.FAILED] == []
 
