@@ -102,8 +102,11 @@ def serve(
 
 
 async def look_run(one: Service) -> Run:
-    await keeper_settled(one.home)
     found = one.home.run()
+    if found is not Run.RUNNING:
+        # Its keeper may be about to write down how it ended.
+        await keeper_settled(one.home)
+        found = one.home.run()
     if found is Run.FAILED:
         one.target.note(one.home.how_it_ended())
     if found is Run.RUNNING and (why := await not_ready(one)) is not None:
