@@ -23,10 +23,29 @@ from haptera.modules.jobs.module import look_busy, module, watch_busy
 from haptera.sdk import Refused
 from tests.lab.rig import wait_for
 
+ROOT = Path(__file__).resolve().parents[2]
 WAIT_S = 60
 ROUNDS = 20
 HISTORIES = 200
 ACTS = 40
+# In a /run of its own. As slurmd does, what is left in the process group of a prolog that has ended
+# is killed; then whether the gate is locked is told, and again after the epilog.
+ONE_JOB = """
+mount -t tmpfs none /run
+gate=/run/haptera/jobs/open/gate
+mkdir -p "${gate%/*}"
+: >"$gate"
+export SLURM_JOB_ID=7
+setsid sh -c 'echo $$; exec "$0"' "$0/prolog" >/run/group </dev/null
+echo $?
+read -r group </run/group
+kill -KILL "-$group" 2>/dev/null
+flock -n "$gate" true
+echo $?
+"$0/epilog"
+flock -w 60 "$gate" true
+echo $?
+"""
 Start = Callable[[str], "subprocess.Popen[str]"]
 
 
@@ -423,3 +442,14 @@ def test_who_runs_is_told_by_what_it_was_called_with(gate: JobsGate, start: Star
     waiting.stdout.readline()
 
     assert refusal(gate).endswith(": sh -c echo in; exec sleep 60")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0, reason="a /run of its own needs root")
+def test_a_job_of_slurm_holds_the_gate_from_its_prolog_to_its_epilog() -> None:
+    scripts = ROOT / "contrib/slurm"
+    command = ["unshare", "--mount", "--propagation", "private", "sh", "-c", ONE_JOB, scripts]
+
+    ran = subprocess.run(command, capture_output=True, text=True)
+
+    assert (ran.stdout.split(), ran.stderr) == (["0", "1", "0"], "")
