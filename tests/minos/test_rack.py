@@ -2,7 +2,8 @@
 
 They run systems within limits, which are rolled to another image, and a replica that needs more
 memory than it may have. Then artefacts are no longer fetched: they are mounted from an NFS server.
-Last, one of the machines is booted anew with another minOS.
+One of the machines is booted anew with another minOS. Last, both are nodes of a Slurm, whose slurmd
+is in the image of a second system.
 """
 
 import json
@@ -10,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -41,6 +43,7 @@ modules:
   jobs: {{}}
   minos: {{}}
   replica: {{}}
+  slurm: {{settings: {{conf: PRIVATE/slurm.conf}}}}
   system: {{}}
   ipmi: {{settings: {{user: haptera, password: {{secret: bmc}}, cipher_suite: 3, graceful_s: 2}}}}
   netboot:
@@ -51,7 +54,7 @@ modules:
 controllers: {{roll: {{}}}}
 # The default is three steps an hour on a node, which two changes of image and a boot use up.
 budgets:
-  often: {{per: node, at_once: 1, per_hour: 12}}
+  often: {{per: node, at_once: 1, per_hour: 20}}
 nodes:
   m[1-2]:
     platform: ipmi
@@ -78,6 +81,16 @@ lab:
   bridge: {{interface: br0, address: 10.99.0.1/24}}
   memory_mb: 384
 """
+# A second system, with a slurmd in its image; its nodes are drained before they are disturbed.
+SLURMD = """
+  system:batch@m[1-2]: {run: running, image: a}
+  image:a: {state: built, recipe: PRIVATE/a}
+  image:b: {state: built, recipe: PRIVATE/b}
+"""
+GATE = "PrologFlags=Alloc\nProlog=/etc/slurm/prolog\nEpilog=/etc/slurm/epilog"
+# What was there before the roll goes on until it may end; what waited finds the new image.
+BEFORE = "until [ -e /tmp/go ]; do sleep 1; done"
+AFTER = 'read image </etc/image && [ "$image" = b ]'
 # Mounts the server's only folder once, and says where in it the artefact is.
 ATTACH = (
     "sh -c 'mkdir -p /run/nfs; mountpoint -q /run/nfs"
@@ -94,11 +107,13 @@ EXPORT {{
     SecType = sys; Protocols = 4; Transports = TCP; FSAL {{ Name = VFS; }}
 }}
 """
+ROOT = Path(__file__).resolve().parents[2]
+PRIVATE_SLURM, SLURMD_ROOT = ROOT / "tools/private-slurm", ROOT / "tools/slurmd-root"
 UNHEARD = ("has been silent for", "did not answer within")
 MISSING = "/minos/next/kernel\n"
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 PROGRAMS = ("/bin/sh", "/bin/sleep", "/bin/cat", "/usr/bin/tail")
-RECIPE = 'FROM scratch\nCOPY root/ /\nCMD ["/init"]\n'
+RECIPE = 'FROM scratch\nCOPY root/ /\nCMD ["{init}"]\n'
 # More than it may, and leaves nothing but its init.
 FORKS = """
 (i=0; while [ $i -lt 30 ]; do i=$((i + 1)); sleep 1000 & done) 2>/dev/null
@@ -153,14 +168,21 @@ class Rack:
         """The artefacts that the parent has, by digest."""
         return self._lab.root / "parent" / "images" / "sha256"
 
-    def beside_the_parent(self, *command: str | Path) -> "subprocess.Popen[str]":
+    def beside_the_parent(
+        self, *command: str | Path, **environment: str | Path
+    ) -> "subprocess.Popen[str]":
         """A process of this machine, in the network namespace of the bridge."""
         inside = ("nsenter", "--net", f"--target={self._lab.parent().pid}")
-        return subprocess.Popen([*inside, *command], stdout=subprocess.PIPE, text=True)
+        told = {**os.environ, **{name: str(value) for name, value in environment.items()}}
+        return subprocess.Popen([*inside, *command], stdout=subprocess.PIPE, text=True, env=told)
 
-    def runs(self, image: str) -> bool:
+    def applied(self, selector: str) -> bool:
+        """Whether what is declared of these is in force on both machines."""
+        return [one["condition"] for one in self.views(selector)] == ["converged"] * len(NODES)
+
+    def runs(self, image: str, system: str = "compute") -> bool:
         """Whether both machines are known to run this image."""
-        views = self.views("system:compute@m*")
+        views = self.views(f"system:{system}@m*")
         held = [(one["condition"], one["desired"]["image"]["value"]) for one in views]
         return held == [("converged", image)] * len(NODES)
 
@@ -179,11 +201,11 @@ def rack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rack]:
         root = folder / image / "root"
         root.mkdir(parents=True)
         a_root(root, f"# {image}\n{SERVES}", PROGRAMS)
-        (folder / image / "Dockerfile").write_text(RECIPE)
+        (folder / image / "Dockerfile").write_text(RECIPE.format(init="/init"))
     built = build_minos(folder)
     if built.returncode != 0:
         pytest.skip(built.stderr.strip())
-    lab = Lab(folder, SITE)
+    lab = Lab(folder, SITE.replace("PRIVATE", str(folder / "slurm")))
     with lab.running():
         try:
             one = Rack(lab)
@@ -212,6 +234,66 @@ def nfs(rack: Rack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
             yield
         finally:
             server.kill()
+
+
+class Slurm:
+    """A slurmctld beside the parent, and what people ask it."""
+
+    def __init__(self, rack: Rack, private: Path) -> None:
+        self._rack = rack
+        self.conf = private / "slurm.conf"
+        self._private = private
+
+    def start(self) -> None:
+        told = {"SLURMD": "elsewhere", "LAYOUT": "one", "MORE": GATE}
+        command = (PRIVATE_SLURM, "start", self._private, "m=2:1:256")
+        at = {"ADDRESS": "10.99.0.1", "NODES_AT": "10.99.0.1[1-2]"}
+        with self._rack.beside_the_parent(*command, **told, **at) as starting:
+            assert starting.wait() == 0
+
+    def stop(self) -> None:
+        subprocess.run([PRIVATE_SLURM, "stop", self._private], check=True)
+
+    def ask(self, *command: str) -> str:
+        asked = self._rack.beside_the_parent(*command, SLURM_CONF=self.conf)
+        said, _ = asked.communicate()
+        assert asked.returncode == 0, command
+        return said
+
+    def submit(self, node: str, script: str) -> str:
+        options = ("--parsable", "--chdir=/", "--output=/dev/null", "--exclusive")
+        return self.ask("sbatch", *options, f"--nodelist={node}", f"--wrap={script}").strip()
+
+    def ended(self) -> dict[str, list[str]]:
+        """As Slurm itself wrote it down: the states in which each job has ended."""
+        file, found = self._private / "jobcomp", defaultdict(list)
+        for line in file.read_text().splitlines() if file.exists() else ():
+            fields = dict(word.split("=", 1) for word in line.split() if "=" in word)
+            found[fields["JobId"]].append(fields["JobState"])
+        return found
+
+
+@pytest.fixture(scope="module")
+def slurm(rack: Rack) -> Iterator[Slurm]:
+    """Both machines are nodes of this Slurm."""
+    private = rack.folder / "slurm"
+    private.mkdir()
+    one = Slurm(rack, private)
+    try:
+        one.start()
+        for image in "ab":
+            folder = private / image
+            folder.mkdir()
+            subprocess.run([SLURMD_ROOT, private, folder / "root"], check=True)
+            (folder / "root/etc/image").write_text(f"{image}\n")
+            (folder / "Dockerfile").write_text(RECIPE.format(init="/sbin/init"))
+        rack.declare("    boot_from: network", '    boot_from: network\n    slurm.member: "yes"')
+        rack.declare("\n  group:leak:", f"{SLURMD.replace('PRIVATE', str(private))}  group:leak:")
+        rack.until("both machines run a slurmd", lambda: rack.runs("a", "batch"))
+        rack.until("Slurm has both", lambda: one.ask("sinfo", "-h", "-o", "%T") == "idle\n")
+        yield one
+    finally:
+        one.stop()
 
 
 def test_a_system_on_a_minos_is_held_to_its_limits_by_the_kernel(rack: Rack) -> None:
@@ -251,6 +333,8 @@ def test_images_are_mounted_from_an_nfs_server_where_that_is_declared(
     rack: Rack, nfs: None
 ) -> None:
     rack.declare("system: {}", f'system: {{settings: {{attach: "{ATTACH}"}}}}')
+    # What is staged before a node has heard of this is fetched, as it was before.
+    rack.until("both machines know how to attach", lambda: rack.applied("module:system@m*"))
     rack.declare("image: old", "image: shared")
     rack.until("both machines run the image", lambda: rack.runs("shared"))
     _, _, shown = rack.haptera("image", "show", "shared").partition("sha256:")
@@ -258,10 +342,9 @@ def test_images_are_mounted_from_an_nfs_server_where_that_is_declared(
     for node in NODES:
         mounts = rack.haptera("exec", node, "--", "cat", "/proc/mounts")
         assert "\n10.99.0.1:/images /run/nfs nfs4 ro," in mounts
-        loops = rack.haptera(
-            "exec", node, "--", "sh", "-c", "cat /sys/block/loop*/loop/backing_file"
-        )
-        assert artefact in loops.splitlines()
+        # One may go while they are read.
+        reads = "cat /sys/block/loop*/loop/backing_file || true"
+        assert artefact in rack.haptera("exec", node, "--", "sh", "-c", reads).splitlines()
 
 
 def test_a_machine_is_booted_with_another_minos_once_that_is_there(rack: Rack) -> None:
@@ -293,3 +376,30 @@ def test_a_machine_is_booted_with_another_minos_once_that_is_there(rack: Rack) -
     assert " haptera.minos=next " in after[0]
     assert after[0].split()[0] != before[0].split()[0]
     assert after[1] == before[1]
+
+
+@needs("slurmctld", "slurmd", "sbatch", "nsenter")
+def test_a_roll_of_the_slurmd_in_them_hurts_no_job(rack: Rack, slurm: Slurm) -> None:
+    """Three jobs for each machine, back to back: the roll takes place after the first of them."""
+    jobs = [[slurm.submit(node, one) for one in (BEFORE, AFTER, AFTER)] for node in NODES]
+    begun = [first for first, _, _ in jobs]
+    rack.until("the first ones run", lambda: running(slurm) == begun)
+
+    rack.haptera("roll", "system:batch@m*", "--image", "b", "--take", "--no-wait")
+    for node, job in zip(NODES, begun, strict=True):
+        waits = f"Slurm's job {job} runs"
+        rack.until(
+            "it is told for which job the roll waits",
+            lambda says=waits, on=node: says in rack.haptera("why", on),
+        )
+        rack.haptera("exec", f"{node}/batch", "--", "sh", "-c", ": >/tmp/go")
+
+    rack.until("both run the new image", lambda: rack.runs("b", "batch"))
+    ended = {job: ["COMPLETED"] for one in jobs for job in one}
+    rack.until("each job ran once, to its end", lambda: slurm.ended() == ended)
+    rack.until("both are idle", lambda: slurm.ask("sinfo", "-h", "-o", "%T") == "idle\n")
+
+
+def running(slurm: Slurm) -> list[str]:
+    """The jobs that run, in their order."""
+    return sorted(slurm.ask("squeue", "-h", "-t", "running", "-o", "%i").split(), key=int)
