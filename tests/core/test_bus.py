@@ -55,7 +55,7 @@ def test_what_is_told_in_part_is_numbered_so_that_the_rest_is_not_missed() -> No
     for entity in (N3, N1, N3, N2):
         bus.publish([entity], [only(News.OBSERVED)])
     first = listener.take(1)
-    assert first == Batch(False, {N3: only(News.OBSERVED)}, Cursor("e", 1))
+    assert first == Batch(False, {N3: only(News.OBSERVED)}, Cursor("e", 1), whole=False)
     assert first.cursor is not None
     again = bus.listen(Subscription(), nothing, since=first.cursor)
     rest = again.take(9)
@@ -108,7 +108,7 @@ def test_a_snapshot_asks_few_entities_at_once_whether_they_are_wanted() -> None:
     assert [entity for one in batches for entity in one.changes] == [node_id("n7")]
 
 
-def test_what_changes_while_a_snapshot_is_told_is_told_once_after_it() -> None:
+def test_what_changes_while_a_snapshot_is_told_is_told_once_at_its_end() -> None:
     bus, _ = made(N1, N2, N3)
     listener = bus.listen(Subscription(), nothing)
     first = listener.take(1)
@@ -120,9 +120,23 @@ def test_what_changes_while_a_snapshot_is_told_is_told_once_after_it() -> None:
     rest = [(one.changes, one.cursor) for one in iter(lambda: listener.take(9), None)]
     (other,) = {N1, N2, N3} - {told_first, late}
     assert rest == [
-        ({other: only()}, Cursor("e", 0)),
+        ({other: only()}, None),
         ({late: only(News.OBSERVED)}, Cursor("e", 1)),
     ]
+
+
+def test_a_picture_ends_though_its_entities_change_and_change() -> None:
+    bus, there = made(N1)
+    listener = bus.listen(Subscription(), nothing)
+    whole = []
+    for number in range(2, 7):
+        there.add(new := node_id(f"n{number}"))
+        bus.publish([new], [ALIVE])
+        batch = listener.take(1)
+        assert batch is not None
+        whole.append(batch.whole)
+    # Two were there, and the third came until the last of them was told.
+    assert whole == [False, False, True, False, True]
 
 
 def test_a_place_of_another_process_or_of_long_ago_is_not_known() -> None:
@@ -195,9 +209,13 @@ class Holder:
         self.bus, self.wanted = bus, wanted
         self.held: dict[EntityId, dict[News, int]] = {}
         self.cursor: Cursor | None = None
+        # How all was that the picture has to have, at the least, once it is whole.
+        self.then: dict[EntityId, dict[News, int]] = {}
         self.listener = bus.listen(wanted, nothing)
 
     def take(self, truth: dict[EntityId, dict[News, int]], count: int) -> bool:
+        if self.listener.gathers:
+            self.then = self.of_concern(truth)
         batch = self.listener.take(count)
         if batch is None:
             return False
@@ -212,7 +230,18 @@ class Holder:
             elif News.GONE in types:
                 self.held.pop(entity, None)
         self.cursor = batch.cursor or (None if batch.fresh else self.cursor)
+        if batch.whole:
+            self.check_picture(truth)
         return True
+
+    def check_picture(self, truth: dict[EntityId, dict[News, int]]) -> None:
+        """Nothing that is still there is older than it was when the picture was begun."""
+        for entity, numbers in self.then.items():
+            held = self.held.get(entity, {})
+            if entity in truth:
+                assert {
+                    one: held.get(one, -1) >= at for one, at in numbers.items()
+                } == dict.fromkeys(numbers, True)
 
     def check(self, truth: dict[EntityId, dict[News, int]]) -> None:
         """All taken, it holds the truth, as far as it wants it."""

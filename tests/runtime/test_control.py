@@ -165,6 +165,30 @@ def test_many_entities_are_read_and_told_in_slices() -> None:
     talk(hold)
 
 
+def test_a_picture_has_what_was_declared_by_its_revision() -> None:
+    """What is written with that revision is refused if more was declared: it was not seen."""
+
+    async def hold(one: Talk) -> None:
+        count = VIEWS_PER_FRAME + 10
+        one.backend.write(*(Declare(node_id(f"m{at:03}"), {}, "site") for at in range(count)))
+        told = [await one.ask("watch", 1, **ALL)]
+        one.backend.write(Declare(node_id("late"), {}, "site"))
+        revision = one.backend.revision()
+        while told[-1]["cursor"] is None:
+            one.backend.say(N1, why=f"{len(told)}")
+            told.append(await one.ask("next", 1))
+
+        there = {name for answer in told for name in names(answer)}
+        assert there == {str(one) for one in one.backend.bus.there()}
+        assert told[-1]["revision"] == revision
+        one.backend.write(Declare(node_id("later"), {}, "site"))
+        wishes = {"node:n1": {"power": "on"}}
+        refused = await one.write(desired=wishes, if_revision=told[-1]["revision"])
+        assert (refused["op"], refused["conflict"]) == ("refused", True)
+
+    talk(hold)
+
+
 def test_what_is_written_belongs_to_the_controller() -> None:
     async def hold(one: Talk) -> None:
         web = {"service:web@n1": {"run": "running"}}

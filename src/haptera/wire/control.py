@@ -53,7 +53,11 @@ class WriteDesired(_Said, frozen=True, gc=False, tag="write"):
 
 
 class ControlTold(_Said, frozen=True, gc=False, tag="told"):
-    """What changed; `fresh` begins a snapshot, and `cursor` is nil until it is complete."""
+    """What changed; `fresh` begins a snapshot. `cursor` is nil until the picture is whole.
+
+    Then it is as it was at `revision`, or newer: what is written with that as `if_revision` was
+    decided on all that was desired by then.
+    """
 
     fresh: bool
     entities: list[EntityView]

@@ -40,12 +40,14 @@ class Batch:
 
     With `fresh` a snapshot begins: all that was heard before is to be forgotten. What is in it
     for the snapshot's sake changed in nothing. `cursor` is how far the listener has heard once it
-    was told; None in the middle of a snapshot.
+    was told; None in the middle of a snapshot. With the last batch the picture is `whole`: nothing
+    is left that had changed when its first one was taken, or the last of what a snapshot found.
     """
 
     fresh: bool
     changes: dict[EntityId, Types]
     cursor: Cursor | None
+    whole: bool = True
 
 
 class EntityChange(msgspec.Struct, frozen=True, gc=False):
@@ -223,28 +225,45 @@ class Listener:
         self._rest: deque[EntityId] = deque()
         self._room = bus.pending_max
         self._overrun = True  # it knows nothing yet
+        # Up to which change the picture goes that is being told; None: none is.
+        self._until: int | None = None
+        self._in_snapshot = False
 
     @property
     def ready(self) -> bool:
         """Whether there is something to take."""
         return self._overrun or bool(self._rest or self._pending)
 
+    @property
+    def gathers(self) -> bool:
+        """Whether what changed until now is in the picture that is told next, or to its end."""
+        return self._overrun or bool(self._rest) or self._until is None
+
     def take(self, count_max: int) -> Batch | None:
         """So many at most of what it is to be told; None where that is nothing.
 
         Of a snapshot few entities are asked about at once: it may be that none of these is wanted.
         """
+        if not self.ready:
+            return None
+        gathers = self.gathers
         fresh, self._overrun = self._overrun, False
         if fresh:
             self._rest = deque(self._bus.there())
             self._room = max(self._bus.pending_max, len(self._rest))
+            self._in_snapshot = True
         if fresh or self._rest:
-            return Batch(fresh, self._of_snapshot(count_max), self._cursor())
-        if not self._pending:
-            return None
-        names = list(islice(self._pending, count_max))
-        taken = [self._pending.pop(name) for name in names]
-        return Batch(fresh, {one.entity: one.types for one in taken}, self._cursor())
+            changes = self._of_snapshot(count_max)
+        else:
+            names = list(islice(self._pending, count_max))
+            taken = [self._pending.pop(name) for name in names]
+            changes = {one.entity: one.types for one in taken}
+        if gathers:
+            self._until = self._bus.latest.number
+        whole = self._is_whole()
+        if whole:
+            self._until, self._in_snapshot = None, False
+        return Batch(fresh, changes, self._cursor(), whole)
 
     def add(self, changes: Iterable[EntityChange]) -> None:
         """These changed; each entity keeps the place of its first change that was not told."""
@@ -280,7 +299,7 @@ class Listener:
         assert not (self._overrun and (numbers or self._rest))
 
     def _of_snapshot(self, count_max: int) -> dict[EntityId, Types]:
-        """Some more of it, but for what changed meanwhile: that is told after it."""
+        """Some more of it, but for what changed meanwhile: that is told at its end."""
         found = dict[EntityId, Types]()
         for _ in range(min(len(self._rest), ASKED_MAX)):
             entity = self._rest.popleft()
@@ -290,9 +309,15 @@ class Listener:
                 break
         return found
 
+    def _is_whole(self) -> bool:
+        """Whether none of the entities is left that had changed when the picture was begun."""
+        assert self._until is not None
+        first = next(iter(self._pending.values()), None)
+        return not self._rest and (first is None or first.number > self._until)
+
     def _cursor(self) -> Cursor | None:
         latest = self._bus.latest
-        if self._rest:
+        if self._in_snapshot:
             return None
         first = next(iter(self._pending.values()), None)
         return latest if first is None else Cursor(latest.epoch, first.number - 1)

@@ -76,6 +76,8 @@ class _Watch:
     def __init__(self, listener: Listener) -> None:
         self.listener = listener
         self.asked = True
+        # At which the picture was so that is being told.
+        self.revision = 0
 
 
 class Control:
@@ -175,13 +177,17 @@ class Control:
         self._watches[request.id] = _Watch(self._source.bus.listen(wanted, self._work.set))
 
     def _tell(self, number: int, watch: _Watch) -> None:
+        if watch.listener.gathers:
+            watch.revision = self._source.revision()
         batch = watch.listener.take(VIEWS_PER_FRAME)
         assert batch is not None
         watch.asked = False
         views, types, gone, _ = told(batch, self._source.entity)
-        cursor = None if batch.cursor is None else str(batch.cursor)
-        revision = self._source.revision()
-        self._say(control.ControlTold(number, batch.fresh, views, types, gone, cursor, revision))
+        cursor = str(batch.cursor) if batch.whole else None
+        told_now = control.ControlTold(
+            number, batch.fresh, views, types, gone, cursor, watch.revision
+        )
+        self._say(told_now)
 
     async def _read(self, request: control.ReadEntities) -> control.Views:
         selector = check_selector(parse_selector(request.select))
