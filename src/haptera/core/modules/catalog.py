@@ -61,6 +61,8 @@ class Catalog:
         work_max: int = WORK_MAX,
     ) -> None:
         self.kinds = kinds
+        # What some kind borrows of the node that its entities are on.
+        self.borrowed = frozenset(one.name for kind in kinds.values() for one in kind.borrows)
         self._work_max = work_max
         self._parts: dict[str, list[Part]] = {}
         # Parts of kinds that have passed all checks, if they are not planned with yet.

@@ -14,15 +14,15 @@ IDLE: Final = Verdict(Condition.IDLE)
 class Stance:
     """The last verdict, `since` when its condition holds, and the plan behind it.
 
-    `frozen` says which freeze holds the entity; `lent` stands for what those on a node were last
-    decided with, of the node's own: a hash, for there are many nodes.
+    `frozen` says which freeze holds the entity. `lent` stands for what those on a node were last
+    decided with, of the node's own: hashes of what they borrow, and of all. There are many nodes.
     """
 
     verdict: Verdict = IDLE
     since: int | None = None
     plan: Chain | NoChain | None = None
     frozen: str | None = None
-    lent: int | None = None
+    lent: tuple[int, int] | None = None
 
     @property
     def condition(self) -> Condition:
