@@ -22,8 +22,8 @@ from haptera.model.entity import EntityId
 from haptera.model.events import Answered, Event, Exited, Ready
 from haptera.modules import load
 from haptera.runtime import clock
-from haptera.runtime.processes.forking import LoopZygote, exec_zygote
-from haptera.runtime.processes.process import PRELOAD, ModuleProcesses
+from haptera.runtime.processes.forking import PRELOAD, LoopZygote, exec_zygote
+from haptera.runtime.processes.process import ModuleProcesses
 from haptera.wire.ipc import encode_frame
 
 ROUNDS = 200

@@ -3,11 +3,11 @@
     python -m benchmarks.restart [CHILDREN ...]
 
 A real parent with its store, and all children in one other process, which say hello each 10 s all
-the time. The parent is killed and started again. Told are: when its API answers, when the first
-child has an answer whose seal opens, when all have one, and when all nodes are known to be as
-desired; and how many children had to enrol again and how often a machine's power was switched
-(both should be 0). The baseline is another Python that does the least: it reads the same rows,
-and opens one sealed message of each child.
+the time. The parent is killed and started again. Told are: when its API answers, and when it has
+counted all nodes for an answer; when the first child has an answer whose seal opens, when all have
+one, and when all nodes are known to be as desired; and how many children had to enrol again and how
+often a machine's power was switched (both should be 0). The baseline is another Python that does
+the least: it reads the same rows, and opens one sealed message of each child.
 """
 
 import os
@@ -47,8 +47,10 @@ def restart(home: Path, crowd: Crowd, children: int) -> None:
     """Have the parent's next process find its children, and tell how that went."""
     crowd.begin()
     with serving(home) as parent:
-        wait_for(lambda: parent.get("/v1/summary") is not None, pause_s=0.01)
+        wait_for(lambda: parent.get("/v1/caller") is not None, pause_s=0.01)
         served_s, cpu_s = time.monotonic() - parent.began_at, parent.cpu_s()
+        wait_for(lambda: parent.get("/v1/summary") is not None, pause_s=0.01)
+        counted_s = time.monotonic() - parent.began_at
         wait_for(lambda: parent.converged() == children)
         known_s = time.monotonic() - parent.began_at
         told, enrolled = crowd.end(), parent.enrolments()
@@ -56,7 +58,8 @@ def restart(home: Path, crowd: Crowd, children: int) -> None:
     first_s, all_s = told["first_at"] - parent.began_at, told["last_at"] - parent.began_at
     steps = sum(len(one.read_text().splitlines()) for one in home.rglob("steps"))
     print(
-        f"  serves after {served_s:.2f} s ({cpu_s:.2f} s of CPU); answers a child after"
+        f"  serves after {served_s:.2f} s ({cpu_s:.2f} s of CPU), has counted all after"
+        f" {counted_s:.2f} s; answers a child after"
         f" {first_s:.2f} s, all after {all_s:.1f} s; knows all after {known_s:.1f} s;"
         f" {told['silent']} not answered, {enrolled} enrolments, {steps} power actions",
         flush=True,

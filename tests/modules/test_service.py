@@ -30,8 +30,8 @@ from haptera.modules.service.module import (
     watch_run,
 )
 from haptera.runtime import clock
-from haptera.runtime.processes.forking import exec_zygote
-from haptera.runtime.processes.process import LIMITS, PRELOAD
+from haptera.runtime.processes.forking import PRELOAD, exec_zygote
+from haptera.runtime.processes.process import LIMITS
 from haptera.sdk import Refused, Target
 from haptera.wire.frame import Reject
 from haptera.wire.ipc import Frames, encode_frame

@@ -14,9 +14,9 @@ from haptera.model.entity import node_id
 from haptera.model.events import Event, Exited, Ready
 from haptera.runtime.processes.control import VIEWS_PER_FRAME
 from haptera.runtime.processes.controllers import ControllerPlace, Controllers
-from haptera.runtime.processes.forking import LoopZygote, exec_zygote
+from haptera.runtime.processes.forking import PRELOAD, LoopZygote, exec_zygote
 from haptera.runtime.processes.ipc import FrameLink
-from haptera.runtime.processes.process import PRELOAD, ModuleProcesses
+from haptera.runtime.processes.process import ModuleProcesses
 from haptera.selectors.subscription import Subscription
 from haptera.wire.ipc import encode_frame
 from tests.api.fake_backend import FakeBackend

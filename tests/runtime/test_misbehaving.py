@@ -13,9 +13,9 @@ from haptera.model.effects import Call, Start, Stop, Work
 from haptera.model.entity import node_id
 from haptera.model.events import Answered, Ended, Event, Exited, Failed, Ready, WatchReported
 from haptera.runtime import clock
-from haptera.runtime.processes.forking import LoopZygote, exec_zygote
+from haptera.runtime.processes.forking import PRELOAD, LoopZygote, exec_zygote
 from haptera.runtime.processes.output import LOG_BYTES_MAX
-from haptera.runtime.processes.process import PRELOAD, Limits, ModuleProcesses
+from haptera.runtime.processes.process import Limits, ModuleProcesses
 from tests.runtime.test_process import HOUR_NS, ROOT, descendants, named
 
 pytestmark = pytest.mark.net

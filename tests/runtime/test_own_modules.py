@@ -10,10 +10,10 @@ from haptera.model.effects import Start, Stop
 from haptera.model.errors import HapteraError
 from haptera.model.events import Exited, Ready
 from haptera.model.parts import Context, Requirement
-from haptera.runtime.processes.forking import LoopZygote, exec_zygote
+from haptera.runtime.processes.forking import PRELOAD, LoopZygote, exec_zygote
 from haptera.runtime.processes.own_modules import OwnModule, describe
 from haptera.runtime.processes.places import ModulePlace
-from haptera.runtime.processes.process import PRELOAD, ModuleProcesses
+from haptera.runtime.processes.process import ModuleProcesses
 
 pytestmark = pytest.mark.net
 

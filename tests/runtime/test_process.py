@@ -16,8 +16,8 @@ from haptera.model.events import Answered, Ended, Event, Exited, Failed, Ready
 from haptera.modules import BUNDLED, load
 from haptera.modules.jobs.gate import enter, gate_path
 from haptera.runtime import clock
-from haptera.runtime.processes.forking import LoopZygote, ZygoteClient, exec_zygote
-from haptera.runtime.processes.process import LIMITS, PRELOAD, Limits, ModuleProcesses
+from haptera.runtime.processes.forking import PRELOAD, LoopZygote, ZygoteClient, exec_zygote
+from haptera.runtime.processes.process import LIMITS, Limits, ModuleProcesses
 from haptera.sdk import Boot, Manifest
 from tests.runtime import forked
 

@@ -20,8 +20,8 @@ from haptera.model.events import Event, Proposed, Ready, Written
 from haptera.model.parts import Context
 from haptera.runtime import clock
 from haptera.runtime.driver import Driver
-from haptera.runtime.processes.forking import LoopZygote, exec_zygote
-from haptera.runtime.processes.process import PRELOAD, ModuleProcesses
+from haptera.runtime.processes.forking import PRELOAD, LoopZygote, exec_zygote
+from haptera.runtime.processes.process import ModuleProcesses
 from tests.runtime.stepper import module
 from tests.runtime.test_process import ROOT, descendants, named
 

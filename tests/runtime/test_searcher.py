@@ -17,8 +17,7 @@ from haptera.planner.domain.domain import compile_class
 from haptera.planner.plan_query import PlanQuery, query_of, search_for, understood
 from haptera.planner.planner import plan
 from haptera.runtime import clock
-from haptera.runtime.processes.forking import LoopZygote, ZygoteClient, exec_zygote
-from haptera.runtime.processes.process import PRELOAD
+from haptera.runtime.processes.forking import PRELOAD, LoopZygote, ZygoteClient, exec_zygote
 from haptera.runtime.search.search_process import NICENESS
 from haptera.runtime.search.searcher import MEMORY_BYTES_MAX, TARGET, Searcher
 from tests.planner.shapes import drawn, entangled, in_chain, problem

@@ -9,8 +9,7 @@ import pytest
 from haptera.core.desired.ownership import Claim
 from haptera.model.errors import Code, HapteraError, InputError
 from haptera.rest.schemas import SiteFile
-from haptera.runtime.processes.forking import LoopZygote, exec_zygote
-from haptera.runtime.processes.process import PRELOAD
+from haptera.runtime.processes.forking import PRELOAD, LoopZygote, exec_zygote
 from haptera.site import Sites
 from haptera.site.apply.site_process import BOUNDS, readers
 from tests.runtime.test_process import descendants, named

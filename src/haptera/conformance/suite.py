@@ -12,8 +12,7 @@ from haptera.conformance.exam import Check, Exam
 from haptera.conformance.report import CheckFailed, CheckResult, CheckVerdict, Report, Skipped
 from haptera.conformance.subject import CheckedModule
 from haptera.model.parts import Manifest
-from haptera.runtime.processes.forking import LoopZygote, exec_zygote
-from haptera.runtime.processes.process import PRELOAD
+from haptera.runtime.processes.forking import PRELOAD, LoopZygote, exec_zygote
 
 
 async def keeps_secrets(exam: Exam) -> str:

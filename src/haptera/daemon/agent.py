@@ -40,8 +40,14 @@ from haptera.runtime.network.tls_server import listen
 from haptera.runtime.network.udp import Udp
 from haptera.runtime.notify import keep_telling
 from haptera.runtime.performer import Performer, nobody
-from haptera.runtime.processes.forking import LoopZygote, ZygoteClient, exec_zygote, fork_zygote
-from haptera.runtime.processes.process import PRELOAD, ModuleProcesses
+from haptera.runtime.processes.forking import (
+    PRELOAD,
+    LoopZygote,
+    ZygoteClient,
+    exec_zygote,
+    fork_zygote,
+)
+from haptera.runtime.processes.process import ModuleProcesses
 from haptera.runtime.processes.secrets import Starter
 from haptera.runtime.search.searcher import Searcher
 from haptera.wire.seal import SealRole, Session

@@ -63,9 +63,15 @@ from haptera.runtime.network.udp import Udp
 from haptera.runtime.notify import keep_telling
 from haptera.runtime.performer import Performer, never
 from haptera.runtime.processes.controllers import Controllers
-from haptera.runtime.processes.forking import LoopZygote, ZygoteClient, exec_zygote, fork_zygote
+from haptera.runtime.processes.forking import (
+    PRELOAD,
+    LoopZygote,
+    ZygoteClient,
+    exec_zygote,
+    fork_zygote,
+)
 from haptera.runtime.processes.own_modules import describe
-from haptera.runtime.processes.process import PRELOAD, ModuleProcesses
+from haptera.runtime.processes.process import ModuleProcesses
 from haptera.runtime.processes.secrets import SecretStore, Starter
 from haptera.runtime.search.searcher import Searcher
 from haptera.runtime.store.event_log_writer import Recorder

@@ -10,6 +10,7 @@ from haptera.daemon.tree.above import join
 from haptera.model.answers.plan import RADIUS_PERCENT
 from haptera.model.errors import UnreadableError
 from haptera.runtime.identity.private import private_directory
+from haptera.runtime.processes.forking import ZygoteClient
 from haptera.site.model.site import load_site
 from haptera.site.syntax.sources import constants_of
 
@@ -32,6 +33,7 @@ def serve(  # noqa: PLR0913 (an argument for each option)
     keep_user: tuple[str, ...] = (),
     below: BelowArguments | None = None,
     etcd: tuple[str, ...] = (),
+    zygote: ZygoteClient | None = None,
 ) -> None:
     """Run a parent with its state below `directory`, until interrupted or terminated.
 
@@ -60,7 +62,8 @@ def serve(  # noqa: PLR0913 (an argument for each option)
             parent_name=None if below is None else below.name,
             above=() if below is None else below.above,
             etcd=etcd,
-        )
+        ),
+        zygote,
     )
 
 

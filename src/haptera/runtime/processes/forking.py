@@ -25,6 +25,8 @@ from haptera.runtime.processes.zygote import (
     receive,
 )
 
+# What a zygote imports before it forks modules: none of these, for a new process imports it anew.
+PRELOAD: Final = ("haptera.runtime.processes.fork_targets",)
 # A new one imports all that it is to preload first, which takes a busy machine its time.
 ANSWER_WITHIN_S: Final = 60
 

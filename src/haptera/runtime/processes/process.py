@@ -40,9 +40,6 @@ END_WITHIN_S: Final = 2
 # Beats without a sign of life until that is told; one that is missed may be a busy machine's.
 MISSED_TOLD: Final = 2
 
-# What a zygote imports before it forks modules: none of these, for a new process imports it anew.
-PRELOAD: Final = ("haptera.runtime.processes.fork_targets",)
-
 
 @dataclass(frozen=True, slots=True)
 class Limits:

@@ -2,6 +2,7 @@
 
 import gc
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -121,19 +122,32 @@ def serve(  # noqa: PLR0913 (an argument for each option)
       haptera serve --dir /srv/cluster --listen 127.0.0.2
       haptera serve --dir /srv/m1 --listen 127.0.0.3 --name m1 --above root.json
     """
-    # Until it serves: nearly all that it makes by then stays, and to look for the rest takes long.
-    gc.disable()
-    from haptera.daemon.parent.serve import BelowArguments
-    from haptera.daemon.parent.serve import serve as run
-    from haptera.daemon.settings import Ways
-
     if (name is None) == bool(above) or (above and site):
         raise click.UsageError("a parent below others has --name and --above, and no --site")
-    below = (
-        None if name is None else BelowArguments(name, tuple(str(one.resolve()) for one in above))
-    )
-    ways = Ways(api, hosts, socket, let_in)
-    hello_ms = round(hello_s * 1000)
-    endpoints = tuple(str(one.resolve()) for one in etcd)
-    run(directory, site, listen, ways, radius_percent, hello_ms, keep_user, below, endpoints)
+    # Until it serves: nearly all that it makes by then stays, and to look for the rest takes long.
+    gc.disable()
+    from haptera.runtime.processes.forking import PRELOAD, exec_zygote
+
+    # While this imports what a parent is, that imports what its modules need.
+    with closing(exec_zygote(PRELOAD)) as zygote:
+        from haptera.daemon.parent.serve import BelowArguments
+        from haptera.daemon.parent.serve import serve as run
+        from haptera.daemon.settings import Ways
+
+        clients = tuple(str(one.resolve()) for one in above)
+        below = None if name is None else BelowArguments(name, clients)
+        ways = Ways(api, hosts, socket, let_in)
+        endpoints = tuple(str(one.resolve()) for one in etcd)
+        run(
+            directory,
+            site,
+            listen,
+            ways,
+            radius_percent,
+            round(hello_s * 1000),
+            keep_user,
+            below,
+            endpoints,
+            zygote,
+        )
     return 0
