@@ -138,6 +138,16 @@ def test_code_that_it_runs_is_applied_by_anybody_and_any_other_word_of_it_is_not
         assert (word in CODE, status(CODE.replace(word, other))) == (True, 403)
 
 
+def test_what_the_parent_would_have_to_start_with_is_told():
+    sites = Sites("quick", modules=("jobs", "service"))
+    app = make_app(FakeBackend(), sites, cluster="quick")
+    text = f"{SITE}modules: [jobs, slurm, image]\ncontrollers: {{roll: {{}}}}\n"
+
+    for path in ("/v1/apply?dry_run=1", "/v1/apply"):
+        answer = ask(app, "POST", path, token="admin-token", body=body(text))
+        assert (answer.status, answer.json["not_started"]) == (200, ["image", "roll", "slurm"])
+
+
 def test_of_one_name_one_site_is_read_at_a_time_and_few_wait():
     reading, all_at_once = [], []
 

@@ -544,6 +544,16 @@ def test_apply_writes_once_and_a_dry_run_not_at_all(cluster, capsys, tmp_path):
     assert typed(capsys, "apply", path)[1] == "0 changes written (revision 9)\n"
 
 
+def test_apply_tells_which_modules_need_a_restart_of_the_parent(cluster, capsys, tmp_path):
+    path = tmp_path / "site.yaml"
+    path.write_text(f"{SITE}modules: [slurm]\n")
+    _, _, told = typed(capsys, "apply", str(path), "--dry-run")
+    assert told == (
+        "not in use: slurm: the parent started without;"
+        " restart it with this site (haptera serve --site)\n"
+    )
+
+
 def test_a_bad_site_file_is_told_line_by_line(cluster, capsys, tmp_path):
     path = tmp_path / "site.yaml"
     path.write_text(SITE.replace("power: on", "powr: on") + "foo: 1\n")

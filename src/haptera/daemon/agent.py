@@ -40,13 +40,7 @@ from haptera.runtime.network.tls_server import listen
 from haptera.runtime.network.udp import Udp
 from haptera.runtime.notify import keep_telling
 from haptera.runtime.performer import Performer, nobody
-from haptera.runtime.processes.forking import (
-    PRELOAD,
-    LoopZygote,
-    ZygoteClient,
-    exec_zygote,
-    fork_zygote,
-)
+from haptera.runtime.processes.forking import LoopZygote, ZygoteClient, exec_zygote, fork_zygote
 from haptera.runtime.processes.process import ModuleProcesses
 from haptera.runtime.processes.secrets import Starter
 from haptera.runtime.search.searcher import Searcher
@@ -77,7 +71,7 @@ class BootArguments(msgspec.Struct, frozen=True):
 def agent_process(arguments: Mapping[str, Any], descriptors: list[int]) -> None:
     """Be an agent: a fork target; `arguments["boot"]` is the descriptor with the invitation."""
     # A copy of this process, which has no loop or thread yet, is as good as a new program.
-    zygote = fork_zygote(PRELOAD)
+    zygote = fork_zygote()
     settings = msgspec.convert(
         {name: arguments[name] for name in ("directory", "address")}, AgentSettings
     )
@@ -91,7 +85,7 @@ def run(
     """Run until terminated."""
     log_to_stderr()
     first = [zygote] if zygote is not None else []
-    starting = LoopZygote(lambda: first.pop() if first else exec_zygote(PRELOAD))
+    starting = LoopZygote(lambda: first.pop() if first else exec_zygote())
     asyncio.run(_run(settings, invitation, starting))
 
 
@@ -104,7 +98,7 @@ def respawn_and_run(settings: AgentSettings, invitation: Invitation | None) -> N
             catalog_of([name])
     respawn()
     # It has the invitation, too, which is worth nothing once there are modules to fork.
-    run(settings, invitation, fork_zygote(PRELOAD))
+    run(settings, invitation, fork_zygote())
 
 
 def parse_invitation(content: bytes) -> Invitation:

@@ -11,6 +11,7 @@ from haptera.core.act.oscillation import Scene, oscillates, rest
 from haptera.core.act.under_way import doing, is_unwanted
 from haptera.core.decide.at_rest import at_rest
 from haptera.core.decide.backlog import Backlog
+from haptera.core.decide.lending import lend
 from haptera.core.decide.plan_queue import PlanQueue
 from haptera.core.desired.freezes import Freezes
 from haptera.core.desired.policies import Policies
@@ -27,7 +28,6 @@ from haptera.core.state.table import EntityTable
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
 from haptera.core.sync.presence import HEAR, is_heard, patience
-from haptera.kinds.node import agent
 from haptera.model.answers.views import Condition
 from haptera.model.chain import Chain, Do, Find, Link, NoChain, ReasonKind, gives_up
 from haptera.model.entity import EntityId
@@ -137,28 +137,8 @@ class Decisions:
             turn.changed.add(row.id)
         self._looks.tend(turn, row, situation.node, situation.domain, situation.state)
         if row is situation.node:
-            self._lend(turn, row)
+            lend(turn, self._table, row, self._catalog.borrowed)
         (self.backlog.plan if self._hurried else self.backlog.planned)(row.id)
-
-    def _lend(self, turn: Turn, node: EntityState) -> None:
-        """What others borrow of a node has changed, or its attributes: decide on them, too.
-
-        All else that is known of it may only matter to who is about to disturb something.
-        """
-        facts = sorted((name, fact.value) for name, fact in node.belief.known.items())
-        # Of an agent that is not heard, it is told so.
-        mattering = self._catalog.borrowed | {agent.name}
-        borrowed = [fact for fact in facts if fact[0] in mattering]
-        lent = hash((*borrowed, *sorted(node.desired.attributes.items()))), hash((*facts,))
-        if (before := node.stance.lent) == lent:
-            return
-        node.stance.lent = lent
-        to_all = before is None or before[0] != lent[0]
-        turn.dirty.update(
-            row.id
-            for row in self._table.on(node.id.node)
-            if row is not node and (to_all or _is_to_disturb(row))
-        )
 
     def _stand(self, turn: Turn, situation: Situation) -> Verdict:
         row = situation.row
@@ -378,16 +358,6 @@ class Decisions:
             looking.failed_until = turn.now + policy.cool_down_ms * MS
         turn.dirty.add(row.id)
         return Verdict(Condition.STUCK, row.attempts.error)
-
-
-def _is_to_disturb(row: EntityState) -> bool:
-    """Whether a disruptive step is under way on it, or comes next."""
-    if row.work.stepping is not None:
-        return row.work.stepping.step.disruptive
-    plan = row.stance.plan
-    if not isinstance(plan, Chain) or not plan.links:
-        return False
-    return isinstance(plan.links[0], Do) and plan.links[0].step.disruptive
 
 
 def _unheard(ms: int) -> str:

@@ -63,13 +63,7 @@ from haptera.runtime.network.udp import Udp
 from haptera.runtime.notify import keep_telling
 from haptera.runtime.performer import Performer, never
 from haptera.runtime.processes.controllers import Controllers
-from haptera.runtime.processes.forking import (
-    PRELOAD,
-    LoopZygote,
-    ZygoteClient,
-    exec_zygote,
-    fork_zygote,
-)
+from haptera.runtime.processes.forking import LoopZygote, ZygoteClient, exec_zygote, fork_zygote
 from haptera.runtime.processes.own_modules import describe
 from haptera.runtime.processes.process import ModuleProcesses
 from haptera.runtime.processes.secrets import SecretStore, Starter
@@ -94,7 +88,7 @@ _log = logging.getLogger(__name__)
 
 def serve_process(arguments: Mapping[str, Any], descriptors: list[int]) -> None:
     """Be a parent: a fork target."""
-    zygote = fork_zygote(PRELOAD)
+    zygote = fork_zygote()
     try:
         run(msgspec.convert(dict(arguments), ParentSettings), zygote)
     except HapteraError as error:
@@ -111,7 +105,7 @@ def run(settings: ParentSettings, zygote: ZygoteClient | None = None) -> None:
     log_to_stderr()
     check_cluster(Path(settings.directory), settings.name)
     first = [zygote] if zygote is not None else []
-    starting = LoopZygote(lambda: first.pop() if first else exec_zygote(PRELOAD))
+    starting = LoopZygote(lambda: first.pop() if first else exec_zygote())
     try:
         asyncio.run(_Parent(settings, starting).run())
     except OSError as error:

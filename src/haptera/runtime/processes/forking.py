@@ -41,7 +41,7 @@ class Child(NamedTuple):
     pidfd: int
 
 
-def exec_zygote(preload: Collection[str]) -> "ZygoteClient":
+def exec_zygote(preload: Collection[str] = PRELOAD) -> "ZygoteClient":
     """Start a zygote as a new program; it dies with the calling thread."""
     ours, theirs = _socket_pair()
     command = [sys.executable, "-P", "-m", "haptera.runtime.processes.zygote", "3", *preload]
@@ -59,7 +59,7 @@ def exec_zygote(preload: Collection[str]) -> "ZygoteClient":
     return ZygoteClient(ours, pid)
 
 
-def fork_zygote(preload: Collection[str]) -> "ZygoteClient":
+def fork_zygote(preload: Collection[str] = PRELOAD) -> "ZygoteClient":
     """Start a zygote as a copy of this process, before that has threads, a loop or secrets."""
     ours, theirs = _socket_pair()
     starter = os.getpid()

@@ -126,28 +126,22 @@ def serve(  # noqa: PLR0913 (an argument for each option)
         raise click.UsageError("a parent below others has --name and --above, and no --site")
     # Until it serves: nearly all that it makes by then stays, and to look for the rest takes long.
     gc.disable()
-    from haptera.runtime.processes.forking import PRELOAD, exec_zygote
+    from haptera.runtime.processes.forking import exec_zygote
 
     # While this imports what a parent is, that imports what its modules need.
-    with closing(exec_zygote(PRELOAD)) as zygote:
+    with closing(exec_zygote()) as zygote:
         from haptera.daemon.parent.serve import BelowArguments
         from haptera.daemon.parent.serve import serve as run
         from haptera.daemon.settings import Ways
 
-        clients = tuple(str(one.resolve()) for one in above)
-        below = None if name is None else BelowArguments(name, clients)
-        ways = Ways(api, hosts, socket, let_in)
-        endpoints = tuple(str(one.resolve()) for one in etcd)
+        below = None if name is None else BelowArguments(name, _places(above))
+        ways, hello_ms = Ways(api, hosts, socket, let_in), round(hello_s * 1000)
+        etcds = _places(etcd)
         run(
-            directory,
-            site,
-            listen,
-            ways,
-            radius_percent,
-            round(hello_s * 1000),
-            keep_user,
-            below,
-            endpoints,
-            zygote,
+            directory, site, listen, ways, radius_percent, hello_ms, keep_user, below, etcds, zygote
         )
     return 0
+
+
+def _places(files: tuple[Path, ...]) -> tuple[str, ...]:
+    return tuple(str(one.resolve()) for one in files)
