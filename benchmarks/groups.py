@@ -253,6 +253,7 @@ def restarts(folder: Path, nodes: int, times: int = 5) -> list[tuple[float, floa
     """From the first answer of a parent that was killed until it knows that each replica runs.
 
     With the CPU time that this takes its process, and all processes of the nodes until it is asked.
+    Nothing else may be desired afterwards than before.
     """
     site = folder / "site.yaml"
     group = "  group:g{}: {{command: sleep infinity, replicas: {}, leader: none}}\n"
@@ -265,6 +266,7 @@ def restarts(folder: Path, nodes: int, times: int = 5) -> list[tuple[float, floa
         await_that(lambda: known(client) == nodes * OF_A_NODE, 10 * WITHIN_S, pause_s=1)
         for _ in range(times):
             time.sleep(QUIET_S)
+            wished = revision(client)
             os.kill(int((root / "parent" / "parent.pid").read_text()), signal.SIGKILL)
             await_that(lambda: known(client) is not None, pause_s=0.002)
             began = time.monotonic()
@@ -275,6 +277,7 @@ def restarts(folder: Path, nodes: int, times: int = 5) -> list[tuple[float, floa
             used = sampled(parent, began)
             took = (known_since(client, nodes * OF_A_NODE) - began) * 1e3
             until = next(cpu for at, cpu in used if at >= took or at == used[-1][0])
+            assert revision(client) == wished, "something was placed anew"
             found.append((took, until - used[0][1], cpu_ms(there) - before))
     return found
 
@@ -312,6 +315,11 @@ def known(client: Path) -> int | None:
         return asked_of(client, "/v1/summary")["counts"].get("replica", {}).get("converged", 0)
     except (OSError, HTTPException):
         return None
+
+
+def revision(client: Path) -> int:
+    """That of the newest change of what is desired."""
+    return int(asked_of(client, "/v1/summary")["revision"])
 
 
 def asked_of(client: Path, path: str) -> dict[str, Any]:

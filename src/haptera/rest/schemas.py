@@ -108,12 +108,16 @@ class ChangeView(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class AppliedView(msgspec.Struct, frozen=True):
-    """What was changed, or would be, and what that starts; a `wide` plan needs its digest."""
+    """What was changed, or would be, and what that starts; a `wide` plan needs its digest.
+
+    `not_started` are modules and controllers that the parent would have to be restarted for.
+    """
 
     revision: int
     changes: list[ChangeView]
     plan: Plan
     wide: bool
+    not_started: list[str] = []
 
 
 def change_view(change: Change) -> ChangeView:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final, Protocol, TypeVar
 
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -63,6 +64,9 @@ class SiteReader(Protocol[Read]):
     def new_code(self, proposal: Read) -> list[str]:
         """The modules and controllers of it whose code is not what the parent runs."""
 
+    def not_started(self, proposal: Read) -> list[str]:
+        """The modules and controllers of it that the parent did not start with."""
+
     def export(self, current: _Stored, owner: str | None) -> str: ...
 
 
@@ -106,7 +110,8 @@ class SiteRoutes:
             return await asyncio.to_thread(site.changes, await self.backend.stored(), claim)
 
         by = author(request, caller)
-        return as_json(await self.planning.apply(request, make, by, body.if_revision))
+        applied = await self.planning.apply(request, make, by, body.if_revision)
+        return as_json(replace(applied, not_started=self.sites.not_started(site)))
 
     async def diff(self, request: Request, caller: Caller) -> Response:
         """In what a site and what is in force differ."""

@@ -43,6 +43,7 @@ class SiteRead(msgspec.Struct, frozen=True, tag="read"):
 
     entities: list[Entity]
     code: dict[str, str]
+    started: list[str]
 
 
 class SiteRefused(msgspec.Struct, frozen=True, tag="refused"):
@@ -62,6 +63,8 @@ class Proposal:
         entities = tuple(SiteEntity(*msgspec.structs.astuple(one)) for one in read.entities)
         self._site = Site(cluster, entities, (), {})
         self.code: RunCode = read.code
+        # The modules and controllers that a parent starts with.
+        self.started = read.started
 
     def changes(self, current: Sequence[StoredEntity], claim: Claim) -> tuple[Change, ...]:
         """What it changes of what is stored.
@@ -74,6 +77,12 @@ class Proposal:
     def difference(self, current: Sequence[StoredEntity]) -> list[DifferenceView]:
         """Where it wants other than what is stored, or no longer wants what it owns."""
         return [*difference(self._site, current)]
+
+
+def started_with(site: Site) -> list[str]:
+    """The modules and controllers that a parent of this site starts with, by name."""
+    own = [one.name for one in site.own]
+    return [*site.modules, *own, *(one.name for one in site.controllers)]
 
 
 def ask(question: SiteQuestion) -> bytes:
@@ -101,7 +110,7 @@ def answer(question: bytes) -> bytes:
     entities = [
         Entity(one.entity, dict(one.attributes), dict(one.desired)) for one in site.entities
     ]
-    return msgspec.msgpack.encode(SiteRead(entities, dict(code_of(site))))
+    return msgspec.msgpack.encode(SiteRead(entities, dict(code_of(site)), started_with(site)))
 
 
 def understood(question: SiteQuestion, said: bytes) -> Proposal:

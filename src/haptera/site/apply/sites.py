@@ -10,7 +10,15 @@ from haptera.rest.schemas import SiteFile
 from haptera.runtime.processes.controllers import ControllerPlace
 from haptera.runtime.processes.places import ModulePlace
 from haptera.site.apply.export import StartedWith, export
-from haptera.site.apply.proposal import Proposal, SiteQuestion, answer, ask, code_of, understood
+from haptera.site.apply.proposal import (
+    Proposal,
+    SiteQuestion,
+    answer,
+    ask,
+    code_of,
+    started_with,
+    understood,
+)
 from haptera.site.model.site import Site
 
 
@@ -46,6 +54,11 @@ class Sites:
         """The modules and controllers of it whose code is not what this parent runs."""
         known = dict(code_of(Site(self.cluster, (), (), {}, self.controllers, self.own)))
         return sorted(name for name, code in proposal.code.items() if known.get(name) != code)
+
+    def not_started(self, proposal: Proposal) -> list[str]:
+        """The modules and controllers of it that this parent did not start with."""
+        known = Site(self.cluster, (), self.modules, {}, self.controllers, self.own)
+        return sorted({*proposal.started} - {*started_with(known)})
 
     def export(self, current: Sequence[StoredEntity], owner: str | None) -> str:
         """What is stored as a site file: all of it, or what one owner has."""

@@ -77,6 +77,10 @@ def _tell(answer: AppliedView, *, dry_run: bool) -> None:
         _print_changes(answer)
     else:
         print_groups(answer.plan)
+    if answer.not_started:
+        names = ", ".join(answer.not_started)
+        do = "restart it with this site (haptera serve --site)"
+        click.echo(f"not in use: {names}: the parent started without; {do}", err=True)
 
 
 def _wait(ctx: click.Context, answer: AppliedView, within: str) -> int:
