@@ -9,14 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from haptera.daemon.queue.agent_side import AgentQueue
 from haptera.daemon.queue.bounds import NodeBounds
 from haptera.daemon.queue.job_home import JobHome, JobNote, home_of
 from haptera.modules.jobs.gate import JobsGate, enter, gate_path
 from haptera.modules.service import keeper
 from haptera.modules.service.job_keeper import OUTPUT_BYTES_MAX
 from haptera.queue.job import JobSpec, Size
-from haptera.queue.work import Assignment
+from haptera.queue.work import Assignment, Holding, HoldingPhase, WorkAsked, WorkTold
 from haptera.runtime.clock import now_ns
+from haptera.runtime.network.peer_messages import Request
 
 pytestmark = pytest.mark.net
 
@@ -28,6 +30,9 @@ DAEMON = """
 setsid env -i sh -c 'sh -c "echo \\$\\$ >stray; exec sleep 600" & exit' &
 until [ -s stray ]; do sleep 0.01; done
 """
+
+
+ENDS = "exit 3"
 
 
 class Desk:
@@ -86,6 +91,34 @@ async def until(so: Callable[[], bool]) -> None:
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
     return Desk(tmp_path)
+
+
+def test_a_job_that_begins_after_its_agent_was_started_anew_is_followed(desk: Desk) -> None:
+    """The agent died while it started the keeper, which has begun once the parent has answered."""
+
+    async def test() -> None:
+        work = Assignment(1, 7, "it", JobSpec(("sh", "-c", ENDS), Size(1, 0)))
+        home = home_of(desk.run_dir, work)
+        home.write(JobNote(work))
+        told: asyncio.Future[Holding] = asyncio.get_running_loop().create_future()
+
+        async def ask(_peer: str, asked: Request, _within_s: float) -> WorkTold:
+            assert isinstance(asked, WorkAsked)
+            if not home.began:
+                await desk.start(ENDS)
+            if asked.held[0].phase is HoldingPhase.ENDED and not told.done():
+                told.set_result(asked.held[0])
+            return WorkTold(noted=(work.token,), lease_ms=60_000)
+
+        running = asyncio.ensure_future(AgentQueue(ask, lambda: True, desk.run_dir, "n1").run())
+        try:
+            ended = await asyncio.wait_for(told, WITHIN_S)
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+        assert ended == Holding(1, 7, HoldingPhase.ENDED, 3, "it ended with status 3")
+
+    asyncio.run(test())
 
 
 def test_what_left_the_jobs_session_ends_with_it(desk: Desk) -> None:

@@ -51,12 +51,16 @@ Ask = Callable[[str, Request, float], Awaitable[Answer]]
 
 @dataclass(slots=True)
 class _Run:
-    """One job that this node holds; `noted` says that the parent knows its phase."""
+    """One job that this node holds; `noted` says that the parent knows its phase.
+
+    `followed`: its end is waited for, or it is being begun.
+    """
 
     work: Assignment
     home: JobHome
     phase: HoldingPhase
     noted: bool = False
+    followed: bool = False
     gate: int | None = None
     status: int | None = None
     reason: str | None = None
@@ -102,6 +106,7 @@ class AgentQueue:
             return
         run = self._runs[note.work.token] = _Run(note.work, home, HoldingPhase.RUNNING)
         if home.began:
+            run.followed = True
             self._tasks.create_task(self._follow(run))
         else:
             self._go_in(run)
@@ -164,7 +169,8 @@ class AgentQueue:
                 run.home.renew(lease_ns)
             if noted.get(token) is run.phase and not run.noted:
                 run.noted = True
-                if not run.home.began:
+                if not run.followed:
+                    run.followed = True
                     self._tasks.create_task(self._begin(run, lease_ns))
         for order in told.stop:
             self._stop(order)
@@ -196,6 +202,11 @@ class AgentQueue:
                 self._over(run, HoldingPhase.RETURNED, None, closed)
 
     async def _begin(self, run: _Run, lease_ns: int) -> None:
+        if run.home.began:
+            # An earlier process of this agent had started its keeper.
+            run.leave_gate()
+            await self._follow(run)
+            return
         if now_ns() >= lease_ns:
             # The answer is an old one: this node was suspended, perhaps, and another may have it.
             self._over(run, HoldingPhase.RETURNED, None, "its lease was over before it began")
