@@ -53,7 +53,7 @@ check: setup-dev lint types contracts
 	.venv/bin/pytest -m "not slow and not net and not campaign" -n auto --dist worksteal
 	.venv/bin/pytest -m "net and not slow and not campaign" $(IN_TWO)
 
-# The same examples of each property on each run, as many as at the desk; the campaign tries three times as many.
+# The same examples of each property on each run, as many as at the desk; the campaign tries twice as many.
 test: export HYPOTHESIS_PROFILE ?= ci
 test:
 	@tools/need --install ensurepip curl ss sqlite3 promtool dot perl chromium zsh fish socat || echo "make test: goes on without these"

@@ -59,7 +59,12 @@ def test_a_planted_bug_is_found(patch: Path, tmp_path: Path) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", hunt[0], str(tmp_path), hunt[1]],
         cwd=ROOT,
-        env={**os.environ, "HYPOTHESIS_PROFILE": "hunt", "PYTHONPATH": path},
+        env={
+            **os.environ,
+            "HYPOTHESIS_PROFILE": "hunt",
+            "PYTHONPATH": path,
+            "WAITED_WITHIN_S": "15",
+        },
         capture_output=True,
         text=True,
         timeout=FIND_WITHIN_S,
