@@ -52,15 +52,19 @@ class Sites:
 
     def new_code(self, proposal: Proposal) -> list[str]:
         """The modules and controllers of it whose code is not what this parent runs."""
-        known = dict(code_of(Site(self.cluster, (), (), {}, self.controllers, self.own)))
+        known = dict(code_of(self._started))
         return sorted(name for name, code in proposal.code.items() if known.get(name) != code)
 
     def not_started(self, proposal: Proposal) -> list[str]:
         """The modules and controllers of it that this parent did not start with."""
-        known = Site(self.cluster, (), self.modules, {}, self.controllers, self.own)
-        return sorted({*proposal.started} - {*started_with(known)})
+        return sorted({*proposal.started} - {*started_with(self._started)})
 
     def export(self, current: Sequence[StoredEntity], owner: str | None) -> str:
         """What is stored as a site file: all of it, or what one owner has."""
         places = StartedWith(self.modules, self.own, self.controllers)
         return export(self.cluster, places, current, owner)
+
+    @property
+    def _started(self) -> Site:
+        """What the parent runs, as a site of nothing else."""
+        return Site(self.cluster, (), self.modules, {}, self.controllers, self.own)
