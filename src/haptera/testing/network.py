@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from haptera.testing.clock import Clock
 
+# Takes who sent a datagram, its bytes, and when it arrived, as a kernel notes it.
+Receiver = Callable[[str, bytes, int], None]
 MS = 1_000_000
 SOCKET_DATAGRAMS_MAX = 200
 
@@ -25,11 +27,11 @@ class Network:
         self.faults = faults
         self.cut: set[frozenset[str]] = set()
         self._clock = clock
-        self._ends: dict[str, Callable[[str, bytes], None]] = {}
-        self._held: dict[str, list[tuple[str, bytes]]] = {}
+        self._ends: dict[str, Receiver] = {}
+        self._held: dict[str, list[tuple[str, bytes, int]]] = {}
 
-    def attach(self, name: str, receive: Callable[[str, bytes], None]) -> None:
-        """Datagrams to this name go to `receive(sender, bytes)` from now on."""
+    def attach(self, name: str, receive: Receiver) -> None:
+        """Datagrams to this name go there from now on."""
         self._ends[name] = receive
 
     def detach(self, name: str) -> None:
@@ -42,8 +44,8 @@ class Network:
 
     def release(self, name: str) -> None:
         """Its socket is read again."""
-        for sender, datagram in self._held.pop(name, []):
-            self._deliver(sender, name, datagram)
+        for held in self._held.pop(name, []):
+            self._hand_over(name, *held)
 
     def send(self, sender: str, receiver: str, datagram: bytes) -> None:
         """Deliver after a while: once, twice or never."""
@@ -61,8 +63,11 @@ class Network:
     def _deliver(self, sender: str, receiver: str, datagram: bytes) -> None:
         if (held := self._held.get(receiver)) is not None:
             if len(held) < SOCKET_DATAGRAMS_MAX:
-                held.append((sender, datagram))
+                held.append((sender, datagram, self._clock.now))
             return
+        self._hand_over(receiver, sender, datagram, self._clock.now)
+
+    def _hand_over(self, receiver: str, sender: str, datagram: bytes, arrived_at: int) -> None:
         receive = self._ends.get(receiver)
         if receive is not None:
-            receive(sender, datagram)
+            receive(sender, datagram, arrived_at)

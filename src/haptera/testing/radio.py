@@ -84,27 +84,27 @@ class Radio:
             for body in encode(message, self._codec, self._schemas.get(peer)):
                 self._network.send(self._name, self._station.address(peer), session.seal(body))
 
-    def _receive(self, address: str, datagram: bytes) -> None:
+    def _receive(self, address: str, datagram: bytes, arrived_at: int) -> None:
         sender = self._station.peer(address)
         session = self._sessions.get(sender)
         if session is None:
             return
         match session.open(datagram, self._clock.now):
             case Opened() as opened:
-                self._take(sender, opened)
+                self._take(sender, opened, arrived_at)
             case Greet() as greet:
                 self._network.send(self._name, address, session.seal_hi(greet))
             case Reject():
                 pass
 
-    def _take(self, sender: str, opened: Opened) -> None:
+    def _take(self, sender: str, opened: Opened, arrived_at: int) -> None:
         if opened.new_boot:
             self._saved[f"{sender}/{self._incarnations[sender]}"] = opened.boot
             self._bodies.pop(sender, None)
         if opened.type is DatagramType.HI:
             return
         if self._bodies.get(sender) == opened.body:
-            self._deliver([Alive((sender,), self._clock.now)])
+            self._deliver([Alive((sender,), arrived_at)])
             return
         message = decode(opened.body, self._codec, sender)
         assert isinstance(message, Message), message
@@ -116,4 +116,4 @@ class Radio:
             self._bodies.pop(sender, None)
         else:
             self._bodies[sender] = opened.body
-        self._deliver([Heard(sender, opened.boot, message, self._clock.now)])
+        self._deliver([Heard(sender, opened.boot, message, arrived_at)])
