@@ -104,6 +104,7 @@ class Storm:
                 failing=some(rng, 0.3),
                 lying=some(rng, 0.05),
                 stale=some(rng, 0.8),
+                crowded=some(rng, 0.8),
             )
         world.parent.disk.refusing = some(rng, 0.3)
         world.parent.disk.slow_ms = rng.choice((20, 20, 500, 3_000))

@@ -16,6 +16,8 @@ LATE_MS = 2_000
 JOBS_SEEN_MS = 500
 # How long the replacement of a system takes at most.
 FLIP_MS_MAX = 4_000
+# How long a job runs at most that waited at a gate.
+JOB_MS_MAX = 20_000
 # What a look at plain data says where it is not in force.
 NOTHING = "nothing"
 # What is done to a machine from without; all else is done on it, and ends with it.
@@ -79,7 +81,8 @@ class Trouble:
 
     `silent` calls are never answered, of those that are done `fatal` ones kill the module before
     it answers; `idle` commands are accepted and come to nothing; looks are `slow`, fail, or lie
-    (of power); reports of the watch of power are `stale`. A gate may be all that a look may.
+    (of power); reports of the watch of power are `stale`. A gate may be all that a look may; where
+    it is `crowded`, a job waits to be let in whenever it opens.
     """
 
     silent: float = 0.0
@@ -89,6 +92,7 @@ class Trouble:
     failing: float = 0.0
     lying: float = 0.0
     stale: float = 0.0
+    crowded: float = 0.0
 
 
 @dataclass
@@ -315,7 +319,7 @@ class Machine:
         if self._draw("failing", self.trouble.failing):
             answer(Failed(call.id, "the gate cannot be closed"))
         elif self.jobs:
-            self.gate = "open"
+            self._open()
             answer(Failed(call.id, f"{self.jobs} jobs run", refused=True))
         else:
             self.gate = "closed"
@@ -325,8 +329,18 @@ class Machine:
         if self._draw("failing", self.trouble.failing):
             answer(Failed(call.id, "the gate cannot be opened"))
         else:
-            self.gate = "open"
+            self._open()
             answer(Ended(call.id))
+
+    def _open(self) -> None:
+        self.gate = "open"
+        if self._draw("crowded", self.trouble.crowded):
+            self.start_job()
+            self.clock.after(self._delay_ns(0, JOB_MS_MAX), self._end_job, self.cuts)
+
+    def _end_job(self, cuts: int) -> None:
+        if cuts == self.cuts and self.jobs:
+            self.end_job()
 
     def _report_busy(self) -> None:
         self.clock.after(self._delay_ns(0, JOBS_SEEN_MS), self._sight_busy)
