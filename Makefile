@@ -5,7 +5,7 @@
 # make check              quick checks before each commit: under 5 minutes
 # make test               all tests; install what they need first
 # make campaign           long tests, as root: seeds, mutants, fuzzing, real services; .ci/run runs both
-# make soak HOURS=500     simulate clusters for this many hours of simulated time
+# make soak HOURS=500     simulate clusters for this many hours; WITHIN_S=600: for so many seconds at most
 # make lock               new requirements*.txt from pyproject.toml (ARGS=--upgrade: newest versions)
 # make clean              remove everything that the commands above created here
 .PHONY: help demo example setup setup-dev check test campaign soak lint types contracts lock clean
@@ -73,8 +73,9 @@ campaign: setup-dev
 
 # Simulated clusters, for so many hours of their time; a broken seed prints how to replay it.
 HOURS ?= 500
+WITHIN_S ?= inf
 soak: setup-dev
-	.venv/bin/python -m tests.world.hunt --hours $(HOURS)
+	.venv/bin/python -m tests.world.hunt --hours $(HOURS) --within $(WITHIN_S)
 
 lint:
 	.venv/bin/ruff check .

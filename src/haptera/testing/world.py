@@ -39,7 +39,8 @@ class World:
 
     `parents` are the lists of nodes that are not the root's own, and of parents below: each name
     on a list is a parent below, and follows the root where it has no list itself.
-    `work_max` is what a plan may cost before a worker searches for it; `hello_s` is H.
+    `work_max` is what a plan may cost before a worker searches for it; `hello_s` is H. Each
+    process asserts in every `checked_every`-th of its turns what must hold between any two.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class World:
         self.clock = Clock(seed)
         self.hello_ns = hello_s * S
         self.network = Network(self.clock, faults)
+        self.checked_every = 1
         self._work_max = work_max
         self.install(KINDS, manifests)
         names = list(nodes)

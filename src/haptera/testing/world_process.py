@@ -64,6 +64,7 @@ class Surroundings(Protocol):
 
     clock: Clock
     hello_ns: int
+    checked_every: int
     network: Network
     catalog: Catalog
     schema: int
@@ -200,7 +201,8 @@ class WorldProcess:
         self.turns += 1
         batch = list(events)
         effects = self.engine.handle(batch, now)
-        self.engine.check()
+        if self.turns % self.world.checked_every == 0:
+            self.engine.check()
         self.world.tape.extend(
             TapeEntry(now, self.name, self.instance, one)
             for one in (*batch, *effects)

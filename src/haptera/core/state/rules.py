@@ -62,8 +62,10 @@ class Rules:
 
     def changed(self) -> list[Selector]:
         """What rules that changed since this was last asked select, or selected before."""
-        now = {row.id: dict(row.desired.values) for row in self.all()}
+        now = {row.id: row.desired.values for row in self.all()}
         before, self._seen = self._seen, now
+        if now == before:
+            return []
         return [
             selector_of(values)
             for entity in sorted(now.keys() | before.keys())
