@@ -80,9 +80,8 @@ def find_kernel(version: str | None) -> Kernel:
     ]
     if not fit:
         what = "no kernel is installed here" if version is None else f"there is no kernel {version}"
-        raise HapteraError(
-            what, where=str(BOOT), do="apt install linux-image-amd64", code=Code.NOT_INSTALLED
-        )
+        do = "apt install linux-image-$(dpkg --print-architecture)"
+        raise HapteraError(what, where=str(BOOT), do=do, code=Code.NOT_INSTALLED)
     return max(fit, key=lambda one: [int(part) for part in re.findall(r"\d+", one.version)])
 
 
