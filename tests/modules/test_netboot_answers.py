@@ -278,6 +278,7 @@ def test_a_machine_of_arm64_boots_what_is_built_for_it(
 ) -> None:
     offer = made(folder_of_both, architecture="arm64")
     assert {path.read_bytes() for path in offer.loaders.values()} == {ARM64[2].encode()}
+    assert " console=tty0 console=ttyAMA0 panic=10" in offer.content["script"].decode()
     assert {name: path.read_bytes() for name, path in offer.files.items()} == {
         "kernel": ARM64[0].encode(), "initramfs": ARM64[1].encode()
     }  # fmt: skip

@@ -29,7 +29,7 @@ class Architecture:
     `native` is for an iPXE in firmware, with drivers of its own: by that of the firmware, whose
     services are made for small programs, an initramfs takes half a minute. In the folder of the
     minOS `minos` is that of this kind. `ipxe` and `built` say where each comes from, `{name}` is
-    the option that names the minOS.
+    the option that names the minOS. `serial` is the first serial line, as Linux names it.
     """
 
     loaders: Mapping[int, str]
@@ -37,6 +37,7 @@ class Architecture:
     minos: str
     ipxe: str
     built: str
+    serial: str
 
 
 _UEFI: Final = "snponly.efi"
@@ -50,6 +51,7 @@ ARCHITECTURES: Final = {
         minos="",
         ipxe="apt install ipxe",
         built="haptera minos build{name}",
+        serial="ttyS0",
     ),
     "arm64": Architecture(
         {11: _UEFI_ARM64, 19: _UEFI_ARM64},
@@ -57,6 +59,7 @@ ARCHITECTURES: Final = {
         minos="arm64",
         ipxe="build iPXE's bin-arm64-efi/snponly.efi, and copy it there",
         built="haptera minos build{name}, on a machine of arm64; copy its folder there",
+        serial="ttyAMA0",
     ),
 }
 
@@ -67,7 +70,7 @@ class NetbootSettings:
 
     With `dhcp` as `proxy`, addresses come from the site's own server. `folder` holds `kernel` and
     `initramfs`; without it they lie in the parent's own `minos`.
-    `loaders` holds iPXE.
+    `loaders` holds iPXE. In `kernel_arguments` `{serial}` is the first serial line of the machine.
     """
 
     interface: str
@@ -77,7 +80,7 @@ class NetbootSettings:
     router: str | None = None
     folder: str | None = None
     loaders: str = "/usr/lib/ipxe"
-    kernel_arguments: str = "console=tty0 console=ttyS0 panic=10"
+    kernel_arguments: str = "console=tty0 console={serial} panic=10"
 
     def __post_init__(self) -> None:
         if any(ord(character) < 32 for character in self.kernel_arguments):
@@ -152,7 +155,7 @@ def _script(target: Target, settings: NetbootSettings, address: IPv4Address, non
         f"haptera.boot={base}",
         *([] if minos is None else [f"haptera.minos={minos}"]),
         *([] if here.router is None else [f"haptera.router={here.router}"]),
-        settings.kernel_arguments,
+        settings.kernel_arguments.replace("{serial}", _architecture(target).serial),
     ]
     return "\n".join(
         [
