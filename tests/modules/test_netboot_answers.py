@@ -251,7 +251,7 @@ def test_a_missing_file_is_named_before_the_machine_is_switched_on(name: str, fo
         made(folder)
 
 
-ARM64 = ("minos/arm64/kernel", "minos/arm64/initramfs", "minos/arm64-efi/snponly.efi")
+ARM64 = ("minos/arm64/kernel", "minos/arm64/initramfs", "minos/ipxe-arm64.efi")
 
 
 @pytest.fixture
@@ -265,9 +265,9 @@ def folder_of_both(folder: Path) -> Path:
 @pytest.mark.parametrize(
     ("options", "file"),
     [
-        (UEFI_ARM64, b"snponly.efi"),
-        (HTTP_ARM64, b"snponly.efi"),
-        (UEFI_ARM64 | {dhcp.IPXE: b"", dhcp.USER_CLASS: b"iPXE"}, b"snponly.efi"),
+        (UEFI_ARM64, b"ipxe-arm64.efi"),
+        (HTTP_ARM64, b"ipxe-arm64.efi"),
+        (UEFI_ARM64 | {dhcp.IPXE: b"", dhcp.USER_CLASS: b"iPXE"}, b"ipxe-arm64.efi"),
         # What it is declared not to be is given an address and nothing to load.
         (RAW, b""),
         (HTTP, b""),
@@ -291,7 +291,7 @@ def test_a_machine_of_arm64_boots_what_is_built_for_it(
     ("missing", "do"),
     [
         (ARM64[0], "haptera minos build, on a machine of arm64; copy its folder there"),
-        (ARM64[2], "build iPXE's bin-arm64-efi/snponly.efi, and copy it there"),
+        (ARM64[2], "copy it there from the package ipxe of Debian 13 or newer"),
     ],
 )
 def test_what_is_missing_for_arm64_is_named_and_stops_nobody_else(

@@ -188,10 +188,8 @@ def test_firmware_boots_by_http(bridge: int, tmp_path: Path) -> None:
 def test_firmware_of_arm64_fetches_what_is_built_for_it(bridge: int, tmp_path: Path) -> None:
     if shutil.which(ARM64[0]) is None or not ARM64_CODE.exists():
         pytest.skip("no QEMU of arm64: apt install qemu-system-arm qemu-efi-aarch64")
-    # No package has an iPXE for it: the firmware loads this, and finds that it is no program.
-    loader = tmp_path / "arm64-efi" / "snponly.efi"
-    loader.parent.mkdir()
-    loader.write_bytes(b"not an iPXE" * 1_000)
+    # The firmware loads this, and finds that it is no program.
+    (tmp_path / "ipxe-arm64.efi").write_bytes(b"not an iPXE" * 1_000)
     asked: dict[str, Any] = {
         "architecture": "arm64",
         "loaders": tmp_path,

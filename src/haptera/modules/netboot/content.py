@@ -40,10 +40,9 @@ class Architecture:
     serial: str
 
 
+# Of UEFI those from 15 on boot by HTTP.
 _UEFI: Final = "snponly.efi"
-# Of UEFI those from 15 on boot by HTTP. No package of Debian's has an iPXE for arm64; where it is
-# built, it lies in a folder of this name.
-_UEFI_ARM64: Final = "arm64-efi/snponly.efi"
+_UEFI_ARM64: Final = "ipxe-arm64.efi"
 ARCHITECTURES: Final = {
     "x86-64": Architecture(
         {0: "undionly.kpxe", 7: _UEFI, 9: _UEFI, 16: _UEFI},
@@ -57,7 +56,7 @@ ARCHITECTURES: Final = {
         {11: _UEFI_ARM64, 19: _UEFI_ARM64},
         {11: _UEFI_ARM64},
         minos="arm64",
-        ipxe="build iPXE's bin-arm64-efi/snponly.efi, and copy it there",
+        ipxe="copy it there from the package ipxe of Debian 13 or newer",
         built="haptera minos build{name}, on a machine of arm64; copy its folder there",
         serial="ttyAMA0",
     ),
