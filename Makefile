@@ -66,7 +66,7 @@ test:
 # What takes long, or needs root and real parts; what is missing here is skipped with its reason.
 # The last part by files, so that never two demos, which fill the machine, run at once.
 campaign: setup-dev
-	@tools/need --install openssl slurmctld slurmd sbatch etcd dhclient dhcping tftp cpio dropbearkey ssh faketime dnsmasq libvirtd virsh qemu-system-aarch64 aavmf ansible skopeo mkfs.erofs ganesha.nfsd certutil $$(cat examples/*/needs | sort -u) || echo "make campaign: goes on without these"
+	@tools/need --install openssl slurmctld slurmd sbatch etcd dhclient dhcping tftp cpio dropbearkey ssh faketime dnsmasq libvirtd virsh qemu-system-aarch64 aavmf qemu-aarch64-static ansible skopeo mkfs.erofs ganesha.nfsd certutil $$(cat examples/*/needs | sort -u) || echo "make campaign: goes on without these"
 	HYPOTHESIS_PROFILE=wide tools/tested -m "(campaign or hypothesis or wide) and not net" -n auto --dist worksteal
 	HYPOTHESIS_PROFILE=wide tools/tested -m "long and not campaign" $(IN_TWO)
 	HYPOTHESIS_PROFILE=wide tools/tested -m "campaign and net" -n 2 --dist loadfile

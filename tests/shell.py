@@ -6,7 +6,7 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -26,7 +26,9 @@ class Going(NamedTuple):
 class Shell:
     """One bash: where it has gone and what it has set holds for what is typed next."""
 
-    def __init__(self, folder: Path, variables: Mapping[str, str]) -> None:
+    def __init__(
+        self, folder: Path, variables: Mapping[str, str], within: Sequence[str] = ()
+    ) -> None:
         programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         kept = {name: text for name, text in environment().items() if name != "HAPTERA_JOBS"}
         # What is refused over HTTP is no success to curl either.
@@ -34,7 +36,7 @@ class Shell:
         self._folder = folder
         self._typed = 0
         self._bash = subprocess.Popen(
-            ["bash"],
+            [*within, "bash"],
             cwd=folder,
             env={**kept, "PATH": programs, "HOME": str(folder), "COLUMNS": "100", **variables},
             stdin=subprocess.PIPE,
@@ -46,11 +48,11 @@ class Shell:
         # Each command has a process group of its own then, and heeds interrupts.
         self._say("set -m")
 
-    def type(self, command: str) -> tuple[int, str]:
+    def type(self, command: str, within_s: float = LAB_ENDS_S_MAX) -> tuple[int, str]:
         """Its exit code, and what it wrote; `exit` ends the shell, and its code is that."""
         written = self._next()
         self._say(f"eval {shlex.quote(command)} {_to(written)}; echo $?")
-        answer = self._heard()
+        answer = self._heard(within_s)
         code = int(answer) if answer else self._bash.wait(LAB_ENDS_S_MAX)
         return code, written.read_text(encoding="utf-8")
 
@@ -84,9 +86,9 @@ class Shell:
         assert self._bash.stdin is not None
         self._bash.stdin.write(f"{line}\n")
 
-    def _heard(self) -> str:
+    def _heard(self, within_s: float = LAB_ENDS_S_MAX) -> str:
         assert self._bash.stdout is not None
-        heard, _, _ = select.select([self._bash.stdout], [], [], LAB_ENDS_S_MAX)
+        heard, _, _ = select.select([self._bash.stdout], [], [], within_s)
         assert heard, "a command does not end"
         return self._bash.stdout.readline()
 
@@ -96,8 +98,11 @@ def _to(written: Path) -> str:
 
 
 @contextmanager
-def shell(folder: Path, variables: Mapping[str, str] | None = None) -> Iterator[Shell]:
-    one = Shell(folder, variables or {})
+def shell(
+    folder: Path, variables: Mapping[str, str] | None = None, within: Sequence[str] = ()
+) -> Iterator[Shell]:
+    """A shell there with these variables, started by the command `within`, if there is one."""
+    one = Shell(folder, variables or {}, within)
     try:
         yield one
     finally:
