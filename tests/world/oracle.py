@@ -41,13 +41,19 @@ def intents_come_first(evidence: Evidence) -> None:
 
 
 def power_is_read_between_commands(evidence: Evidence) -> None:
-    """I2: by the machines' own files, no command is in flight twice, none sent again unread."""
-    opened = {key: at for disk in evidence.world.disks for key, at in disk.opened.items()}
+    """I2: by the machines' own files, no command is in flight twice, none sent again unread.
+
+    But to switch on what is off already does no harm, and a node that was lost may have two
+    parents do so: the first on its list, and the one that it was with.
+    """
+    opened = {key: (disk, at) for disk in evidence.world.disks for key, at in disk.opened.items()}
     for machine in evidence.world.machines.values():
         for command in machine.commands:
             _check_was_off(evidence, machine, command)
         for first, second in zip(machine.commands, machine.commands[1:], strict=False):
-            _check_read_between(machine, first, second, opened[first.intent])
+            (disk, at), (other, _) = opened[first.intent], opened[second.intent]
+            if disk.name == other.name or "off" in (first.power, second.power):
+                _check_read_between(machine, first, second, at)
 
 
 def _check_was_off(evidence: Evidence, machine: Machine, command: Command) -> None:
