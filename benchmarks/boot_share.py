@@ -3,9 +3,8 @@
     .venv/bin/python -m benchmarks.boot_share [DIRECTORY]
 
 Reads what a run of the rack's demo has left there (default: .haptera/demos/rack): the capture on
-the bridge, what each BMC was told, and the consoles. Of each machine with a BIOS its first boot
-counts: with UEFI, iPXE does not close its connection. The BMCs' records have the clock since boot:
-to be run on the machine of the demo, before it restarts.
+the bridge, what each BMC was told, and the consoles. Of each machine its first boot counts. The
+BMCs' records have the clock since boot: to be run on the machine of the demo, before it restarts.
 """
 
 import json
@@ -23,14 +22,15 @@ import yaml
 # The ports of the module netboot, and of the agents.
 DHCP, TFTP, HTTP, AGENT = 67, 69, 4281, 4271
 PHASES = ("firmware", "DHCP", "loader", "transfer", "kernel", "minOS", "agent")
-PACKET = re.compile(r"^(\d+\.\d+) IP \S+ > \S+\.(\d+): (?:Flags \[(.*?)\])?")
+PACKET = re.compile(r"^(\d+\.\d+) IP \S+\.(\d+) > \S+\.(\d+): (?:Flags \[(.*?)\])?")
 RUNS_INIT = re.compile(rb"\[ *(\d+\.\d+)\] Run /init")
 
 
 class Packet(NamedTuple):
-    """What a machine sent: when, to which port, and the flags of its TCP."""
+    """What a machine sent: when, from and to which port, and the flags of its TCP."""
 
     at_s: float
+    source: int
     port: int
     flags: str
 
@@ -41,7 +41,7 @@ def packets(capture: Path, mac: str) -> Iterator[Packet]:
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     for line in printed.splitlines():
         if (found := PACKET.match(line)) is not None:
-            yield Packet(float(found[1]), int(found[2]), found[3] or "")
+            yield Packet(float(found[1]), int(found[2]), int(found[3]), found[4] or "")
 
 
 def phases(capture: Path, mac: str, node: Path) -> list[float] | None:
@@ -56,23 +56,27 @@ def phases(capture: Path, mac: str, node: Path) -> list[float] | None:
         loads = next(one for one in sent if one.port == TFTP)
         asks_again = next(one for one in sent if one.port == DHCP and one > loads)
         # iPXE fetches all over one connection; the minOS opens others.
-        opens = [one.at_s for one in sent if one.port == HTTP and one.flags == "S"]
-        up_s = opens[1]
-        closed_s = next(one.at_s for one in sent if one.port == HTTP and "F" in one.flags)
+        loader, minos = [one for one in sent if one.port == HTTP and one.flags == "S"][:2]
         hello_s = next(one.at_s for one in sent if one.port == AGENT and not one.flags)
-    except (StopIteration, IndexError):
+    except (StopIteration, ValueError):
         return None
-    if closed_s > up_s:
-        return None  # As with UEFI: when all was transferred, nobody tells.
+    # With UEFI, iPXE closes its connection never: all is transferred once it acknowledges no more.
+    loaded_s = max(
+        one.at_s
+        for one in sent
+        if (one.source, one.port) == (loader.source, HTTP)
+        and "R" not in one.flags
+        and one.at_s < minos.at_s
+    )
     kernel_s = float(stamp[1]) if stamp is not None else 0.0
     return [
         asks.at_s - on_s,
-        (loads.at_s - asks.at_s) + (opens[0] - asks_again.at_s),
+        (loads.at_s - asks.at_s) + (loader.at_s - asks_again.at_s),
         asks_again.at_s - loads.at_s,
-        closed_s - opens[0],
+        loaded_s - loader.at_s,
         kernel_s,
-        up_s - closed_s - kernel_s,
-        hello_s - up_s,
+        minos.at_s - loaded_s - kernel_s,
+        hello_s - minos.at_s,
     ]
 
 
@@ -89,11 +93,13 @@ def main(directory: Path) -> None:
     print(f"{'seconds':10}" + "".join(f"{name:>10}" for name in (*PHASES, "all")))
     for name, seconds in found.items():
         print(f"{name:10}" + "".join(f"{one:10.1f}" for one in (*seconds, sum(seconds))))
-    shares = [
-        statistics.median(seconds[place] / sum(seconds) for seconds in found.values())
-        for place in range(len(PHASES))
-    ]
-    print(f"{'share':10}" + "".join(f"{one:10.0%}" for one in shares))
+    uefi = site["lab"]["uefi"].split(",")
+    for firmware, names in (("BIOS", found.keys() - {*uefi}), ("UEFI", found.keys() & {*uefi})):
+        shares = [
+            statistics.median(found[name][place] / sum(found[name]) for name in names)
+            for place in range(len(PHASES))
+        ]
+        print(f"{firmware:10}" + "".join(f"{one:10.0%}" for one in shares))
 
 
 if __name__ == "__main__":

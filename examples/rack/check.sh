@@ -103,7 +103,7 @@ untouched() {
   [[ $(machine "$1") == "${first_machine[$1]}" ]] || fail "$1 was restarted"
 }
 
-tcpdump -U -i br0 -w "$capture" 'not tcp portrange 4281-4281 or tcp[tcpflags] & (tcp-syn|tcp-fin) != 0' 2>/dev/null &
+tcpdump -U -i br0 -w "$capture" 'not tcp src port 4281 or tcp[tcpflags] & (tcp-syn|tcp-fin) != 0' 2>/dev/null &
 dumping=$!
 trap 'kill $dumping 2>/dev/null' EXIT
 
