@@ -1,12 +1,16 @@
 """Simulated clusters with jobs: no command of ours ever ends one, and nodes let jobs in again."""
 
+from dataclasses import replace
+
 import pytest
 
 from haptera.core.state.limits import S
+from haptera.core.state.side import PARENT
 from haptera.model.changes import Declare, SetDesired, UnsetDesired
 from haptera.model.entity import node_id
+from haptera.model.parts import Manifest
 from haptera.modules import load
-from haptera.testing.machine import Machine, Trouble
+from haptera.testing.machine import LATE_MS, Machine, Trouble
 from haptera.testing.network import NetworkFaults
 from haptera.testing.world import World
 from tests.world.history import CALM, NODES, ROUGH
@@ -14,12 +18,17 @@ from tests.world.history import CALM, NODES, ROUGH
 ACTS = 60
 # How long a node that is left alone may take until jobs are let in.
 OPENS_WITHIN_S = 900
+CLOSES_WITHIN_S = 60
+# Of a BMC that is slow, and of the module that says so.
+VERY_LATE_MS = 12_000
 
 
-def cluster(seed: int, faults: NetworkFaults) -> World:
-    """Nodes that should be on, with a gate each."""
-    manifests = [load(name).manifest() for name in ("jobs", "labnode")]
+def cluster(seed: int, faults: NetworkFaults, late_ms: int = LATE_MS) -> World:
+    """Nodes that should be on, with a gate each, and BMCs that are so slow."""
+    manifests = [later(load(name).manifest(), late_ms) for name in ("jobs", "labnode")]
     world = World(seed, NODES, manifests, faults)
+    for one in world.machines.values():
+        one.late_ms = late_ms
     for name in NODES:
         world.propose(
             (
@@ -29,6 +38,12 @@ def cluster(seed: int, faults: NetworkFaults) -> World:
             )
         )
     return world
+
+
+def later(manifest: Manifest, late_ms: int) -> Manifest:
+    """A module whose steps, where they take effect late, do so as late as that."""
+    steps = [replace(one, late_ms=late_ms) if one.late_ms else one for one in manifest.steps]
+    return replace(manifest, steps=steps)
 
 
 def all_open(world: World, within_s: float) -> bool:
@@ -131,6 +146,39 @@ def test_a_node_that_enrolled_before_its_power_was_read_is_not_taken_for_one_tha
     world.run(120)
 
     assert [offs(one) for one in world.machines.values()] == [0] * len(NODES)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_no_job_is_let_in_while_a_command_of_a_parent_that_was_lost_may_take_effect(
+    seed: int,
+) -> None:
+    """The command is on its way when the link is cut; its BMC is slower than a parent is lost."""
+    world = cluster(seed, CALM, VERY_LATE_MS)
+    assert all_open(world, within_s=60)
+    machine = world.machines["n01"]
+    wish_off(world, "n01")
+    end = world.clock.now + CLOSES_WITHIN_S * S
+    assert world.clock.run_until(end, lambda: offs(machine) > 0)
+    machine.trouble = Trouble(crowded=1)
+    world.network.cut.add(frozenset((PARENT, "n01")))
+    world.run(60)
+
+    assert (machine.power, machine.killed) == ("off", [])
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_node_that_was_reset_lets_no_job_in_while_a_command_may_take_effect(seed: int) -> None:
+    world = cluster(seed, CALM, VERY_LATE_MS)
+    assert all_open(world, within_s=60)
+    machine = world.machines["n01"]
+    wish_off(world, "n01")
+    end = world.clock.now + CLOSES_WITHIN_S * S
+    assert world.clock.run_until(end, lambda: offs(machine) > 0)
+    machine.trouble = Trouble(crowded=1)
+    machine.reset()
+    world.run(60)
+
+    assert (machine.power, machine.killed) == ("off", [])
 
 
 class Workload:

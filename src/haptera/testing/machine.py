@@ -99,7 +99,8 @@ class Trouble:
 class Machine:
     """What is really there. `booted` is told when the machine has booted, or lost its power.
 
-    A machine boots with its `gate` closed; while it is open, `jobs` may start.
+    A machine boots with its `gate` closed; while it is open, `jobs` may start. What a command does
+    comes about within `late_ms`.
     """
 
     clock: Clock
@@ -116,6 +117,7 @@ class Machine:
     staged: dict[str, str] = field(default_factory=dict)
     starts: list[tuple[str, int]] = field(default_factory=list)
     trouble: Trouble = field(default_factory=Trouble)
+    late_ms: int = LATE_MS
     reports_off: list[int] = field(default_factory=list)
     gate: str = "closed"
     jobs: int = 0
@@ -240,7 +242,7 @@ class Machine:
         command = Command(call.intent, power, self.clock.now, self.power)
         self.commands.append(command)
         if not self._draw("idle", self.trouble.idle):
-            self.clock.after(self._delay_ns(100, LATE_MS), self._effect, command)
+            self.clock.after(self._delay_ns(100, self.late_ms), self._effect, command)
         answer(Ended(call.id))
 
     def _effect(self, command: Command) -> None:
@@ -249,9 +251,17 @@ class Machine:
             self.clock.happened["power taken by a step"] += self.power == "on"
             self.cut(command.intent)
         elif self.power == "off":
-            self.power = "on"
-            self._report()
-            self.clock.after(self._delay_ns(300, 1_500), self._boot, self.cuts)
+            self._start_up()
+
+    def reset(self) -> None:
+        """It loses its power, and has it again at once: nobody of ours did that."""
+        self.cut()
+        self._start_up()
+
+    def _start_up(self) -> None:
+        self.power = "on"
+        self._report()
+        self.clock.after(self._delay_ns(300, 1_500), self._boot, self.cuts)
 
     def _boot(self, cuts: int) -> None:
         if self.power == "on" and cuts == self.cuts:
