@@ -32,7 +32,7 @@ def to_another(*, is_there: bool, power: str = "on") -> PlanGroup:
     wanted = {"power": power, "minos": "new"} | ({"agent": "up"} if power == "on" else {})
     for name, value in wanted.items():
         table.apply(SetDesired(NODE, name, value, "site"), 1)
-    seen = {**RUNS, "bootable": row.digest("bootable") if is_there else "nothing"}
+    seen = {**RUNS, "bootable": row.digest("bootable") if is_there else "stale"}
     table.apply(SetDesired(NODE, "minos", "old", "site"), 1)
     for name, value in {**seen, "booted": row.digest("booted")}.items():
         row.belief.known[name] = Fact(value, "m", Method.READ, 1, 0)
@@ -67,7 +67,7 @@ def test_a_machine_that_was_not_booted_by_name_runs_no_minos_of_a_name() -> None
     named = Target(NODE, values={"minos": "new"}, digest="of new")
 
     assert asyncio.run(minos.look_booted(unnamed)) == "of no name"
-    assert asyncio.run(minos.look_booted(named)) == "nothing"
+    assert asyncio.run(minos.look_booted(named)) == "stale"
     assert named.take_note() == "one without a name"
 
 
@@ -78,7 +78,7 @@ def test_boot_files_are_looked_for_where_the_desired_minos_has_them(tmp_path: Pa
     )
     one = Booting(Offers(), target)
 
-    assert asyncio.run(netboot.look_bootable(one)) == "nothing"
+    assert asyncio.run(netboot.look_bootable(one)) == "stale"
     assert str(target.take_note()).endswith("/minos/new/kernel")
     (tmp_path / "minos" / "new").mkdir(parents=True)
     for name in ("kernel", "initramfs"):

@@ -126,7 +126,7 @@ def test_an_image_runs_and_stops_and_leaves_nothing(rig: Rig) -> None:
 
     async def scenario(node: Node) -> None:
         one = node.wants("a")
-        assert (await look_run(one), await look_staged(one)) == (SystemRun.STOPPED, "nothing")
+        assert (await look_run(one), await look_staged(one)) == (SystemRun.STOPPED, "stale")
         await stage(one)
         assert (await look_run(one), await look_staged(one)) == (
             SystemRun.STOPPED,
@@ -146,7 +146,7 @@ def test_an_image_runs_and_stops_and_leaves_nothing(rig: Rig) -> None:
         assert os.readlink(f"/proc/{init_of(one)}/ns/pid") != mine
 
         await stop(one)
-        assert (await look_run(one), await look_staged(one)) == (SystemRun.STOPPED, "nothing")
+        assert (await look_run(one), await look_staged(one)) == (SystemRun.STOPPED, "stale")
         assert mounted_below(rig.run_dir) == []
         assert [*one.runtime.state.glob("*")] == []
 
@@ -251,7 +251,7 @@ def test_another_image_is_staged_beside_it_and_flipped_to_and_back(rig: Rig) -> 
         one = node.wants("b")
         await stage(one)
         assert old is not None
-        assert (await look_applied(one), init_of(one)) == ("nothing", old.pid)
+        assert (await look_applied(one), init_of(one)) == ("stale", old.pid)
 
         await flip(one)
         assert (await look_run(one), await look_applied(one)) == (SystemRun.RUNNING, "digest of b")
@@ -287,7 +287,7 @@ def test_an_image_without_an_init_is_refused_while_the_old_one_runs(rig: Rig) ->
         one = node.wants("b")
         with pytest.raises(Refused, match="image b has no /sbin/none that can be run"):
             await stage(one)
-        assert await look_staged(one) == "nothing"
+        assert await look_staged(one) == "stale"
         assert (await look_run(one), init_of(one)) == (SystemRun.RUNNING, old)
 
     lived(rig, scenario)
@@ -321,7 +321,7 @@ def test_an_artefact_that_is_no_root_is_not_staged(rig: Rig) -> None:
         one = node.wants("a")
         with pytest.raises(Refused, match="mount"):
             await stage(one)
-        assert await look_staged(one) == "nothing"
+        assert await look_staged(one) == "stale"
         assert mounted_below(rig.run_dir) == []
 
     lived(rig, scenario)
@@ -445,7 +445,7 @@ def test_a_spare_is_ready_beside_what_runs_and_the_two_change_places(rig: Rig) -
     async def scenario(node: Node) -> None:
         old = init_of(await node.runs("a"))
         one = node.wants("a", spare="b")
-        assert await look_staged(one) == "nothing"
+        assert await look_staged(one) == "stale"
         await stage(one)
         assert (await look_staged(one), init_of(one)) == ("digest of a", old)
 
@@ -486,7 +486,7 @@ def test_a_system_that_does_not_become_well_gives_way_and_is_tried_again_only_wh
         await node.runs("a")
         one = node.wants("b", spare="a", health=health)
         await stage(one)
-        assert await look_refused(one) == "nothing"
+        assert await look_refused(one) == "stale"
         why = "it is not healthy: the command sh ended with status 1: it is b"
         with pytest.raises(Refused, match=rf"^{why}; sha256:[0-9a-f]{{12}} runs again$"):
             await flip(one)
@@ -499,12 +499,12 @@ def test_a_system_that_does_not_become_well_gives_way_and_is_tried_again_only_wh
 
         back = node.wants("a", spare="b", health=health)
         found = [await look(back) for look in (look_applied, look_staged, look_refused)]
-        assert found == ["digest of a", "digest of a", "nothing"]
+        assert found == ["digest of a", "digest of a", "stale"]
 
         again = node.wants("b", spare="a", attempt=2)
-        assert await look_refused(again) == "nothing"
+        assert await look_refused(again) == "stale"
         await flip(again)
-        assert [await look_applied(again), await look_refused(one)] == ["digest of b", "nothing"]
+        assert [await look_applied(again), await look_refused(one)] == ["digest of b", "stale"]
 
     lived(rig, scenario)
 
@@ -518,7 +518,7 @@ def test_a_spare_that_cannot_be_mounted_is_refused_once_and_blocks_nothing(rig: 
         one = node.wants("a", spare="b")
         with pytest.raises(Refused, match="mount"):
             await stage(one)
-        assert [await look_staged(one), await look_refused(one)] == ["digest of a", "nothing"]
+        assert [await look_staged(one), await look_refused(one)] == ["digest of a", "stale"]
         assert await look_refused(node.wants("b", spare="a")) == "digest of b"
 
     lived(rig, scenario)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from haptera.model.declared.schema import Applied
 from haptera.model.effects import Call, Work
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Answered, Ended, Failed, WatchReported
@@ -18,8 +19,6 @@ JOBS_SEEN_MS = 500
 FLIP_MS_MAX = 4_000
 # How long a job runs at most that waited at a gate.
 JOB_MS_MAX = 20_000
-# What a look at plain data says where it is not in force.
-NOTHING = "nothing"
 # What is done to a machine from without; all else is done on it, and ends with it.
 FROM_WITHOUT = frozenset(("look_power", "switch_on", "switch_off", "force_off"))
 
@@ -275,7 +274,7 @@ class Machine:
     def _look_applied(self, call: Call, answer: Answer) -> None:
         digest = self.services.get(call.entity.name)
         if call.module == "system" and digest is not None:
-            digest = call.digest if digest == call.values["image"] else NOTHING
+            digest = call.digest if digest == call.values["image"] else Applied.STALE
         if digest is None:
             answer(Failed(call.id, "does not run"))
         else:
@@ -295,7 +294,7 @@ class Machine:
 
     def _look_staged(self, call: Call, answer: Answer) -> None:
         image = self.staged.get(call.entity.name)
-        staged = call.digest if image == call.values["image"] else NOTHING
+        staged = call.digest if image == call.values["image"] else Applied.STALE
         answer(Answered(call.id, staged, self.clock.now))
 
     def _stage(self, call: Call, answer: Answer) -> None:
@@ -303,7 +302,7 @@ class Machine:
         answer(Ended(call.id))
 
     def _look_refused(self, call: Call, answer: Answer) -> None:
-        answer(Answered(call.id, NOTHING, self.clock.now))
+        answer(Answered(call.id, Applied.STALE, self.clock.now))
 
     def _flip(self, call: Call, answer: Answer) -> None:
         """It takes its time, whoever waits for it, and ends before that if power does."""

@@ -9,8 +9,6 @@ from haptera.sdk import Applied, Module, Target
 
 _COMMAND_LINE: Final = Path("/proc/cmdline")
 _NAME: Final = "haptera.minos="
-# What is read where what is desired does not run.
-_NOTHING: Final = "nothing"
 
 
 def connect(target: Target) -> Target:
@@ -25,7 +23,7 @@ booted = module.serves(node.booted)
 async def look_booted(target: Target) -> str:
     name = minos_of(_COMMAND_LINE.read_text(encoding="utf-8", errors="replace"))
     target.note(name or "one without a name")
-    return target.digest if name == target.values.get(node.minos.name) else _NOTHING
+    return target.digest if name == target.values.get(node.minos.name) else Applied.STALE
 
 
 def minos_of(command_line: str) -> str | None:

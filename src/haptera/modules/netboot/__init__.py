@@ -1,15 +1,10 @@
 """Starts machines from the network: DHCP, TFTP and HTTP for those whose boot is under way."""
 
-from typing import Final
-
 from haptera.kinds import node
 from haptera.kinds.node import Netboot, Power
 from haptera.modules.netboot.content import NetbootSettings
 from haptera.modules.netboot.servers import Booting, booting
 from haptera.sdk import ANY, PARENT, Applied, Module, Privilege
-
-# What is read where what is desired is not there.
-_NOTHING: Final = "nothing"
 
 module = Module(
     "netboot",
@@ -55,4 +50,4 @@ async def look_bootable(one: Booting) -> str:
     missing = one.missing()
     if missing is not None:
         one.target.note(missing)
-    return one.target.digest if missing is None else _NOTHING
+    return one.target.digest if missing is None else Applied.STALE

@@ -56,8 +56,6 @@ PROVEN_S: Final = 1.0
 HEALTHY_WITHIN_S: Final = 15.0
 HEALTH_EVERY_S: Final = 0.2
 HEALTH_TRIED_S: Final = 5.0
-# What a look at plain data says where it is not in force.
-NOTHING: Final = "nothing"
 # How often a system that does not run is looked at for a start.
 WATCH_STOPPED_EVERY_S: Final = 0.5
 # An image may take as long to build as it likes, and a parent to come back.
@@ -123,7 +121,7 @@ async def watch_run(one: System) -> AsyncIterator[SystemRun]:
 async def look_staged(one: System) -> str:
     found = one.home.staged_for(one.image)
     if found is None or (one.spare is not None and not _is_settled(one, one.spare)):
-        return NOTHING
+        return Applied.STALE
     one.target.note(found[1].manifest.digest)
     return one.target.digest
 
@@ -137,7 +135,7 @@ def _is_settled(one: System, spare: str) -> bool:
 async def look_refused(one: System) -> str:
     why = one.is_refused(one.image)
     if why is None:
-        return NOTHING
+        return Applied.STALE
     one.target.note(why)
     return one.target.digest
 
@@ -152,7 +150,7 @@ async def look_applied(one: System) -> str:
     if started is None or not started.process.lives:
         raise HapteraError("it does not run, so nothing is in force")
     one.target.note(started.image)
-    return one.target.digest if started.reference == one.image else NOTHING
+    return one.target.digest if started.reference == one.image else Applied.STALE
 
 
 @contextmanager
