@@ -21,8 +21,8 @@ NODES = ("n01", "n02")
 MODULES = ("labnode", "service", "jobs")
 # Turns that a process may take in a simulated second, from what is sent, asked and answered in it.
 TURNS_A_SECOND_MAX = 250
-# A module that died too often is left alone for ten minutes.
-CALM_S, SETTLE_S = 15, 700
+# A module that died too often is left alone for ten minutes, a step that failed too often for 30.
+CALM_S, SETTLE_S = 15, 2_000
 JOB_S_MAX = 40
 # The ticket of what a root acknowledged and its standby had not heard of: nobody has it any more.
 LOST = -1

@@ -102,7 +102,7 @@ class WorldProcess:
         self.replies: dict[int, Reply] = {}
         self.says: Callable[[Message], Message] | None = None
         self.turns = 0
-        self.instance = 0
+        self.instance = self.boot = 0
         self._paused: list[Event] | None = None
         self._life = 0
         self._boots: dict[str, int] = {}
@@ -161,8 +161,9 @@ class WorldProcess:
         self.deliver([Enrolled(PARENT, incarnation)])
 
     def _tune(self, boot: int) -> None:
-        """Speak, as this boot, with all that there are sessions with."""
+        """Speak, as this boot, with all that there are sessions with; an agent that moves, anew."""
         life = self._life
+        self.boot = boot
         self.world.speaks[boot] = self.name
         self.radio = Radio(
             self.station,
@@ -307,7 +308,7 @@ class WorldProcess:
         other, listed = self._reached(peer), Listed(peer, None)
         if other is not None and other.engine is not None:
             mark, versions = other.engine.neighbours.listed(self._known_as(other))
-            listed = Listed(peer, other.instance, mark, tuple(versions))
+            listed = Listed(peer, other.boot, mark, tuple(versions))
         self.feed(life, [listed])
 
     def _fetch_schema(self, life: int, peer: str) -> None:
