@@ -22,8 +22,9 @@ def fresh_ns(evidence: Evidence) -> int:
 def no_job_is_killed(evidence: Evidence) -> None:
     """I1: no step took effect on a node on which a job ran.
 
-    But where its BMC had lied that it has no power: what is off is done with, and lets jobs in
-    when it is heard again. What real BMCs say counts once they have said it twice.
+    But where its BMC had lied that it has no power: again and again, so that what is booted then
+    is taken to be closed, or while the very command was on its way, which was over by that. (What
+    modules of real BMCs read counts once they have read it twice.)
     """
     for name, machine in evidence.world.machines.items():
         for killed in machine.killed:
@@ -31,7 +32,9 @@ def no_job_is_killed(evidence: Evidence) -> None:
             since = max((at for at in booted_at if at < killed.at), default=0)
             lied = [one for one in machine.reads if one.lied and one.value == "off"]
             lies = sum(since < one.at < killed.at for one in lied)
-            assert killed.intent is None or lies, f"I1: {name}: {killed}"
+            told_at = [one.at for one in machine.commands if one.intent == killed.intent]
+            over = any(told_at[0] < one.at < killed.at for one in lied) if told_at else False
+            assert killed.intent is None or lies > 1 or over, f"I1: {name}: {killed}"
 
 
 def nothing_harmful_without_a_permit(evidence: Evidence) -> None:

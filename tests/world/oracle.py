@@ -43,8 +43,8 @@ def intents_come_first(evidence: Evidence) -> None:
 def power_is_read_between_commands(evidence: Evidence) -> None:
     """I2: by the machines' own files, no command is in flight twice, none sent again unread.
 
-    But to switch on what is off already does no harm, and a node that was lost may have two
-    parents do so: the first on its list, and the one that it was with.
+    But to switch on what is off does no harm, and two of the parents on the list of a node that
+    was lost may do so: the first one, and the one that it was with.
     """
     opened = {key: (disk, at) for disk in evidence.world.disks for key, at in disk.opened.items()}
     for machine in evidence.world.machines.values():
@@ -52,7 +52,9 @@ def power_is_read_between_commands(evidence: Evidence) -> None:
             _check_was_off(evidence, machine, command)
         for first, second in zip(machine.commands, machine.commands[1:], strict=False):
             (disk, at), (other, _) = opened[first.intent], opened[second.intent]
-            if disk.name == other.name or "off" in (first.power, second.power):
+            two = disk.name != other.name and (first.power, second.power) == ("on", "on")
+            listed = {disk.name, other.name} <= {*evidence.world.parents_of(machine.name)}
+            if not (two and listed):
                 _check_read_between(machine, first, second, at)
 
 

@@ -5,6 +5,7 @@ from random import Random
 
 from haptera.core.state.limits import S
 from haptera.core.views.query import view
+from haptera.model.answers.views import Condition
 from haptera.model.changes import Change, Declare, SetDesired, Undeclare, UnsetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.modules import load
@@ -21,8 +22,8 @@ NODES = ("n01", "n02")
 MODULES = ("labnode", "service", "jobs")
 # Turns that a process may take in a simulated second, from what is sent, asked and answered in it.
 TURNS_A_SECOND_MAX = 250
-# A module that died too often is left alone for ten minutes, a step that failed too often for 30.
-CALM_S, SETTLE_S = 15, 2_000
+# A module that died too often is left alone for ten minutes, a step that was given up for 30.
+CALM_S, SETTLE_S, GIVEN_UP_S = 15, 700, 1_800
 JOB_S_MAX = 40
 # The ticket of what a root acknowledged and its standby had not heard of: nobody has it any more.
 LOST = -1
@@ -69,7 +70,14 @@ class Storm:
         for name in world.machines:
             self._ask(self._declaring(name))
         self._run(CALM_S)
-        return world.settle(SETTLE_S)
+        return world.settle(SETTLE_S) or (self._gives_up() and world.settle(GIVEN_UP_S))
+
+    def _gives_up(self) -> bool:
+        """Whether something is left alone because it failed too often."""
+        engine = self.world.parent.engine
+        return engine is not None and any(
+            row.stance.condition is Condition.STUCK for row in engine.table
+        )
 
     def _run(self, seconds: float) -> None:
         """Let time pass, count turns, and keep what people would be told."""
