@@ -19,9 +19,10 @@ from tests.transcripts.playing import named
 NAMES = ("kernel", "initramfs")
 
 
-def test_a_kernel_that_is_not_installed_is_named() -> None:
-    with pytest.raises(HapteraError, match=r"there is no kernel 0\.0-none"):
+def test_a_kernel_that_is_not_installed_is_named_and_so_is_one_of_this_architecture() -> None:
+    with pytest.raises(HapteraError, match=r"there is no kernel 0\.0-none") as refused:
         find_kernel("0.0-none")
+    assert refused.value.do == "apt install linux-image-$(dpkg --print-architecture)"
 
 
 def test_where_there_is_no_minos_it_is_said_what_makes_one(tmp_path: Path) -> None:
