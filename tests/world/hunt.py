@@ -169,6 +169,13 @@ def _tell(all_of_it: list[Found], took_s: float) -> None:
     )
 
 
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        sys.exit(f"{text!r} is not a number of hours or seconds")
+
+
 def _say(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
@@ -177,9 +184,9 @@ def _say(line: str) -> None:
 if __name__ == "__main__":
     match sys.argv[1:]:
         case ["--hours", hours]:
-            sys.exit(min(1, main("hours", count(), float(hours))))
+            sys.exit(min(1, main("hours", count(), _number(hours))))
         case ["--hours", hours, "--within", seconds]:
-            sys.exit(min(1, main("hours", count(), float(hours), float(seconds))))
+            sys.exit(min(1, main("hours", count(), _number(hours), _number(seconds))))
         case ["hours", seeds]:
             sys.exit(min(1, main("hours", seeds_of(seeds))))
         case [seeds]:
