@@ -1,9 +1,10 @@
-"""The tutorial of arm64, typed from its first command to its last: a real boot of another machine.
+"""The tutorial of arm64, typed from its first command to its last: real boots of another machine.
 
 Loader, kernel and programs are those of Debian, and so are the emulated machine and its firmware.
 """
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -32,27 +33,46 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the page's file is, and all that it has made will be."""
+# Of the machine's arguments, before which more go.
+BEFORE = "        - -netdev\n"
+BY_HTTP_ONLY = "".join(
+    f"        - -fw_cfg\n        - name=opt/org.tianocore/{one}PXESupport,string=no\n"
+    for one in ("IPv4", "IPv6")
+)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the page's first command puts what its machine boots; it takes packages from afar."""
     lacking = subprocess.run([ROOT / "tools/need", *NEEDED], capture_output=True, text=True)
     if (why := lacking.stderr.strip() if lacking.returncode else why_no_networks()) is not None:
         pytest.skip(why)
     # The path of a socket is short.
-    folder = tmp_path_factory.mktemp("a")
-    (folder / "site.yaml").write_text(files(PAGE)["site.yaml"].replace(PLACE, str(folder)))
-    return folder
+    place = tmp_path_factory.mktemp("a")
+    first, *_ = typed(place)
+    ended = subprocess.run(first.command.split(), cwd=ROOT, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    return place
 
 
-def test_the_tutorial_of_arm64_answers_what_it_says(folder: Path) -> None:
-    first, *others = (
-        Quoted(command.replace(PLACE, str(folder)), output)
+def typed(place: Path) -> list[Quoted]:
+    """The commands of the page, with another place for its own."""
+    return [
+        Quoted(command.replace(PLACE, str(place)), output)
         for command, output in sessions(ROOT / PAGE)[PAGE]
-    )
-    # Packages come from a network that is not there below.
-    made = subprocess.run(first.command.split(), cwd=ROOT, capture_output=True, text=True)
-    assert made.returncode == 0, made.stderr
-    with shell(folder, within=APART) as one:
+    ]
+
+
+@pytest.mark.parametrize("firmware", ["PXE", "HTTP Boot"])
+def test_the_tutorial_of_arm64_answers_what_it_says(made: Path, firmware: str) -> None:
+    site = files(PAGE)["site.yaml"].replace(PLACE, str(made))
+    assert site.count(BEFORE) == 1
+    more = BY_HTTP_ONLY if firmware == "HTTP Boot" else ""
+    (made / "site.yaml").write_text(site.replace(BEFORE, more + BEFORE))
+    shutil.rmtree(made / ".haptera", ignore_errors=True)
+    # What it is made of is there, and no network that it could come from is.
+    _, *others = typed(made)
+    with shell(made, within=APART) as one:
         one.type("ip link set lo up")
         for quoted in others:
             if quoted.command.startswith("haptera serve"):
@@ -62,5 +82,8 @@ def test_the_tutorial_of_arm64_answers_what_it_says(folder: Path) -> None:
             if not as_quoted(quoted, code, written):
                 _, told = one.type("haptera why -v arm1; haptera console arm1")
                 pytest.fail(f"{quoted.command}: {code}\n{written}\n{told}")
+            if quoted.command.startswith("haptera console"):
+                _, recorded = one.type("haptera console --lines 10000 arm1")
+                assert f">>Start {firmware} over IPv4" in recorded
             if quoted.command.startswith("export"):
-                answered(one, Quoted("haptera status", ""), folder)
+                answered(one, Quoted("haptera status", ""), made)
