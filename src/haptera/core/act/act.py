@@ -34,6 +34,8 @@ from haptera.planner.domain.domain import Domain
 SURE_NS: Final = 1 * S
 # How soon an outcome that is not there yet is looked at again.
 READ_AGAIN_NS: Final = 200 * MS
+# When no module is there to read it.
+UNSERVED_AGAIN_NS: Final = 5 * S
 
 # Hands out the number under which the answer to a write comes back for this intent.
 Tickets = Callable[[Intent | None], int]
@@ -321,20 +323,24 @@ class StepRunner:
         changed = {change.variable for change in stepping.step.changes}
         for name in tuple(changed):
             changed |= needed(domain, name)
-        again_at = turn.now + READ_AGAIN_NS
+        again_at, unserved_at = turn.now + READ_AGAIN_NS, turn.now + UNSERVED_AGAIN_NS
         if turn.now < stepping.settled_at:
             again_at = min(again_at, stepping.settled_at)
-        is_coming = False
+            unserved_at = min(unserved_at, stepping.settled_at)
+        is_coming, wanted = False, list[int]()
         for look in domain.looks:
             # To hear from an agent is to wait, from when nothing else is left to do.
             if look.at not in changed or not self._side.runs(look) or look.module == SYNC:
                 continue
             fact = row.belief.known.get(look.at)
             never_read = fact is None or fact.at <= stepping.intent.began_at
-            self._looks.want(row, look, turn.now if never_read else again_at)
+            due_at = self._looks.want(row, look, turn.now if never_read else again_at)
+            if self._looks.can(look):
+                wanted.append(due_at)
             is_coming = is_coming or self._looks.is_coming(row, look)
         if not is_coming:  # Else its answer has this decided again, however long its line is.
-            self._timers.soonest(("decide", row.id), again_at)
+            at = max(again_at, min(wanted, default=unserved_at))
+            self._timers.soonest(("decide", row.id), at)
 
     def _bar(self, turn: Turn, row: EntityState, start: int | None, error: str) -> None:
         """Not this step from this start again, until its time to be tried again comes."""

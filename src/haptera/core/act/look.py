@@ -64,10 +64,14 @@ class LookScheduler:
         """Why the module of a part of this side cannot take it now; None where it can."""
         return self._supervisor.blocked(part.module)
 
-    def want(self, row: EntityState, look: Look, now: int) -> None:
-        """Take this look as soon as it is open, or let one that is under way serve."""
+    def want(self, row: EntityState, look: Look, at: int) -> int:
+        """Take this look then, once it is open, or let one that is under way serve.
+
+        Tells when it will be: later where it has failed, and is not to be tried again before.
+        """
         looking = row.work.looks.setdefault(look.path, LookSchedule())
-        looking.due_at = min(looking.due_at, max(now, looking.failed_until))
+        looking.due_at = min(looking.due_at, max(at, looking.failed_until))
+        return looking.due_at
 
     def want_others(self, row: EntityState, variables: Collection[str], now: int) -> None:
         """Take all looks anew but those at these variables: a step has done what nobody planned."""
