@@ -17,12 +17,19 @@ class Timers:
         self._at: dict[Key, int] = {}
         self._heap: list[tuple[int, int, Key]] = []
         self._count = 0
+        # What is in the heap with an earlier time than it has by now.
+        self._postponed: set[Key] = set()
 
     def set(self, key: Key, at: int) -> None:
         if self._at.get(key) != at:
             self._at[key] = at
-            self._count += 1  # ties go by the order in which they were set
-            heapq.heappush(self._heap, (at, self._count, key))
+            self._push(key, at)
+
+    def postpone(self, key: Key, at: int) -> None:
+        """A later time for a key that has one: by far cheaper than to set it, if done often."""
+        if self._at.get(key, at) < at:
+            self._at[key] = at
+            self._postponed.add(key)
 
     def soonest(self, key: Key, at: int) -> None:
         """Set the key's time unless it is due earlier already."""
@@ -31,17 +38,28 @@ class Timers:
 
     def drop(self, key: Key) -> None:
         self._at.pop(key, None)
+        self._postponed.discard(key)
 
     def due(self, now: int) -> Iterator[Key]:
         """Take the keys whose time has come, earliest first."""
-        while self._heap and self._heap[0][0] <= now:
-            at, _, key = heapq.heappop(self._heap)
-            if self._at.get(key) == at:
-                del self._at[key]
-                yield key
+        while (at := self.next()) is not None and at <= now:
+            _, _, key = heapq.heappop(self._heap)
+            del self._at[key]
+            self._postponed.discard(key)
+            yield key
 
     def next(self) -> int | None:
         """The earliest time set, None when there is none."""
-        while self._heap and self._at.get(self._heap[0][2]) != self._heap[0][0]:
+        while self._heap:
+            at, _, key = self._heap[0]
+            if self._at.get(key) == at:
+                return at
             heapq.heappop(self._heap)
-        return self._heap[0][0] if self._heap else None
+            if key in self._postponed:
+                self._postponed.remove(key)
+                self._push(key, self._at[key])
+        return None
+
+    def _push(self, key: Key, at: int) -> None:
+        self._count += 1  # ties go by the order in which they were set
+        heapq.heappush(self._heap, (at, self._count, key))

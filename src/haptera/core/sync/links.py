@@ -297,11 +297,14 @@ class Links:
         back = peer.heard(at)
         if suspect:
             self._incoming.doubt(turn, peer.name)
+        suspect_at = at + SUSPECT_AFTER * self._side.hello_ns // 10
         if back:
             self._incoming.resume(turn, peer.name)
-            self._timers.set(("tier", peer.name), at + SUSPECT_AFTER * self._side.hello_ns // 10)
-        elif peer.disbelieved:
-            turn.dirty.add(node_id(peer.name))
+            self._timers.set(("tier", peer.name), suspect_at)
+        else:
+            self._timers.postpone(("tier", peer.name), suspect_at)
+            if peer.disbelieved:
+                turn.dirty.add(node_id(peer.name))
         if self._settled(peer):
             self._timers.drop(("tell", peer.name))
             peer.tells = 0
