@@ -47,7 +47,8 @@ class DecisionLoop:
         """
         turn.dirty |= self.answers.calls.slots.take_woken()
         fresh, turn.dirty = turn.dirty, set(self.backlog.oldest())
-        self._decide(turn)
+        if turn.dirty:
+            self._decide(turn)
         turn.dirty |= fresh
         self._decide(turn)
         while turn.allowance.has_time and (entity := self.backlog.next()) is not None:

@@ -173,6 +173,8 @@ class Gate:
         return not self._own and all(leaf.closed is False for leaf in self._leaves.values())
 
     def _said(self, asks: tuple[Ask, ...]) -> tuple[Permit, ...]:
+        if not asks:
+            return ()
         refusal = self._refusal()
         if refusal is None and not all(leaf.closed for leaf in self._leaves.values()):
             return ()
