@@ -97,7 +97,7 @@ def budgets_hold(evidence: Evidence) -> None:
             other
             for other in before
             if (other.process, other.call.entity) == (one.process, one.call.entity)
-            and other.at > one.at - HOUR_NS
+            and other.intent.began_at > one.intent.began_at - HOUR_NS
         ]
         assert len(lately) < AN_HOUR_MAX, f"I9: one too many in an hour: {one}"
 
