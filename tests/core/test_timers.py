@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from haptera.core.state.timers import Key, Timers
+from haptera.core.state.timers import MOVED_MAX, Key, Timers
 
 TIMES = st.integers(0, 20)
 NAMED = st.sampled_from([("a",), ("b",), ("c", 1)])
@@ -42,3 +42,15 @@ def test_each_key_is_due_once_at_the_time_that_it_has_by_then(
             getattr(timers, deed)(*((key,) if deed == "drop" else (key, at)))
             applied(model, deed, key, at)
         assert timers.next() == min(model.values(), default=None)
+
+
+def test_very_many_that_were_postponed_come_after_a_few_looks_each_once() -> None:
+    timers, keys = Timers(), [(number,) for number in range(3 * MOVED_MAX)]
+    for key in keys:
+        timers.set(key, 1)
+        timers.postpone(key, 5)
+    told, looks = list[Key](), 0
+    while (at := timers.next()) is not None:
+        looks += 1
+        told += timers.due(at)
+    assert (sorted(told), looks <= 10) == (keys, True)

@@ -6,6 +6,8 @@ from typing import Final
 
 # For how many things whose time has come a turn wakes up; the next one begins at once.
 WOKEN_MAX: Final = 100
+# How many that were postponed are moved in the heap at once, which takes about one ms.
+MOVED_MAX: Final = 500
 
 Key = tuple[Hashable, ...]
 
@@ -41,24 +43,35 @@ class Timers:
         self._postponed.discard(key)
 
     def due(self, now: int) -> Iterator[Key]:
-        """Take the keys whose time has come, earliest first."""
-        while (at := self.next()) is not None and at <= now:
-            _, _, key = heapq.heappop(self._heap)
-            del self._at[key]
-            self._postponed.discard(key)
-            yield key
+        """Take the keys whose time has come, earliest first; others are due at once after them."""
+        moved = 0
+        while self._heap and self._heap[0][0] <= now and moved < MOVED_MAX:
+            at, _, key = heapq.heappop(self._heap)
+            if self._at.get(key) == at:
+                del self._at[key]
+                self._postponed.discard(key)
+                yield key
+            else:
+                moved += self._move(key)
 
     def next(self) -> int | None:
-        """The earliest time set, None when there is none."""
+        """The earliest time set, or one before it where very many were postponed; None: none is."""
+        moved = 0
         while self._heap:
             at, _, key = self._heap[0]
-            if self._at.get(key) == at:
+            if self._at.get(key) == at or moved == MOVED_MAX:
                 return at
             heapq.heappop(self._heap)
-            if key in self._postponed:
-                self._postponed.remove(key)
-                self._push(key, self._at[key])
+            moved += self._move(key)
         return None
+
+    def _move(self, key: Key) -> bool:
+        """To where it was postponed, if it was: it is out of the heap."""
+        if key not in self._postponed:
+            return False
+        self._postponed.remove(key)
+        self._push(key, self._at[key])
+        return True
 
     def _push(self, key: Key, at: int) -> None:
         self._count += 1  # ties go by the order in which they were set
