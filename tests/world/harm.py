@@ -87,7 +87,10 @@ def nothing_harmful_on_old_evidence(evidence: Evidence) -> None:
 
 
 def budgets_hold(evidence: Evidence) -> None:
-    """I9: so many at once; so many in an hour on one node, by each parent, in whatever process."""
+    """I9: so many at once; so many in an hour on one node, by each parent, in whatever process.
+
+    A step begins with its intent, by which it is known after a restart, too.
+    """
     taken = harmful(evidence)
     for one in taken:
         before = [other for other in taken if other.at < one.at]

@@ -43,7 +43,10 @@ class Timers:
         self._postponed.discard(key)
 
     def due(self, now: int) -> Iterator[Key]:
-        """Take the keys whose time has come, earliest first; others are due at once after them."""
+        """Take the keys whose time has come, earliest first.
+
+        Where very many were postponed it ends before the last one: then `next` is not after `now`.
+        """
         moved = 0
         while self._heap and self._heap[0][0] <= now and moved < MOVED_MAX:
             at, _, key = heapq.heappop(self._heap)
@@ -55,7 +58,7 @@ class Timers:
                 moved += self._move(key)
 
     def next(self) -> int | None:
-        """The earliest time set, or one before it where very many were postponed; None: none is."""
+        """The earliest time set, None when there is none; an earlier one where very many move."""
         moved = 0
         while self._heap:
             at, _, key = self._heap[0]
