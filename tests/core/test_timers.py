@@ -44,7 +44,7 @@ def test_each_key_is_due_once_at_the_time_that_it_has_by_then(
         assert timers.next() == min(model.values(), default=None)
 
 
-def test_very_many_that_were_postponed_come_after_a_few_looks_each_once() -> None:
+def test_very_many_that_were_postponed_are_moved_over_a_few_looks_and_come_once_each() -> None:
     timers, keys = Timers(), [(number,) for number in range(3 * MOVED_MAX)]
     for key in keys:
         timers.set(key, 1)
@@ -53,4 +53,4 @@ def test_very_many_that_were_postponed_come_after_a_few_looks_each_once() -> Non
     while (at := timers.next()) is not None:
         looks += 1
         told += timers.due(at)
-    assert (sorted(told), looks <= 10) == (keys, True)
+    assert (sorted(told), 1 < looks <= 10) == (keys, True)
