@@ -19,7 +19,7 @@ class Timers:
         self._at: dict[Key, int] = {}
         self._heap: list[tuple[int, int, Key]] = []
         self._count = 0
-        # What is in the heap with an earlier time than it has by now.
+        # What is in the heap with an earlier time than it has by now, or had until it was dropped.
         self._postponed: set[Key] = set()
 
     def set(self, key: Key, at: int) -> None:
@@ -40,7 +40,6 @@ class Timers:
 
     def drop(self, key: Key) -> None:
         self._at.pop(key, None)
-        self._postponed.discard(key)
 
     def due(self, now: int) -> Iterator[Key]:
         """Take the keys whose time has come, earliest first.
@@ -52,7 +51,6 @@ class Timers:
             at, _, key = heapq.heappop(self._heap)
             if self._at.get(key) == at:
                 del self._at[key]
-                self._postponed.discard(key)
                 yield key
             else:
                 moved += self._move(key)
@@ -69,11 +67,12 @@ class Timers:
         return None
 
     def _move(self, key: Key) -> bool:
-        """To where it was postponed, if it was: it is out of the heap."""
+        """What is out of the heap goes to where it was postponed, if it was."""
         if key not in self._postponed:
             return False
         self._postponed.remove(key)
-        self._push(key, self._at[key])
+        if key in self._at:
+            self._push(key, self._at[key])
         return True
 
     def _push(self, key: Key, at: int) -> None:
