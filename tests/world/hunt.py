@@ -171,9 +171,12 @@ def _tell(all_of_it: list[Found], took_s: float) -> None:
 
 def _number(text: str) -> float:
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
-        sys.exit(f"{text!r} is not a number of hours or seconds")
+        number = math.nan
+    if not number > 0:
+        sys.exit(f"{text!r} is not a number of hours or seconds above 0")
+    return number
 
 
 def _say(line: str) -> None:
