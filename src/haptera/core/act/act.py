@@ -34,7 +34,7 @@ from haptera.planner.domain.domain import Domain
 SURE_NS: Final = 1 * S
 # How soon an outcome that is not there yet is looked at again.
 READ_AGAIN_NS: Final = 200 * MS
-# When no module is there to read it.
+# How soon it is decided on again where no module is there to look.
 UNSERVED_AGAIN_NS: Final = 5 * S
 
 # Hands out the number under which the answer to a write comes back for this intent.
