@@ -333,6 +333,18 @@ def test_one_node_is_not_disturbed_more_than_three_times_an_hour() -> None:
     assert len(rig.called) == 1
 
 
+@pytest.mark.parametrize("shown_h", [-300, 0, 300])
+def test_disturbances_of_another_boot_or_machine_count_from_now(shown_h: int) -> None:
+    """When they were, its clock cannot tell: a promoted standby has another one."""
+    at = shown_h * 3_600 * S
+    past = tuple(Disruption(node_id("n01"), at, "another boot") for _ in range(3))
+    rig = Rig(("n01",), disruptions=past)
+    rig.run(3_599)
+    assert rig.called == []
+    rig.run(60)
+    assert len(rig.called) == 1
+
+
 def test_a_restarted_parent_goes_on_asking_until_the_outcome_is_known() -> None:
     intent = Intent("99-1", node_id("n01"), "bmc", "switch_off", S // 2, "boot", disruptive=True)
     rig = Rig(("n01",), desired=("none",), intents=(intent,), now=S)
