@@ -1,9 +1,14 @@
-"""What a history left behind, sorted for the oracle: steps, readings and intents by process."""
+"""What a history left behind, sorted for the oracle: steps, readings and intents by process.
+
+All times are the world's; those of a process, by the clock of its machine, are converted.
+"""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
+
+import msgspec
 
 from haptera.model.answers.views import EntityView
 from haptera.model.changes import CloseIntent, OpenIntent
@@ -21,6 +26,7 @@ from haptera.model.events import (
 )
 from haptera.model.intent import Intent
 from haptera.model.parts import Context, Look, Manifest, Requirement, Step
+from haptera.testing.clock import MachineClock
 from haptera.testing.disk import Disk
 from haptera.testing.machine import Reading
 from haptera.testing.tape import TapeEntry
@@ -56,7 +62,10 @@ class Word(NamedTuple):
 
 @dataclass
 class Taken:
-    """One step that was called, and how the call ended as far as its process heard of it."""
+    """One step that was called, and how the call ended as far as its process heard of it.
+
+    `clock` is its process's, by which the step's limits count.
+    """
 
     number: int
     at: int
@@ -65,17 +74,23 @@ class Taken:
     call: Call
     step: Step
     intent: Intent
+    clock: MachineClock
     ended_at: int | None = None
     outcome: Ended | Failed | None = None
 
     @property
+    def deadline_at(self) -> int:
+        """Until when it may be called."""
+        assert self.call.deadline_at is not None
+        return self.clock.reaches(self.call.deadline_at)
+
+    @property
     def settled_at(self) -> int:
         """From when on it can have no effect any more, as its module declares."""
-        assert self.call.deadline_at is not None
-        latest = self.call.deadline_at + self.step.late_ms * MS
+        over_at = self.deadline_at
         if isinstance(self.outcome, Ended) and self.ended_at is not None:
-            return min(latest, self.ended_at + self.step.late_ms * MS)
-        return latest
+            over_at = min(over_at, self.ended_at)
+        return self.clock.later(over_at, self.step.late_ms * MS)
 
     @property
     def refused(self) -> bool:
@@ -132,6 +147,10 @@ class Evidence:
             for look in self.looks.values()
             if (look.kind, look.at) == (kind, variable)
         ]
+
+    def ago(self, life: int, at: int, ns: int) -> int:
+        """When the clock of this life of a process showed so many ns less than at this time."""
+        return self.world.clocks[life].later(at, -ns)
 
     def over_at(self, one: Taken, now: int) -> int:
         """When its intent was closed, or the step settled where a successor may not know of it."""
@@ -215,6 +234,7 @@ def _read(  # noqa: C901, PLR0912  one branch a sort of entry
     evidence: Evidence, under_way: dict[tuple[int, int], Taken | Call], entry: TapeEntry
 ) -> None:
     life, what = entry.life, entry.what
+    clock = evidence.world.clocks[life]
     evidence.began_at.setdefault(life, entry.at)
     match what:
         case Call():
@@ -233,10 +253,10 @@ def _read(  # noqa: C901, PLR0912  one branch a sort of entry
         case Write():
             _written(evidence, entry, what)
         case Heard(peer, arrived_at=arrived_at):
-            evidence.arrived.setdefault((life, peer), []).append(arrived_at)
+            evidence.arrived.setdefault((life, peer), []).append(clock.reaches(arrived_at))
         case Alive(peers, arrived_at):
             for peer in peers:
-                evidence.arrived.setdefault((life, peer), []).append(arrived_at)
+                evidence.arrived.setdefault((life, peer), []).append(clock.reaches(arrived_at))
         case Enrolled():
             evidence.enrolled.append((entry, what))
         case _:
@@ -252,7 +272,8 @@ def _called(evidence: Evidence, entry: TapeEntry, call: Call) -> Taken | Call:
     if call.work is not Work.STEP or call.intent is None:
         return call
     step, intent = evidence.steps[call.module, call.part], evidence.meant[call.intent]
-    taken = Taken(evidence.read, entry.at, entry.process, entry.life, call, step, intent)
+    clock = evidence.world.clocks[entry.life]
+    taken = Taken(evidence.read, entry.at, entry.process, entry.life, call, step, intent, clock)
     evidence.taken.append(taken)
     return taken
 
@@ -268,7 +289,8 @@ def _written(evidence: Evidence, entry: TapeEntry, write: Write) -> None:
     for change in write.changes:
         match change:
             case OpenIntent(intent):
-                evidence.meant[intent.id] = intent
+                began_at = evidence.world.clocks[entry.life].reaches(intent.began_at)
+                evidence.meant[intent.id] = msgspec.structs.replace(intent, began_at=began_at)
                 evidence.meant_at[intent.id] = entry.process, entry.at
             case CloseIntent(id):
                 evidence.closed_at.setdefault(id, entry.at)
@@ -288,7 +310,8 @@ def _hear(evidence: Evidence, call: Call, entry: TapeEntry) -> None:
     look = evidence.looks[call.module, call.part]
     value, at = None, entry.at
     if isinstance(entry.what, Answered | WatchReported):
-        value, at = entry.what.value, entry.what.at
+        value = entry.what.value
+        at = evidence.world.clocks[entry.life].reaches(entry.what.at)
     heard = Word(evidence.read, entry.at, at, entry.life, value, call.work is Work.WATCH)
     if not (heard.watched and value is None):
         key = entry.process, call.entity, look.at

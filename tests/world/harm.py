@@ -15,7 +15,10 @@ def harmful(evidence: Evidence) -> list[Taken]:
 
 
 def fresh_ns(evidence: Evidence) -> int:
-    """A neighbour silent for longer is not sure to be there, and its permit not to stand."""
+    """A neighbour silent for longer is not sure to be there, and its permit not to stand.
+
+    By the clock of who listens.
+    """
     return 12 * evidence.world.hello_ns // 10
 
 
@@ -54,7 +57,8 @@ def nothing_harmful_without_a_permit(evidence: Evidence) -> None:
         granted = {permit.id for permit in (said[-1] if said else ()) if permit.granted}
         assert one.intent.id in granted, f"I1b: no permit: {one}"
         arrived = [at for at in evidence.arrived.get((one.life, node), []) if at <= one.at]
-        assert arrived[-1] >= one.at - fresh_ns(evidence), f"I1b: a stale permit: {one}"
+        oldest = evidence.ago(one.life, one.at, fresh_ns(evidence))
+        assert arrived[-1] >= oldest, f"I1b: a stale permit: {one}"
 
 
 def _boots_closed(evidence: Evidence, one: Taken, node: str) -> bool:
@@ -81,7 +85,8 @@ def nothing_harmful_on_old_evidence(evidence: Evidence) -> None:
             words = [
                 word
                 for word in evidence.readings_until(one, change.variable)
-                if word.value in change.sources and word.at >= one.at - lives_ns
+                if word.value in change.sources
+                and word.at >= evidence.ago(one.life, one.at, lives_ns)
             ]
             assert words, f"I1b: {change.variable} was not read lately: {one}"
 
@@ -100,7 +105,7 @@ def budgets_hold(evidence: Evidence) -> None:
             other
             for other in before
             if (other.process, other.call.entity) == (one.process, one.call.entity)
-            and other.intent.began_at > one.intent.began_at - HOUR_NS
+            and other.intent.began_at > one.clock.later(one.intent.began_at, -HOUR_NS)
         ]
         assert len(lately) < AN_HOUR_MAX, f"I9: one too many in an hour: {one}"
 

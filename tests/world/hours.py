@@ -6,7 +6,7 @@ from haptera.core.state.limits import S
 from haptera.model.changes import Change, Declare
 from haptera.model.parts import Manifest
 from haptera.modules import load
-from haptera.testing.world import World
+from haptera.testing.world import DriftingWorld
 from haptera.testing.world_process import WorldProcess
 from tests.world.history import CALM
 from tests.world.storm import LOST, MODULES, Storm
@@ -37,7 +37,7 @@ class Hours(Storm):
     def __init__(self, seed: int) -> None:
         self.manifests = [rarer(load(name).manifest()) for name in MODULES]
         hello_s = HELLOS_S[seed % len(HELLOS_S)]
-        world = World(seed, NODES, self.manifests, CALM, parents=PARENTS, hello_s=hello_s)
+        world = DriftingWorld(seed, NODES, self.manifests, CALM, parents=PARENTS, hello_s=hello_s)
         world.checked_every = CHECKED_EVERY
         self._begin(world)
 
@@ -53,7 +53,7 @@ class Hours(Storm):
             process.disk.slow_ms = self.rng.choice((20, 500))
         self.happenings = [
             *self.happenings,
-            *self.rng.sample([self._kill_parent, self._cut_off, self._promote], 2),
+            *self.rng.sample([self._kill_parent, self._cut_off, self._promote, self._dethrone], 2),
         ]
 
     def _a_parent(self) -> WorldProcess:
@@ -78,9 +78,20 @@ class Hours(Storm):
 
     def _promote(self, _: str) -> None:
         """The root is lost for good; its standby lagged, and what it had not heard of is gone."""
+        lag_ns = int(self.rng.random() * LAG_S_MAX * S)
+        self._succeed(self.world.clock.now + lag_ns)
+
+    def _dethrone(self, _: str) -> None:
+        """The root loses its lease; its standby, which takes that, heard of nothing since."""
+        if self.world.parent.awake:
+            self._succeed(self._lose_lease())
+
+    def _succeed(self, until: int) -> None:
+        """The root's standby has a copy of now, and takes over then."""
         root = self.world.parent
         copy, replicated = root.disk.copy(), set(root.replies)
-        self._run(self.rng.random() * LAG_S_MAX)
+        self._run((until - self.world.clock.now) / S)
+        self.world.clock.run_until(until)
         self.asked = [
             (ticket if ticket in replicated else LOST, asked, changes)
             for ticket, asked, changes in self.asked

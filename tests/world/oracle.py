@@ -6,7 +6,7 @@ from haptera.model.declared.schema import Applied
 from haptera.model.entity import EntityId, parse_entity
 from haptera.model.events import Heard
 from haptera.model.parts import ANY, Manifest
-from haptera.testing.machine import LATE_MS, Command, Machine, PowerReading
+from haptera.testing.machine import Command, Machine, PowerReading
 from haptera.testing.world import World
 from tests.world import harm
 from tests.world.evidence import MS, Evidence, Taken, Told, gather, pairs
@@ -19,6 +19,8 @@ UNDER_WAY_S_MAX = 10 + 95
 READ_WITHIN_S_MAX = 1_000
 # From when a step is decided until its effect: the disk, a module that is slow.
 CALLED_WITHIN_S_MAX = 7
+# By how much a time may be off that was converted from one clock to another, and back.
+ROUNDED_NS = 3
 
 
 def judge(world: World, manifests: Sequence[Manifest], told: Sequence[Told]) -> None:
@@ -65,13 +67,14 @@ def _check_was_off(evidence: Evidence, machine: Machine, command: Command) -> No
     told = [read for read in machine.reads if read.told_at <= command.at and read.value == "off"]
     seen = [at for at in machine.reports_off if at <= command.at]
     last = max([read.at for read in told] + seen, default=0)
-    lately = command.at - evidence.lives_ms("node", "power") * MS - CALLED_WITHIN_S_MAX * S
+    within_ns = evidence.lives_ms("node", "power") * MS + CALLED_WITHIN_S_MAX * S
+    lately = command.at - drifted(evidence, within_ns)
     assert last > lately, f"I8: not told to be off lately: {command}"
 
 
 def _check_read_between(machine: Machine, first: Command, second: Command, opened_at: int) -> None:
     """The outcome of the first command was read before the second was sent."""
-    over_at = first.at + LATE_MS * MS
+    over_at = first.at + machine.late_ms * MS
 
     def counts(read: PowerReading) -> bool:
         found = read.at > opened_at and read.value == first.power
@@ -166,7 +169,8 @@ def _check_known(
     words = [one for one in heard if one.value is not None]
     last = [[word for word in words if word.watched is watched][-1:] for watched in (False, True)]
     failed = max((one.told_at for one in heard if one.value is None), default=0)
-    oldest = one.at - evidence.lives_ms(one.call.entity.kind, variable) * MS
+    lives_ns = evidence.lives_ms(one.call.entity.kind, variable) * MS
+    oldest = evidence.ago(one.life, one.at, lives_ns)
     good = [
         word
         for found in last
@@ -198,10 +202,14 @@ def what_is_told_was_read(evidence: Evidence) -> None:
 
 def _was_read(evidence: Evidence, told: Told, entity: EntityId, name: str) -> bool:
     one = told.view.observed[name]
-    at = told.at - one.age_ms * MS
+    earliest, at = _when(evidence, told, one.age_ms)
     assert entity.node is not None
     near = evidence.looks_itself(told.process, entity, name)
-    earliest = at - (1 if near else UNDER_WAY_S_MAX * 1_000 + 1) * MS
+    if not near:
+        # The age was counted by another's clock first.
+        age_ns = one.age_ms * MS
+        off_ns = 2 * (drifted(evidence, age_ns) - age_ns)
+        earliest, at = earliest - off_ns - UNDER_WAY_S_MAX * S, at + off_ns
     # One further above is told of a node, and may hear later than its keeper that it booted.
     anew = near or not one.known or not evidence.keeps(told.process, entity.node)
     cuts = evidence.cuts_known(told, entity.node)
@@ -215,9 +223,20 @@ def _was_heard(evidence: Evidence, told: Told, entity: EntityId, name: str) -> b
     """Whether a parent heard of its agent just then; an agent knows of itself that it is."""
     if not evidence.keeps(told.process, entity.node):
         return True
-    at = told.at - told.view.observed[name].age_ms * MS
+    earliest, latest = _when(evidence, told, told.view.observed[name].age_ms)
     heard = evidence.arrived.get((told.life, str(entity.node)), [])
-    return any(at - MS <= one <= at for one in heard)
+    return any(earliest <= one <= latest for one in heard)
+
+
+def _when(evidence: Evidence, told: Told, age_ms: int) -> tuple[int, int]:
+    """From when to when that was which was told to be so many whole milliseconds old."""
+    earliest = evidence.ago(told.life, told.at, (age_ms + 1) * MS)
+    return earliest - ROUNDED_NS, evidence.ago(told.life, told.at, age_ms * MS) + ROUNDED_NS
+
+
+def drifted(evidence: Evidence, ns: int) -> int:
+    """How long this takes at most by the world's clock, when it is counted by another one."""
+    return ns * 1_000_000 // (1_000_000 - evidence.world.drift_ppm)
 
 
 def what_is_told_is_not_stale(evidence: Evidence) -> None:
@@ -270,9 +289,9 @@ def every_intent_ends(evidence: Evidence) -> None:
     now = evidence.world.clock.now
     opened = {key: (disk, at) for disk in evidence.world.disks for key, at in disk.opened.items()}
     for one in evidence.taken:
-        assert one.call.deadline_at is not None
-        assert one.at < one.call.deadline_at, f"I14: called too late: {one}"
-        assert one.call.deadline_at <= one.intent.began_at + one.step.within_ms * MS, one
+        assert one.at < one.deadline_at, f"I14: called too late: {one}"
+        ends_at = one.clock.later(one.intent.began_at, one.step.within_ms * MS)
+        assert one.deadline_at <= ends_at + ROUNDED_NS, one
     for id, (disk, at) in opened.items():
         intent = evidence.meant[id]
         step = evidence.steps[intent.module, intent.step]

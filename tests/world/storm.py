@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from random import Random
 
+from haptera.core.safety.tenure import Tenure
 from haptera.core.state.limits import S
 from haptera.core.views.query import view
 from haptera.model.answers.views import Condition
@@ -28,6 +29,8 @@ JOB_S_MAX = 40
 # The ticket of what a root acknowledged and its standby had not heard of: nobody has it any more.
 LOST = -1
 PAUSES_S = (1, 3, 10, 90)
+# How long a lease is, and how much later than the root asked its store took a request.
+LEASE_NS, LEASE_LATE_S = 15 * S, (0, 0, 0.4)
 
 Key = tuple[EntityId, str]
 
@@ -36,10 +39,11 @@ class Storm:
     """One seed's mix of faults, and the history that it makes."""
 
     listen_s = 1
+    sort: type[World] = World
 
     def __init__(self, seed: int, work_max: int = WORK_MAX) -> None:
         self.manifests = [load(name).manifest() for name in MODULES]
-        self._begin(World(seed, NODES, self.manifests, CALM, work_max))
+        self._begin(self.sort(seed, NODES, self.manifests, CALM, work_max))
 
     def _begin(self, world: World) -> None:
         self.world = world
@@ -94,7 +98,7 @@ class Storm:
         now = self.world.clock.now
         for one in (*self.world.parents, *self.world.agents.values()):
             if one.awake and one.engine is not None:
-                views = [view(row, now) for row in one.engine.table]
+                views = [view(row, one.clock.now) for row in one.engine.table]
                 self.told += [Told(now, one.name, one.instance, told) for told in views]
 
     def _brew(self) -> None:
@@ -173,6 +177,23 @@ class Storm:
         self.world.clock.happened["link cut"] += 1
         delay_ns = int(self.rng.random() * 8 * S)
         self.world.clock.after(delay_ns, self.world.network.cut.discard, pair)
+
+    def _lose_lease(self) -> int:
+        """The root cannot renew its lease any more; tells when another may have it.
+
+        The root counts it on its own clock, from when it asked for the last time; the store from
+        when it took that.
+        """
+        world, root, tenure = self.world, self.world.parent, Tenure()
+        tenure.renewed(root.clock.now, LEASE_NS)
+        world.clock.after(root.clock.reaches(tenure.until) - world.clock.now, root.crash)
+        world.clock.happened["lease lost"] += 1
+        free_in_ns = int(self.rng.choice(LEASE_LATE_S) * S) + LEASE_NS
+        world.clock.after(free_in_ns, self._check_ended, root)
+        return world.clock.now + free_in_ns
+
+    def _check_ended(self, root: WorldProcess) -> None:
+        assert root.engine is None, "acts though another may hold its lease"
 
     def _pause_parent(self, _: str) -> None:
         self.world.parent.pause(self.rng.choice(PAUSES_S))

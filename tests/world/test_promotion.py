@@ -2,11 +2,10 @@
 
 import pytest
 
-from haptera.core.safety.tenure import Tenure
 from haptera.core.state.limits import MS, S
 from haptera.model.changes import Change, SetDesired, Undeclare, UnsetDesired
 from haptera.model.entity import node_id
-from haptera.testing.world import RESTART_NS, World
+from haptera.testing.world import RESTART_NS, DriftingWorld, World
 from tests.world.history import CALM
 from tests.world.hunt import through
 from tests.world.storm import LOST, Storm
@@ -15,10 +14,6 @@ from tests.world.test_tree_room import PARENTS
 
 # How far behind its primary the standby was.
 LAGS_S = (0, 0.5, 3, 8)
-# How fast a parent's clock goes, in percent of that of the lease's store, which takes a request
-# so much later.
-RATES, DELAYS_S = (95, 95, 100, 105), (0, 0, 0.4)
-LEASE_NS = 15 * S
 
 
 class Succession(Storm):
@@ -58,22 +53,17 @@ class Succession(Storm):
 class Dethroned(Succession):
     """A storm in which the parent loses its lease, and its standby takes over when that is free.
 
-    The parent counts its lease on a clock that is fast or slow, from when it asked for the last
-    time; the store from when it took that. Nothing kills it meanwhile, for it would come back.
+    Each machine's clock is its own. Nothing kills the parent meanwhile, for it would come back.
     """
 
+    sort = DriftingWorld
+
     def _go_on_alone(self) -> None:
-        clock, parent = self.world.clock, self.world.parent
         self.happenings = [one for one in self.happenings if one != self._kill_parent]
         self._run(RESTART_NS / S)
-        rate = self.rng.choice(RATES)
-        tenure, asked_at = Tenure(), clock.now
-        tenure.renewed(asked_at * rate // 100, LEASE_NS)
-        ends_at = asked_at + int(self.rng.choice(DELAYS_S) * S) + LEASE_NS
-        clock.after(max(0, tenure.until * 100 // rate - clock.now), parent.crash)
+        ends_at = self._lose_lease()
         self._rage(ends_at - S)
-        clock.run_until(ends_at)
-        assert parent.engine is None, "acts though another may hold its lease"
+        self.world.clock.run_until(ends_at)
 
 
 # In 8, 37 and 41 a switch was set again while it was being set.
@@ -82,7 +72,8 @@ def test_a_standby_that_is_promoted_in_a_storm_keeps_every_promise(seed: int) ->
     through(Succession(seed))
 
 
-@pytest.mark.parametrize("seed", range(3))
+# In 6, a step of the former parent is under way then, dated by the clock of another machine.
+@pytest.mark.parametrize("seed", [0, 1, 2, 6])
 def test_a_parent_that_loses_its_lease_has_ended_before_its_standby_is_promoted(seed: int) -> None:
     through(Dethroned(seed))
 

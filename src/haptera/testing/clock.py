@@ -1,10 +1,12 @@
-"""A clock of our own: what is to happen when, in one order for one seed."""
+"""Clocks of our own: what is to happen when, in one order for one seed, and what machines show."""
 
 import heapq
 from collections import Counter
 from collections.abc import Callable
 from random import Random
 from typing import Any
+
+_MILLION = 1_000_000
 
 
 class Clock:
@@ -57,3 +59,33 @@ class Clock:
             function(*args)
         self.now = max(self.now, end)
         return done is not None and done()
+
+
+class MachineClock:
+    """What a machine counts since its boot, in ns: from another time than others, fast or slow.
+
+    It shows `origin` at the world's 0, and counts `ppm` more than 1,000,000 in so many of its ns.
+    """
+
+    def __init__(self, clock: Clock, boot: str, origin: int = 0, ppm: int = 0) -> None:
+        self.boot = boot
+        self._clock = clock
+        self._origin = origin
+        self._counts = _MILLION + ppm
+
+    @property
+    def now(self) -> int:
+        """What it shows now."""
+        return self.shown(self._clock.now)
+
+    def shown(self, at: int) -> int:
+        """What it shows at this time of the world."""
+        return self._origin + at * self._counts // _MILLION
+
+    def reaches(self, shown: int) -> int:
+        """At what time of the world it first shows this, or more."""
+        return -((self._origin - shown) * _MILLION // self._counts)
+
+    def later(self, at: int, ns: int) -> int:
+        """At what time of the world it shows so many ns more, or less, than it does at this one."""
+        return self.reaches(self.shown(at) + ns)

@@ -8,7 +8,7 @@ from uuid import UUID
 from haptera.core.state.side import PARENT
 from haptera.model.events import Alive, Event, Heard
 from haptera.model.messages import Message
-from haptera.testing.clock import Clock
+from haptera.testing.clock import MachineClock
 from haptera.testing.network import Network
 from haptera.wire.frame import DatagramType, Reject
 from haptera.wire.seal import Agreement, Greet, Opened, SealRole, Session
@@ -48,7 +48,7 @@ class Radio:
         station: Station,
         boot: int,
         codec: Codec,
-        clock: Clock,
+        clock: MachineClock,
         network: Network,
         deliver: Callable[[list[Event]], None],
         saved: dict[str, int],
@@ -91,7 +91,7 @@ class Radio:
             return
         match session.open(datagram, self._clock.now):
             case Opened() as opened:
-                self._take(sender, opened, arrived_at)
+                self._take(sender, opened, self._clock.shown(arrived_at))
             case Greet() as greet:
                 self._network.send(self._name, address, session.seal_hi(greet))
             case Reject():

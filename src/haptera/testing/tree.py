@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable
 from itertools import count
 from typing import Final
 
+import msgspec
+
 from haptera.core.state.limits import MS
 from haptera.core.state.side import PARENT
 from haptera.core.sync.peers import LOST_AFTER, Tier
@@ -36,7 +38,7 @@ class ParentTraffic:
         """Do what is due, for each that is awake."""
         for process in self._parents:
             if process.awake:
-                now = process.world.clock.now
+                now = process.clock.now
                 _, listening, follower = self._life(process)
                 listening.notice(now)
                 if follower is not None:
@@ -127,7 +129,7 @@ class SubtreeFollower:
             self._due_at = now + self._process.world.hello_ns
             updates, nodes = self._reporter.draft(now)
             notes = self._engine.requests.notes(now)
-            report = Reported(self._process.name, updates, nodes, now + ONE_WAY_NS, notes)
+            report = Reported(self._process.name, updates, nodes, now, notes)
             self._process.world.clock.after(ONE_WAY_NS, self._arrive, above, report)
 
     def _reached(self) -> WorldProcess | None:
@@ -152,11 +154,13 @@ class SubtreeFollower:
             self._process.deliver([Proposed(self._ticket, made, self._engine.table.revision)])
 
     def _arrive(self, above: WorldProcess, report: Reported) -> None:
+        """Until now the report has the time at which it was sent, by the sender's clock."""
         if not _reaches(self._process, above):
             self._reporter.repeat()
             return
-        log, answer = self._report(above, report)
-        told = ToldFromAbove(answer, report.arrived_at - ONE_WAY_NS)
+        arrived = msgspec.structs.replace(report, arrived_at=above.clock.now)
+        log, answer = self._report(above, arrived)
+        told = ToldFromAbove(answer, report.arrived_at)
         self._process.world.clock.after(ONE_WAY_NS, self._heed, above, told)
         if log != self._log:
             self._log, self._due_at = log, 0

@@ -17,7 +17,7 @@ from haptera.model.events import (
 )
 from haptera.model.parts import Manifest
 from haptera.planner.search.search_budget import WORK_MAX
-from haptera.testing.clock import Clock
+from haptera.testing.clock import Clock, MachineClock
 from haptera.testing.disk import Disk
 from haptera.testing.machine import Machine
 from haptera.testing.network import Network, NetworkFaults
@@ -30,6 +30,8 @@ from haptera.wire.seal import SealRole
 RESTART_NS = 200 * MS
 # How often in H what is due between parents is seen to.
 TENDED_AN_HELLO = 10
+# For how long at most a machine ran when a process of a drifting world began on it.
+UPTIME_NS_MAX = 400 * 24 * 3_600 * S
 # How long a new session takes to be known at all parents that its node may have.
 SPREAD_NS = 500 * MS
 
@@ -42,6 +44,9 @@ class World:
     `work_max` is what a plan may cost before a worker searches for it; `hello_s` is H. Each
     process asserts in every `checked_every`-th of its turns what must hold between any two.
     """
+
+    # By how much, of a million, clocks of machines go fast or slow. 0: all show the world's time.
+    drift_ppm = 0
 
     def __init__(
         self,
@@ -60,9 +65,7 @@ class World:
         self._work_max = work_max
         self.install(KINDS, manifests)
         names = list(nodes)
-        self.machines = {
-            name: Machine(self.clock, name, self._booted, self._stopped) for name in names
-        }
+        self.machines = {name: self._machine(name) for name in names}
         self.parent = WorldProcess(self, PARENT, Disk(self.clock, PARENT, 7), None)
         self.agents: dict[str, WorldProcess] = {}
         self.incarnations = dict.fromkeys(names, 0)
@@ -76,6 +79,8 @@ class World:
         self.boots: list[Booted] = []
         # Who speaks as which boot, in the order in which they began.
         self.speaks: dict[int, str] = {}
+        # By which clock each start of a process counts.
+        self.clocks: dict[int, MachineClock] = {}
         self.workers_killed = 0.0  # the share of searches that end so
         self._tickets = count(1)
         for process in self.parents:
@@ -88,6 +93,12 @@ class World:
         """Have processes that start from now on be of this version."""
         self.catalog = Catalog(kinds, manifests, self._work_max)
         self.schema = schema_digest(kinds.values(), self.catalog.parts())
+
+    def _machine(self, name: str) -> Machine:
+        machine = Machine(self.clock, name, self._booted, self._stopped)
+        # How late its module says that effects come, they do by any clock.
+        machine.late_ms = machine.late_ms * (1_000_000 - self.drift_ppm) // 1_000_000
+        return machine
 
     def propose(self, changes: Iterable[Change], if_revision: int | None = None) -> int:
         """Ask the parent for changes of desired state; returns the ticket of its reply."""
@@ -105,6 +116,14 @@ class World:
         if name == PARENT:
             return self.parent
         return self.below.get(name) or self.agents.get(name)
+
+    def machine_clock(self, name: str) -> MachineClock:
+        """That of the machine on which a process of this name begins, in its boot."""
+        if not self.drift_ppm:
+            return MachineClock(self.clock, "world")
+        rng = self.clock.rng(f"clock/{name}")
+        origin, ppm = rng.randrange(UPTIME_NS_MAX), rng.choice((-1, 0, 1)) * self.drift_ppm
+        return MachineClock(self.clock, f"{name} {origin:x}", origin, ppm)
 
     def parents_of(self, name: str) -> tuple[str, ...]:
         """The parents that a node, or a parent below, may have."""
@@ -155,6 +174,7 @@ class World:
         self.parent.crash()
         copy.promote()
         self.parent.disk = copy
+        self.parent.clock = self.machine_clock(PARENT)
         self.disks.append(copy)
         self.parent.start()
 
@@ -204,3 +224,12 @@ class World:
         agent = self.agents.pop(name, None)
         if agent is not None:
             agent.crash()
+
+
+class DriftingWorld(World):
+    """One whose machines have clocks of their own: fast, slow or right, each from another origin.
+
+    They differ by far more than real ones do, so that what counts on them shows within an hour.
+    """
+
+    drift_ppm = 50_000

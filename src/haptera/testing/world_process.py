@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
+import msgspec
+
 from haptera.core.engine import Engine
 from haptera.core.modules.catalog import Catalog
 from haptera.core.state.limits import MS, S
@@ -25,6 +27,7 @@ from haptera.model.effects import (
 )
 from haptera.model.entity import EntityId
 from haptera.model.events import (
+    Answered,
     Asked,
     Enrolled,
     Event,
@@ -37,11 +40,12 @@ from haptera.model.events import (
     Recalled,
     Ticked,
     WallClockSet,
+    WatchReported,
 )
 from haptera.model.messages import Message
 from haptera.model.parts import Context, Step
 from haptera.runtime.performer import Performer, nobody
-from haptera.testing.clock import Clock
+from haptera.testing.clock import Clock, MachineClock
 from haptera.testing.disk import Disk
 from haptera.testing.machine import Machine
 from haptera.testing.network import Network
@@ -71,10 +75,14 @@ class Surroundings(Protocol):
     machines: dict[str, Machine]
     tape: list[TapeEntry]
     speaks: dict[int, str]
+    clocks: dict[int, MachineClock]
     workers_killed: float
 
     def process(self, name: str) -> "WorldProcess | None":
         """Another process, by its name on the network."""
+
+    def machine_clock(self, name: str) -> MachineClock:
+        """That of the machine on which a process of this name begins."""
 
 
 class WorldProcess:
@@ -82,13 +90,14 @@ class WorldProcess:
 
     `above` is the parent that an agent speaks with. `says` makes other messages of those that it
     would send: it was broken into, and has the key. A parent below another has its `name` on lists;
-    `heed` hears of all entities that this life of it publishes.
+    `heed` hears of all entities that this life of it publishes. `clock` is its machine's.
     """
 
     def __init__(
         self, world: Surroundings, name: str, disk: Disk, node: str | None, above: str | None = None
     ) -> None:
         self.world = world
+        self.clock = world.machine_clock(name)
         self.name = name
         self.disk = disk
         self.node = node
@@ -129,27 +138,28 @@ class WorldProcess:
         instance = self.instance = clock.rng("instances").getrandbits(63) | 1
         draw = clock.rng(f"draw/{self.name}").random
         name = None if self.node is not None or self.name == PARENT else self.name
-        side = Side(context, self.node, instance, "world", self.world.hello_ns, draw, name)
+        self.world.clocks[instance] = self.clock
+        hello_ns, boot = self.world.hello_ns, self.clock.boot
+        side = Side(context, self.node, instance, boot, hello_ns, draw, name)
         stored = self.disk.load()
         catalog = self.world.catalog
         self.codec = Codec(catalog.kinds.values(), self.world.schema)
         self._tune(instance)
-        engine = Engine(side, catalog, stored, self.codec.schema, clock.now)
+        engine = Engine(side, catalog, stored, self.codec.schema, self.clock.now)
         self.engine = engine
         if self.node is None:
-            engine.requests.take_up(self.disk.noted(), clock.now)
+            engine.requests.take_up(self.disk.noted(), self.clock.now)
         if self.disk.promoted:
             self._succeed(engine)
         self.heed = nobody
         self.bus = Bus(f"{instance:x}", lambda: (row.id for row in engine.table))
-        self.feed(self._life, [WallClockSet(WALL_OFFSET_NS)])
+        self.feed(self._life, [WallClockSet(WALL_OFFSET_NS + clock.now - self.clock.now)])
 
     def _succeed(self, engine: Engine) -> None:
         """As a parent that was promoted does until its predecessor's steps are over."""
         steps = [one for one in self.world.catalog.parts() if isinstance(one, Step)]
-        now = self.world.clock.now
-        until = engine.safety.succeed(steps, now)
-        self.world.clock.after(until - now, self.disk.outlive)
+        until = engine.safety.succeed(steps, self.clock.now)
+        self._at(until, self.disk.outlive)
 
     def move(self, parent: str) -> None:
         """An agent speaks with another parent, by keys of their own."""
@@ -169,7 +179,7 @@ class WorldProcess:
             self.station,
             boot,
             self.codec,
-            self.world.clock,
+            self.clock,
             self.world.network,
             lambda events: self.feed(life, events),
             self._boots,
@@ -201,7 +211,7 @@ class WorldProcess:
         now = self.world.clock.now
         self.turns += 1
         batch = list(events)
-        effects = self.engine.handle(batch, now)
+        effects = self.engine.handle(batch, self.clock.now)
         if self.turns % self.world.checked_every == 0:
             self.engine.check()
         self.world.tape.extend(
@@ -212,7 +222,12 @@ class WorldProcess:
         self._performer.perform(effects)
         deadline = self.engine.deadline()
         if deadline is not None:
-            self.world.clock.after(deadline - now, self._tick, self._life, deadline)
+            self._at(deadline, self._tick, self._life, deadline)
+
+    def _at(self, shown: int, function: Callable[..., None], *args: object) -> None:
+        """Call the function when its machine's clock shows this."""
+        clock = self.world.clock
+        clock.after(self.clock.reaches(shown) - clock.now, function, *args)
 
     @property
     def awake(self) -> bool:
@@ -253,11 +268,20 @@ class WorldProcess:
     def _call(self, call: Call) -> None:
         life, node, module = self._life, call.entity.node, call.module
         assert node is not None
+        if call.deadline_at is not None:
+            deadline_at = self.clock.reaches(call.deadline_at)
+            call = msgspec.structs.replace(call, deadline_at=deadline_at)
         self.world.machines[node].handle(
             call,
-            lambda answer: self.feed(life, [answer]),
+            lambda answer: self.feed(life, [self._dated(answer)]),
             lambda: self.feed(life, [self._killed(module)]),
         )
+
+    def _dated(self, answer: Event) -> Event:
+        """A machine's answer, with the time that a module would tell: by this machine's clock."""
+        if isinstance(answer, Answered | WatchReported):
+            return msgspec.structs.replace(answer, at=self.clock.shown(answer.at))
+        return answer
 
     def _write(self, write: Write) -> None:
         life = self._life
