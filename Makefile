@@ -64,12 +64,9 @@ test:
 	else echo "make test: left out: make demo ARGS=--once"; fi
 
 # What takes long, or needs root and real parts; what is missing here is skipped with its reason.
-# The last part by files, so that never two demos, which fill the machine, run at once.
 campaign: setup-dev
 	@tools/need --install openssl slurmctld slurmd sbatch etcd dhclient dhcping tftp cpio dropbearkey ssh faketime dnsmasq libvirtd virsh qemu-system-aarch64 aavmf qemu-aarch64-static ansible skopeo mkfs.erofs ganesha.nfsd certutil $$(cat examples/*/needs | sort -u) || echo "make campaign: goes on without these"
-	HYPOTHESIS_PROFILE=wide tools/tested -m "(campaign or hypothesis or wide) and not net" -n auto --dist worksteal
-	HYPOTHESIS_PROFILE=wide tools/tested -m "long and not campaign" $(IN_TWO)
-	HYPOTHESIS_PROFILE=wide tools/tested -m "campaign and net" -n 2 --dist loadfile
+	tools/campaign
 
 # Simulated clusters, for so many hours of their time; a broken seed prints how to replay it.
 HOURS ?= 500
