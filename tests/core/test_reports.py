@@ -8,6 +8,7 @@ from haptera.core.state.limits import MS, S
 from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
 from haptera.core.sync.delta import mark_digest
+from haptera.core.sync.peers import Tier
 from haptera.core.views.query import view
 from haptera.kinds import KINDS
 from haptera.model.answers.views import Condition
@@ -20,6 +21,7 @@ from haptera.model.events import (
     Heard,
     Proposed,
     Ready,
+    Ticked,
     WatchReported,
     Written,
 )
@@ -135,6 +137,19 @@ def test_our_own_pause_is_nobodys_silence() -> None:
         ["agent", "power"],
         Condition.CONVERGED,
     )
+
+
+def test_what_arrived_early_in_our_pause_makes_the_rest_of_it_nobodys_silence() -> None:
+    """A socket that nobody reads keeps the first that comes, and has no room for the last."""
+    engine = parent()
+    engine.handle([says(2, known=True)], 2 * S)
+    engine.handle([Alive(("n01",), 10 * S), WatchReported(1, "on", 92 * S)], 92 * S)
+    engine.handle([Ticked()], 92 * S + 1)
+
+    peer, row = engine.neighbours.links.get("n01"), engine.table.get(NODE)
+    assert peer is not None
+    assert row is not None
+    assert (peer.heard_at, peer.tier, "agent" in row.belief.known) == (10 * S, Tier.FRESH, True)
 
 
 def test_how_long_parts_take_on_a_node_is_taken_by_its_word_of_parts_that_nodes_run() -> None:

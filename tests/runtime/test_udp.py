@@ -19,6 +19,7 @@ from haptera.model.errors import HapteraError
 from haptera.model.events import Alive, Event, Heard
 from haptera.model.messages import DesiredUpdate, Mark, Message
 from haptera.runtime import clock
+from haptera.runtime.network.arrivals import WAITED_NS_MAX
 from haptera.runtime.network.udp import (
     CHANGED_AT_ONCE_MAX,
     CHANGED_PER_S,
@@ -190,6 +191,57 @@ def test_a_hello_that_says_the_same_again_is_not_read_again() -> None:
 
         assert parent.heard == [HELLO, CHANGED]
         assert parent.alive == [("n01",)]
+
+    staged(play)
+
+
+def test_what_waited_while_nobody_read_counts_from_when_it_arrived() -> None:
+    """As long as a loop does not run, its process is as good as stopped."""
+
+    async def play(stage: Stage) -> None:
+        parent, child = stage.pair()
+        await meet(parent, child)
+        parent.events.clear()
+
+        before = clock.now_ns()
+        child.udp.tell("parent", CHANGED)
+        child.udp.tell("parent", CHANGED)
+        wait_unread(before + 3 * WAITED_NS_MAX)
+        between = clock.now_ns()
+        child.udp.tell("parent", HELLO)
+        sent = clock.now_ns()
+        wait_unread(sent + 3 * WAITED_NS_MAX)
+        await until(lambda: parent.heard == [CHANGED, HELLO])
+
+        changed, hello = (one for one in parent.events if isinstance(one, Heard))
+        assert before <= changed.arrived_at <= between - 2 * WAITED_NS_MAX
+        assert between <= hello.arrived_at <= sent
+
+    staged(play)
+
+
+def wait_unread(until_ns: int) -> None:
+    """Block the loop until then."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as never:
+        while (left_ns := until_ns - clock.now_ns()) > 0:
+            select.select([never], [], [], left_ns / 1e9)
+
+
+def test_what_one_says_beyond_its_budget_counts_from_when_it_arrived() -> None:
+    async def play(stage: Stage) -> None:
+        parent, child = stage.pair()
+        await meet(parent, child)
+        beyond = msgspec.structs.replace(HELLO, desired=Mark(1, 9_999, 9_999))
+        for number in range(CHANGED_AT_ONCE_MAX + LINE_MAX):
+            child.udp.tell("parent", msgspec.structs.replace(HELLO, desired=Mark(1, number, 7)))
+            await asyncio.sleep(0)
+        child.udp.tell("parent", beyond)
+        sent = clock.now_ns()
+        await until(lambda: parent.heard[-1] == beyond)
+
+        last = parent.events[-1]
+        assert isinstance(last, Heard)
+        assert last.arrived_at <= sent
 
     staged(play)
 

@@ -67,9 +67,13 @@ class Peer:
     recalled: set[EntityId] = field(default_factory=set)
 
     def heard(self, at: int) -> bool:
-        """It was heard; tell whether it had been lost, or never heard before."""
+        """It was heard; tell whether it had been lost, or never heard before.
+
+        Of what arrived while we did not listen, the rest of that time is nobody's silence either.
+        """
         back = self.tier is Tier.LOST or self.heard_at is None
-        self.heard_at = self.silent_since = at
+        self.heard_at = at
+        self.silent_since = max(self.silent_since, at)
         self.tier = Tier.FRESH
         return back
 

@@ -17,6 +17,7 @@ from haptera.model.errors import Code, HapteraError
 from haptera.model.events import Alive, Event, Heard
 from haptera.model.messages import Message
 from haptera.runtime.clock import now_ns
+from haptera.runtime.network.arrivals import ArrivalReader
 from haptera.runtime.network.muted import Muted, MutedLine
 from haptera.wire.bucket import Bucket
 from haptera.wire.frame import DATAGRAM_BYTES_MAX, DatagramType, FrameFault, Reject, receiver_of
@@ -45,12 +46,10 @@ CHANGED_AT_ONCE_MAX: Final = 512
 CHANGED_PER_S: Final = 128
 # With so many events that the engine has not taken in, nothing more is read from the socket.
 INBOX_MAX: Final = 20_000
-# A small datagram is charged about 1 kB of this: room for a burst of some 10,000 hellos.
-RECEIVE_BYTES: Final = 16 << 20
-# Linux has it, Python's socket module does not: more than rmem_max, where we may.
-_SO_RCVBUFFORCE: Final = 33
 
 Address = tuple[str, int]
+# A datagram that waits to be opened, who sent it, and when it arrived.
+Waiting = tuple[bytes, Address, int]
 # A peer's address or process on record changed: its name, the address, its boot-id.
 Moved = Callable[[str, Address, int], None]
 # A peer has shown to have heard what we sent at this time, in ns.
@@ -64,9 +63,10 @@ class _Link:
     """One peer: its session, where it is reached, and what was last said on either side.
 
     `boot` is the process that was last told as `Moved`, or was saved by an earlier process of ours.
-    `held` is the newest that it said beyond its budget; `sent` is when which sequence was. Not yet
-    opened are those in the two lines, of which the one from its address on record goes first.
-    `authentic` is by how many more of the last ones from there were the peer's own than were not.
+    `held` is the newest that it said beyond its budget, and when that arrived; `sent` is when which
+    sequence was. Not yet opened are those in the two lines, of which the one from its address on
+    record goes first. `authentic` is by how many more of the last ones from there were the peer's
+    own than were not.
     """
 
     name: str
@@ -78,14 +78,14 @@ class _Link:
     heard: bytes | None = None
     told: bytes | None = None
     budget: Bucket = field(default_factory=lambda: Bucket(CHANGED_AT_ONCE_MAX, CHANGED_PER_S))
-    held: Opened | None = None
+    held: tuple[Opened, int] | None = None
     authentic: int = 0
     lost: Bucket = field(default_factory=lambda: Bucket(LOST_AT_ONCE_MAX, LOST_PER_S_MAX))
     lost_elsewhere: Bucket = field(default_factory=lambda: Bucket(LOST_AT_ONCE_MAX, LOST_PER_S_MAX))
     # Short and mostly empty, on each of very many links: an empty deque takes 700 bytes.
     sent: list[tuple[int, int]] = field(default_factory=list)
-    line: list[tuple[bytes, Address]] = field(default_factory=list)
-    elsewhere: list[tuple[bytes, Address]] = field(default_factory=list)
+    line: list[Waiting] = field(default_factory=list)
+    elsewhere: list[Waiting] = field(default_factory=list)
 
 
 class Udp:
@@ -113,8 +113,8 @@ class Udp:
 
     def __init__(self, bound: socket.socket) -> None:
         bound.settimeout(0)
-        _make_room(bound)
         self._socket = bound
+        self._reader = ArrivalReader(bound)
         self._links: dict[int, _Link] = {}
         self._by_name: dict[str, _Link] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -192,22 +192,25 @@ class Udp:
             self._seal(link, body)
 
     def _drain(self) -> None:
-        arrived_at = now_ns()
         if self._waiting() >= INBOX_MAX:
             self.counts["inbox full"] += 1
             self._take_a_rest()
             return
-        is_empty = self._receive(arrived_at)
-        events: list[Event] = list(self._released(arrived_at))
-        alive: dict[str, None] = {}
-        for said in self._opened(arrived_at):
+        now = self._reader.begin()
+        is_empty = self._receive(now)
+        events: list[Event] = list(self._released(now))
+        alive: dict[str, int] = {}
+        for said in self._opened(now):
             if isinstance(said, Heard):
                 alive.pop(said.peer, None)
                 events.append(said)
-            elif said is not None:
-                alive[said] = None
-        if alive:
-            events.append(Alive(tuple(alive), arrived_at))
+            else:
+                name, arrived_at = said
+                alive[name] = arrived_at
+        by_time: dict[int, list[str]] = {}
+        for name, arrived_at in alive.items():
+            by_time.setdefault(arrived_at, []).append(name)
+        events += [Alive(tuple(names), arrived_at) for arrived_at, names in by_time.items()]
         if events:
             self._deliver(events)
         if is_empty:
@@ -217,7 +220,7 @@ class Udp:
         """Line up what waits in the socket; whether that was all, else the loop calls again."""
         for count in range(1, DRAIN_DATAGRAMS_MAX + 1):
             try:
-                datagram, address = self._socket.recvfrom(DATAGRAM_BYTES_MAX + 1)
+                datagram, address = self._reader.read(DATAGRAM_BYTES_MAX + 1)
             except BlockingIOError:
                 return True
             except OSError:  # what an earlier datagram of ours met: nobody listens there
@@ -243,7 +246,7 @@ class Udp:
         if is_full:
             del line[0]
             self.counts["beyond its share"] += 1
-        line.append((datagram, address))
+        line.append((datagram, address, self._reader.arrived_at))
         return not is_full
 
     def _note_lost(self, link: _Link, *, is_elsewhere: bool, now: int) -> None:
@@ -262,17 +265,23 @@ class Udp:
         if self._loop is not None:
             self._muted.remove(line)
 
-    def _opened(self, arrived_at: int) -> Iterator[Heard | str]:
-        """What those say whose turn it is, one after the other, for as long as one drain may."""
+    def _opened(self, now: int) -> Iterator[Heard | tuple[str, int]]:
+        """What those say whose turn it is, one after the other, for as long as one drain may.
+
+        Of who says what it last said, its name and when.
+        """
         begun_at, count = now_ns(), 0
         while self._turns:
             link = self._turns.popleft()
             if self._by_name.get(link.name) is not link:
                 continue
-            datagram, address = (link.line or link.elsewhere).pop(0)
+            waiting = (link.line or link.elsewhere).pop(0)
             if link.line or link.elsewhere:
                 self._turns.append(link)
-            if (said := self._open(link, datagram, address, arrived_at)) is not None:
+            said = self._open(link, waiting, now)
+            if isinstance(said, str):
+                yield said, waiting[2]
+            elif said is not None:
                 yield said
             count += 1
             if count % _DATAGRAMS_PER_CLOCK_READING == 0 and now_ns() - begun_at > DRAIN_NS_MAX:
@@ -286,7 +295,7 @@ class Udp:
                 continue
             del self._holding[name]
             held, link.held = link.held, None
-            said = None if held is None else self._read(link, held, now)
+            said = None if held is None else self._read(link, *held)
             if isinstance(said, Heard):
                 yield said
 
@@ -300,8 +309,9 @@ class Udp:
         if self._holding or self._turns:
             self._drain()
 
-    def _open(self, link: _Link, datagram: bytes, address: Address, now: int) -> Heard | str | None:
+    def _open(self, link: _Link, waiting: Waiting, now: int) -> Heard | str | None:
         """What a datagram says: a message, the name of a peer that says what it said, nothing."""
+        datagram, address, arrived_at = waiting
         origin = Origin.ON_RECORD if address[:2] == link.address else Origin.ELSEWHERE
         found = link.session.open(datagram, now, origin)
         if origin is Origin.ON_RECORD:
@@ -310,7 +320,7 @@ class Udp:
         match found:
             case Opened() as opened:
                 self._note(link, opened, address)
-                return self._said(link, opened, now)
+                return self._said(link, opened, arrived_at, now)
             case Greet() as greet:
                 # To the address on record: the datagram may be a recorded one, from anywhere.
                 self._send(link.session.seal_hi(greet), link.address)
@@ -333,7 +343,7 @@ class Udp:
             link.address, link.boot = here, opened.boot
             self._moved(link.name, here, opened.boot)
 
-    def _said(self, link: _Link, opened: Opened, now: int) -> Heard | str | None:
+    def _said(self, link: _Link, opened: Opened, arrived_at: int, now: int) -> Heard | str | None:
         if opened.type is DatagramType.HI:
             # It could not take up what it was told; told again, it can. The rest is not
             # repeated: what it lacks of that the next hellos show.
@@ -347,12 +357,12 @@ class Udp:
         if link.held is not None or not link.budget.take(now):
             self.counts["beyond budget"] += 1
             if not opened.late:
-                link.held = opened
+                link.held = opened, arrived_at
                 self._holding[link.name] = None
             return link.name
-        return self._read(link, opened, now)
+        return self._read(link, opened, arrived_at)
 
-    def _read(self, link: _Link, opened: Opened, now: int) -> Heard | str | None:
+    def _read(self, link: _Link, opened: Opened, arrived_at: int) -> Heard | str | None:
         """What a message says that is not the one before."""
         message = decode(opened.body, self._codec, link.name)
         if isinstance(message, Reject):
@@ -364,7 +374,7 @@ class Udp:
         link.heard = None if opened.late else opened.body
         if opened.late:
             message = message.overtaken()
-        return Heard(link.name, opened.boot, message, now)
+        return Heard(link.name, opened.boot, message, arrived_at)
 
     def _seal(self, link: _Link, body: bytes) -> None:
         # Before it goes out: what is confirmed was sent no earlier.
@@ -380,10 +390,3 @@ class Udp:
             self._socket.sendto(datagram, address)
         except OSError:  # no buffer, no route, nobody there: lost, and repaired by the next hello
             self.counts["not sent"] += 1
-
-
-def _make_room(bound: socket.socket) -> None:
-    try:
-        bound.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, RECEIVE_BYTES)
-    except PermissionError:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
