@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from haptera.core.engine import Engine
 from haptera.core.modules.catalog import Catalog
 from haptera.core.safety.brake import BRAKE_NS
+from haptera.core.safety.flaps import FLAPS_MAX, FLAPS_WITHIN_NS, STEADY_NS
 from haptera.core.safety.permits import PERMIT_AGAIN_NS
 from haptera.core.state.limits import MS, OVERRIDE_NS, S
 from haptera.core.state.side import Side
@@ -378,11 +379,57 @@ def test_a_person_who_knows_why_they_are_silent_releases_the_brake() -> None:
     rig.silent |= set(names[5:])
     rig.run(5 * H / S)
     rig.refusal = None
-    assert rig.engine.safety.brake(rig.now).why == "15 of 20 nodes fell silent within 30 s"
+    assert rig.engine.safety.unrest.brake(rig.now).why == "15 of 20 nodes fell silent within 30 s"
     rig._tell([Released()])
-    assert rig.engine.safety.brake(rig.now) == BrakeView(None, 0)
+    assert rig.engine.safety.unrest.brake(rig.now) == BrakeView(None, 0)
     rig.run(1)
     assert [name for _, name in rig.called] == ["n00"]
+
+
+def flapping(times: int) -> Rig:
+    """A node that fell silent so many times within ten minutes, and is there again."""
+    rig = Rig(("n01", "n02"), refusal="busy")
+    rig.run(5)
+    for _ in range(times):
+        rig.silent.add("n01")
+        rig.run(5 * H / S)
+        rig.silent.clear()
+        rig.run(5 * H / S)
+    rig.refusal = None
+    return rig
+
+
+def test_a_node_that_flaps_is_left_alone_until_it_has_held_still() -> None:
+    rig = flapping(FLAPS_MAX + 1)
+    rig.run(60)
+    assert [name for _, name in rig.called] == ["n02"]
+    text = "bmc.switch_off waits: n01 flaps: it fell silent more than 3 times within 10 min"
+    assert rig.why("n01") == text
+    steady = "10 min in which n01 does not fall silent, or haptera override n01"
+    assert rig.needs("n01") == steady
+    rig.run(STEADY_NS / S)
+    assert [name for _, name in rig.called] == ["n02", "n01"]
+
+
+def test_a_node_that_falls_silent_now_and_then_does_not_flap() -> None:
+    rig = flapping(FLAPS_MAX)
+    rig.run(60)
+    assert sorted(name for _, name in rig.called) == ["n01", "n02"]
+    often = flapping(FLAPS_MAX)
+    often.run(FLAPS_WITHIN_NS / S)
+    often.silent.add("n01")
+    often.run(5 * H / S)
+    often.silent.clear()
+    often.run(60)
+    assert sorted(name for _, name in often.called) == ["n01", "n02"]
+
+
+def test_an_admin_who_has_seen_to_a_node_that_flaps_lets_it_go_on() -> None:
+    rig = flapping(FLAPS_MAX + 1)
+    rig.run(60)
+    rig._tell([Released("n01")])
+    rig.run(1)
+    assert [name for _, name in rig.called] == ["n02", "n01"]
 
 
 def test_a_plan_tells_of_the_brake_and_of_freezes() -> None:

@@ -213,7 +213,7 @@ def test_a_brake_that_is_released_at_the_root_is_released_at_all_parents() -> No
     for process in world.below.values():
         for number in range(BRAKE_CHILDREN_MIN + 1):
             gone = EntityState(node_id(f"x{number}"), KINDS["node"])
-            engine(process).safety.lost(world.clock.now, gone)
+            engine(process).safety.unrest.lost(world.clock.now, gone)
     assert None not in braked(world).values()
     world.parent.deliver([Released()])
     world.run(5)
@@ -222,7 +222,7 @@ def test_a_brake_that_is_released_at_the_root_is_released_at_all_parents() -> No
 
 def braked(world: World) -> dict[str, str | None]:
     now = world.clock.now
-    return {name: engine(one).safety.braked(now) for name, one in world.below.items()}
+    return {name: engine(one).safety.unrest.braked(now) for name, one in world.below.items()}
 
 
 def test_what_a_silent_parent_would_have_to_do_is_refused() -> None:

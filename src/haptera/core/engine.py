@@ -120,7 +120,7 @@ class Engine:
         """Make what decides, of what carries decisions out."""
         side, catalog, near, policies = self.side, self.catalog, self.neighbours, self.policies
         grounds = PreviewContext(
-            table, catalog, near.usual, self.freezes, self.safety.braked, self.safety.rounds
+            table, catalog, near.usual, self.freezes, self.safety.unrest.braked, self.safety.rounds
         )
         self.previews = Previews(grounds, self.proposals, self.searches, self.timers)
         hands = Hands(

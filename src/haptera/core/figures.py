@@ -48,6 +48,6 @@ def figures(engine: Engine, now: int) -> Pieces[Figures]:
             name: ModuleFigures(engine.supervisor.started(name), engine.supervisor.ready(name))
             for name in engine.catalog.modules(engine.side.context)
         },
-        engine.safety.brake(now).why is not None,
+        engine.safety.unrest.brake(now).why is not None,
         dict(engine.neighbours.refused),
     )

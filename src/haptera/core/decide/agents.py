@@ -75,7 +75,7 @@ class Agents:
         if peer.tier is not Tier.LOST:
             return None if hear(turn, node, peer, self._neighbours.usual) else situation
         if lose(turn, node):
-            self._safety.lost(turn.now, node)
+            self._safety.unrest.lost(turn.now, node)
             return None
         return situation
 

@@ -5,7 +5,6 @@ from typing import Final
 
 from haptera.core.act.contradiction import contested
 from haptera.core.modules.gates import has_no_agent
-from haptera.core.safety.brake import Brake
 from haptera.core.safety.budget_rules import BudgetRules, group_of
 from haptera.core.safety.budgets import Budgets
 from haptera.core.safety.evidence import Evidence
@@ -14,6 +13,7 @@ from haptera.core.safety.pace import Pace
 from haptera.core.safety.permits import ANSWER_WITHIN_NS, PERMIT_AGAIN_NS, Permits
 from haptera.core.safety.predecessor import Predecessor
 from haptera.core.safety.room import LEVEL_H, ROOM, Lender, RoomAsks, RoomLoans, Untold
+from haptera.core.safety.unrest import Unrest
 from haptera.core.state.entity.verdict import Lacking
 from haptera.core.state.limits import MS, OVERRIDE_NS
 from haptera.core.state.row import EntityState
@@ -25,7 +25,6 @@ from haptera.core.sync.neighbours import Neighbours
 from haptera.core.sync.peers import DOWN_AFTER, SUSPECT_AFTER, Peer
 from haptera.core.sync.presence import may_boot
 from haptera.kinds.node import Busy, Power, busy, if_lost, power
-from haptera.model.answers.views import BrakeView
 from haptera.model.changes import Disruption
 from haptera.model.entity import EntityId
 from haptera.model.facts import Method
@@ -67,11 +66,10 @@ class Safety:
         lender = Lender(side, timers, self._budgets, rules.where, self.asks, self._untold)
         self.loans = RoomLoans(lender, near.peer, permits)
         self.subtrees = RoomLoans(lender, near.parent_below, None)
-        self._brake = Brake(rules.size)
+        self.unrest = Unrest(timers, rules.size)
         self._pace = Pace()
         self.predecessor = Predecessor(timers)
         self._wants: EntityId | None = None
-        self._braked_ones: set[EntityId] = set()
         self._near, self._peer = near, near.peer
         self._next_id = next_id
         self._refused: dict[EntityId, tuple[int, str]] = {}
@@ -95,7 +93,7 @@ class Safety:
             self.leave(turn, row.id)
         asked = self._asked_for(node, turn.now)
         absent = (
-            self._held_up(row, turn.now)
+            self._held_up(row, node, turn.now)
             or self._refused_lately(row, node, turn.now)
             or _contested(row)
             or _contested(node)
@@ -184,14 +182,6 @@ class Safety:
         """Why it is not known yet what is under way below."""
         return self._untold.why(now)
 
-    def lost(self, now: int, node: EntityState) -> None:
-        """This node has fallen silent, and nobody here has switched it off."""
-        self._brake.lost(now, node.id.name, group_of(node))
-
-    def braked(self, now: int) -> str | None:
-        """Why nothing disruptive begins anywhere now."""
-        return self._brake.on(now)
-
     def succeed(self, steps: Iterable[Step], now: int) -> int:
         """Another parent may have begun any of these until now; returns until when they may work.
 
@@ -205,21 +195,16 @@ class Safety:
         """In how many rounds the budgets let these be disturbed, at the least; None: in none."""
         return self._budgets.rounds((one, self._rules.where(one)) for one in entities)
 
-    def brake(self, now: int) -> BrakeView:
-        """Whether the brake is on."""
-        return BrakeView(self.braked(now), max(0, self._brake.until() - now) // MS)
-
     def release(self, turn: Turn, node: str | None = None) -> None:
         """Let go on what the brake has stopped; or what waits for the permit of a node."""
         if node is not None:
             self._overridden[node] = turn.now + OVERRIDE_NS
+            self.unrest.forgive(node)
             on_it = [row.id for row in self._table.on(node)]
             self._refused = {one: put for one, put in self._refused.items() if one not in on_it}
             turn.dirty.update(on_it)
             return
-        self._brake.release()
-        turn.dirty.update(self._braked_ones)
-        self._braked_ones.clear()
+        self.unrest.release(turn)
 
     def settle(self, turn: Turn, row: EntityState) -> None:
         """It was decided on: it keeps what its step needs, and leaves the rest to others."""
@@ -247,20 +232,14 @@ class Safety:
         if entity.node is not None:
             self._permits.put(turn, entity, None)
 
-    def _held_up(self, row: EntityState, now: int) -> Lacking | None:
+    def _held_up(self, row: EntityState, node: EntityState, now: int) -> Lacking | None:
         if now < self.predecessor.held_until:
             self._timers.soonest(("decide", row.id), self.predecessor.held_until)
             return Lacking(
                 "this parent was promoted: steps of the former parent may still take effect",
                 "the end of the time in which the former parent's steps may take effect",
             )
-        text = self._brake.on(now)
-        if text is not None:
-            self._braked_ones.add(row.id)
-            self._timers.soonest(("decide", row.id), self._brake.until())
-            needs = "the end of the brake, or haptera brake --release"
-            return Lacking(f"the brake is on: {text}", needs)
-        return None
+        return self.unrest.holds(row, node, now)
 
     def _refused_lately(self, row: EntityState, node: EntityState, now: int) -> Lacking | None:
         """A node that refused is left alone for a while, unless it has become free since."""

@@ -326,7 +326,7 @@ class EngineBackend:
             self._answers.pop(ticket, None)
 
     def brake(self) -> BrakeView:
-        return self._engine.safety.brake(now_ns())
+        return self._engine.safety.unrest.brake(now_ns())
 
     async def request(self, request: HandedDown, who: str, what: str) -> None:
         if (node := asked_of(request)) is not None:
