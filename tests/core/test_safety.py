@@ -405,7 +405,7 @@ def test_a_node_that_flaps_is_left_alone_until_it_has_held_still() -> None:
     assert [name for _, name in rig.called] == ["n02"]
     text = "bmc.switch_off waits: n01 flaps: it fell silent more than 3 times within 10 min"
     assert rig.why("n01") == text
-    steady = "10 min in which n01 does not fall silent, or haptera override n01"
+    steady = "10 min in which n01 does not fall silent, or haptera override n01 -m WHY"
     assert rig.needs("n01") == steady
     rig.run(STEADY_NS / S)
     assert [name for _, name in rig.called] == ["n02", "n01"]

@@ -53,6 +53,7 @@ class Hours(Storm):
             process.disk.slow_ms = self.rng.choice((20, 500))
         self.happenings = [
             *self.happenings,
+            self._rekey,
             *self.rng.sample([self._kill_parent, self._cut_off, self._promote, self._dethrone], 2),
         ]
 
@@ -75,6 +76,12 @@ class Hours(Storm):
         self.world.clock.happened["link cut"] += 1
         delay_ns = int(self.rng.random() * self.rng.choice(CUT_FOR_S) * S)
         self.world.clock.after(delay_ns, self.world.network.cut.discard, pair)
+
+    def _rekey(self, name: str) -> None:
+        """A node's agent, or a parent."""
+        one = self.rng.choice((self.world.agents.get(name), self._a_parent()))
+        if one is not None and one.awake:
+            one.rekey()
 
     def _promote(self, _: str) -> None:
         """The root is lost for good; its standby lagged, and what it had not heard of is gone."""

@@ -32,7 +32,8 @@ HAPPENS = {
     *(f"datagram {fate}" for fate in ("lost", "copied", "late")),
     *(f"machine {trouble}" for trouble in Trouble.__annotations__),
     *("process killed", "process paused", "module killed", "power lost", "services ended"),
-    *("agent moved", "standby promoted", "lease lost", "link cut", "wish asked", "disk refuses"),
+    *("agent moved", "keys changed", "standby promoted", "lease lost", "link cut"),
+    *("wish asked", "disk refuses"),
 }
 # One under way for each processor, and one that it finds when that has ended.
 SEEDS_AT_ONCE = 2 * (os.cpu_count() or 1)

@@ -17,6 +17,7 @@ from haptera.core.state.limits import MS
 from haptera.core.state.side import PARENT, Side
 from haptera.core.sync.peers import LEASE_FOR
 from haptera.daemon.channels.agent_channel import AgentChannel
+from haptera.daemon.channels.rekeying import new_boot, rekey
 from haptera.daemon.confining import confinements, grounds_of_agent
 from haptera.daemon.executing.executor import Executor
 from haptera.daemon.logs import Logs
@@ -44,13 +45,13 @@ from haptera.runtime.processes.forking import LoopZygote, ZygoteClient, exec_zyg
 from haptera.runtime.processes.process import ModuleProcesses
 from haptera.runtime.processes.secrets import Starter
 from haptera.runtime.search.searcher import Searcher
+from haptera.runtime.store.sessions import SavedSession
 from haptera.wire.seal import SealRole, Session
 from haptera.wire.updates import Codec
 
 # One constant wait between two tries to enrol.
 ENROL_AGAIN_S: Final = 1.0
 INVITATION_BYTES_MAX: Final = 64 << 10
-BOOT_ID_BITS: Final = 63
 
 
 class AgentSettings(msgspec.Struct, frozen=True):
@@ -139,8 +140,7 @@ class _Agent:
         self._early: list[Any] = []
         self._deliver: Callable[[Iterable[Any]], None] = self._early.extend
         self._journal = Journal(Path(settings.directory), lambda done: self._deliver([done]))
-        boot = secrets.randbits(BOOT_ID_BITS) | 1
-        self._boot = boot
+        self._boot = new_boot()
         self._udp = Udp.bind(settings.address, HELLO_PORT)
         self._requests = listen(settings.address, HELLO_PORT)
 
@@ -182,6 +182,7 @@ class _Agent:
                     channel.exchange.run(),
                     channel.serve(self._requests, execute),
                     channel.renew(),
+                    rekey(lambda: (PARENT,), self._rekey),
                 )
                 for work in (turns, *talk, mover.run(), self._queue(engine).run(), keep_telling()):
                     tasks.create_task(work)
@@ -272,11 +273,21 @@ class _Agent:
         enrolment = self._journal.enrolment()
         assert enrolment is not None
         agreement, address = enrolment.session.agreement, (host, HELLO_PORT)
-        boot = secrets.randbits(BOOT_ID_BITS) | 1
-        self._udp.add(PARENT, Session(agreement, SealRole.CHILD, boot), address)
-        self._channel.exchange.boot = boot
+        self._begin_anew(replace(enrolment.session, address=address, peer_boot=None))
         self._moved(PARENT, address, None)
         self._deliver([Enrolled(PARENT, agreement.incarnation)])
+
+    def _rekey(self, _: str) -> None:
+        enrolment = self._journal.enrolment()
+        assert enrolment is not None
+        self._begin_anew(enrolment.session)
+
+    def _begin_anew(self, saved: SavedSession) -> None:
+        """Be another process to the parent, with keys of its own."""
+        boot = new_boot()
+        session = Session(saved.agreement, SealRole.CHILD, boot, saved.peer_boot)
+        self._udp.add(PARENT, session, saved.address)
+        self._channel.exchange.boots[PARENT] = boot
 
     def _confirmed(self) -> int:
         return self._udp.confirmed(PARENT)

@@ -186,6 +186,11 @@ class WorldProcess:
         )
         self.radio.rejoin(self.disk.incarnations)
 
+    def rekey(self) -> None:
+        """Go on with other keys: to its neighbours, as another process."""
+        self.world.clock.happened["keys changed"] += 1
+        self._tune(self.world.clock.rng("instances").getrandbits(63) | 1)
+
     def crash(self) -> None:
         """Gone, with its modules and all that it had not made durable."""
         self._life += 1

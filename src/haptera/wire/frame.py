@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 WIRE_VERSION: Final = 1
-# Rekeying a session raises it; so far each enrolment makes a session anew.
+# Keys change by the boot-id: another epoch is for what boot-ids cannot tell apart.
 KEY_EPOCH: Final = 1
 DATAGRAM_BYTES_MAX: Final = 1200
 HEADER_BYTES: Final = 24

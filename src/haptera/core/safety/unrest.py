@@ -44,7 +44,8 @@ class Unrest:
             text = f"more than {FLAPS_MAX} times within {FLAPS_WITHIN_NS // _MINUTE_NS} min"
             steady = f"{STEADY_NS // _MINUTE_NS} min in which {name} does not fall silent"
             return Lacking(
-                f"{name} flaps: it fell silent {text}", f"{steady}, or haptera override {name}"
+                f"{name} flaps: it fell silent {text}",
+                f"{steady}, or haptera override {name} -m WHY",
             )
         return None
 

@@ -43,8 +43,9 @@ class Exchange:
         self._codec = codec
         self._ask = ask
         self._deliver = deliver
-        # Another one once an agent has moved to another parent.
-        self.boot = engine.side.instance
+        self._boot = engine.side.instance
+        # As whom neighbours know us to whom we are another than when we began.
+        self.boots: dict[str, int] = {}
         self._errands: asyncio.Queue[Errand] = asyncio.Queue(QUEUE_MAX)
 
     def send(self, errand: Errand) -> None:
@@ -81,7 +82,8 @@ class Exchange:
         """What a neighbour is told."""
         match request:
             case ListAsked():
-                return ListTold(self.boot, *self._engine.neighbours.listed(peer))
+                boot = self.boots.get(peer, self._boot)
+                return ListTold(boot, *self._engine.neighbours.listed(peer))
             case SchemaAsked():
                 catalog = self._engine.catalog
                 digest, kinds = self._engine.neighbours.schema, catalog.kinds.values()

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from haptera.daemon.channels.parent_channel import ParentChannel
+from haptera.daemon.channels.rekeying import new_boot, rekey
 from haptera.model.entity import EntityId
 from haptera.runtime.network.udp import Udp
 from haptera.runtime.store.sessions import SavedSession
@@ -57,9 +58,21 @@ class Sessions:
     def join(self, saved: SavedSession) -> None:
         """A child has a session: hear it from now on."""
         self._sessions[saved.peer] = saved
-        session = Session(saved.agreement, SealRole.PARENT, self._boot, saved.peer_boot)
-        self._udp.add(saved.peer, session, saved.address)
+        self._hear(saved, self._boot)
         self._channel.join(saved)
+
+    async def run(self) -> None:
+        """Give each session other keys now and then, until cancelled."""
+        await rekey(lambda: self._sessions, self._begin_anew)
+
+    def _begin_anew(self, peer: str) -> None:
+        if (saved := self._sessions.get(peer)) is not None:
+            self._hear(saved, new_boot())
+
+    def _hear(self, saved: SavedSession, boot: int) -> None:
+        session = Session(saved.agreement, SealRole.PARENT, boot, saved.peer_boot)
+        self._udp.add(saved.peer, session, saved.address)
+        self._channel.exchange.boots[saved.peer] = boot
 
     def moved(self, peer: str, address: tuple[str, int], boot: int | None) -> None:
         """A child's process or address on record changed: our next process must know."""
@@ -87,6 +100,7 @@ class Sessions:
         if saved is None:
             return None
         self._udp.remove(peer)
+        self._channel.exchange.boots.pop(peer, None)
         self._channel.leave(saved)
         _log.warning("node %s put out: incarnation %d", peer, saved.agreement.incarnation)
         kept(await asyncio.wrap_future(self._store.drop_session(peer)))

@@ -23,6 +23,7 @@ from haptera.core.state.limits import MS, S
 from haptera.core.state.side import Side
 from haptera.core.sync.parents import STANDS_H
 from haptera.daemon.channels.parent_channel import ParentChannel
+from haptera.daemon.channels.rekeying import new_boot
 from haptera.daemon.channels.sessions import Sessions
 from haptera.daemon.cluster import ClusterIdentity, check_cluster, keep_cluster, read_cluster
 from haptera.daemon.confining import confinement_told, confinements, grounds_of_parent
@@ -79,7 +80,6 @@ HISTORY_FOLDER: Final = "history"
 JOB_LOGS: Final = "jobs"
 # Which modules record consoles.
 CONSOLES_BY: Final = ("ipmi", "libvirt", "qemu")
-BOOT_ID_BITS: Final = 63
 # What a parent takes for a node that tells it all anew.
 GREET_EACH_NS: Final = MS // 2
 
@@ -132,7 +132,7 @@ class _Parent:
         )
         self._home = Path(settings.directory)
         self._secrets = SecretStore(self._home)
-        self._boot = secrets.randbits(BOOT_ID_BITS) | 1
+        self._boot = new_boot()
         self._meters = Meters()
         self._deliver: Callable[[Iterable[Event]], None]
 
@@ -289,7 +289,7 @@ class _Parent:
                 running = [
                     tasks.create_task(self._driver.run(self._performer().perform)),
                     tasks.create_task(self._jobs.run()),
-                    *(tasks.create_task(one.run()) for one in self._keepers),
+                    *(tasks.create_task(one.run()) for one in (self._sessions, *self._keepers)),
                     tasks.create_task(
                         enrolment.serve(self._tls, self._doors.nodes_max(), self._sessions.hosts())
                     ),
