@@ -2,7 +2,8 @@
 
 import os
 
-from haptera.daemon.confining import confinements, grounds_of_agent
+from haptera.daemon.confining import confinements, grounds_of_agent, grounds_of_parent
+from haptera.daemon.settings import ParentSettings
 from haptera.model.parts import Context, Manifest, Privilege
 from haptera.modules import load
 
@@ -27,6 +28,15 @@ def test_a_node_keeps_its_agents_folder_from_modules_and_adds_nothing_else_besid
     assert (service.uid, service.hosts, service.writes) == (None, True, ("/",))
     assert (system.uid, system.needs, system.hosts) == (None, (Privilege.MOUNTS,), False)
     assert not {*os.listdir(tmp_path / "run")} - {"haptera", "haptera-modules"}
+
+
+def test_a_parent_keeps_the_keys_of_its_secrets_from_modules(tmp_path, monkeypatch):
+    home = tmp_path / ".haptera" / "parent"
+    home.mkdir(parents=True)
+    settings = ParentSettings(str(home), "127.0.0.1", str(tmp_path / "client.json"), "c")
+    monkeypatch.setenv("HAPTERA_SECRETS_KEY", "/etc/haptera/keys")
+    hidden = confinements(grounds_of_parent(settings), declared)("labnode").hidden
+    assert hidden == (str(home), settings.client, f"{home.parent}/modules", "/etc/haptera/keys")
 
 
 def test_who_is_only_asked_what_it_is_has_the_least(tmp_path):

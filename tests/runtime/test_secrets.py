@@ -4,6 +4,7 @@ import asyncio
 import stat
 
 import pytest
+from cryptography.fernet import Fernet
 
 from haptera.model.declared.secrets import Keeper, parse_reference
 from haptera.model.effects import Call, Start, Stop, Work
@@ -239,3 +240,82 @@ class Calls:
 
     def call(self, call, boot, settings):
         self.calls.append((call.id, settings))
+
+
+@pytest.fixture
+def keys(tmp_path, monkeypatch):
+    """Gives the process these keys, by the variable."""
+
+    def give(*given):
+        file = tmp_path / "keys"
+        file.write_bytes(b"\n".join(given))
+        monkeypatch.setenv("HAPTERA_SECRETS_KEY", str(file))
+        return SecretStore.open(tmp_path)
+
+    return give
+
+
+OLD, NEW = Fernet.generate_key(), Fernet.generate_key()
+
+
+def test_with_a_key_nothing_on_disk_tells_a_secret(tmp_path, keys):
+    SecretStore.open(tmp_path).put("before", b"hunter1\n")
+    kept = keys(OLD)
+    kept.put("after", "pässwörd".encode())
+    kept.put("long", b"x" * SECRET_BYTES_MAX)
+
+    assert [found(kept, one) for one in ("before", "after")] == ["hunter1", "pässwörd"]
+    assert found(kept, "long") == "x" * SECRET_BYTES_MAX
+    written = b"".join(one.read_bytes() for one in (tmp_path / "secrets").iterdir())
+    assert not any(one in written for one in (b"hunter1", "pässwörd".encode(), b"xxxx"))
+
+
+def test_a_new_key_takes_the_place_of_an_old_one(tmp_path, keys):
+    keys(OLD).put("bmc", b"hunter2")
+    assert found(keys(NEW, OLD), "bmc") == "hunter2"
+    assert found(keys(NEW), "bmc") == "hunter2"
+
+
+def test_what_is_sealed_is_told_without_its_key(tmp_path, keys, monkeypatch, caplog):
+    keys(OLD).put("bmc", b"hunter2")
+    with pytest.raises(HapteraError, match="secret bmc is sealed with another key, or damaged"):
+        found(keys(NEW), "bmc")
+    assert caplog.messages == [
+        "secret bmc is sealed with another key, or damaged (add its key, or set it again)"
+    ]
+    monkeypatch.delenv("HAPTERA_SECRETS_KEY")
+    kept = SecretStore.open(tmp_path)
+    with pytest.raises(HapteraError, match="secret bmc is sealed, and no key is given") as told:
+        found(kept, "bmc")
+    assert told.value.do == (
+        "name the file of keys in HAPTERA_SECRETS_KEY, or as systemd's credential haptera-secrets"
+    )
+
+
+@pytest.mark.parametrize("content", [b"", b"hunter2", OLD + b"\nhunter2", b"\xff"])
+def test_a_file_that_holds_no_keys_is_refused_without_its_content(tmp_path, keys, content):
+    with pytest.raises(HapteraError, match="this is no list of keys for secrets") as told:
+        keys(content)
+    assert "hunter2" not in str(told.value)
+
+
+def test_a_credential_of_the_daemon_is_a_key(tmp_path, keys, monkeypatch):
+    keys(OLD).put("bmc", b"hunter2")
+    monkeypatch.delenv("HAPTERA_SECRETS_KEY")
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
+    with pytest.raises(HapteraError, match="no key is given"):
+        found(SecretStore.open(tmp_path), "bmc")
+    (tmp_path / "haptera-secrets").write_bytes(OLD)
+    assert found(SecretStore.open(tmp_path), "bmc") == "hunter2"
+
+
+def test_who_starts_with_unsealed_secrets_says_so(tmp_path, caplog, keys, monkeypatch):
+    keys(OLD).put("sealed", b"hunter1")
+    monkeypatch.delenv("HAPTERA_SECRETS_KEY")
+    SecretStore.open(tmp_path)
+    assert caplog.messages == []
+    SecretStore(tmp_path).put("bmc", b"hunter2")
+    SecretStore.open(tmp_path)
+    assert caplog.messages == [
+        "1 of the secrets are stored unsealed: HAPTERA_SECRETS_KEY names no file of keys"
+    ]

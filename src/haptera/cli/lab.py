@@ -26,7 +26,7 @@ from haptera.lab.supervisor import open_lab
 from haptera.minos.build import LIST, build
 from haptera.model.errors import Code, HapteraError, UnreadableError
 from haptera.rest.schemas import SiteBody
-from haptera.runtime.identity.private import private_directory
+from haptera.runtime.identity.private import private_directory, write_private
 from haptera.runtime.processes.secrets import SecretStore
 from haptera.site.model.site import Site, load_site
 from haptera.site.syntax.sources import constants_of, folder_of, gather
@@ -145,6 +145,7 @@ def _on_bridge(config: LabConfig, bridge: Bridge) -> LabConfig:
     secrets_of_parent = SecretStore(private_directory(config.places.parent))
     if BMC_SECRET not in secrets_of_parent.names():
         secrets_of_parent.put(BMC_SECRET, secrets.token_hex(BMC_PASSWORD_BYTES).encode())
+    write_private(config.places.bmc_password, secrets_of_parent.content(BMC_SECRET))
     open_network(bridge, [PORT.format(number) for number in range(len(config.machines))])
     there = {"address": str(bridge.address.ip), "ways": {"api": config.parent_address}}
     return replace(config, parent_arguments={**config.parent_arguments, **there})

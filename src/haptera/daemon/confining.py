@@ -23,6 +23,7 @@ from haptera.runtime.processes.confinement.confinement import (
     unreachable,
 )
 from haptera.runtime.processes.places import ModulePlace
+from haptera.runtime.processes.sealing import key_file
 
 FOLDER: Final = "modules"
 # Folders of the daemon's own in which these, which come with haptera, keep what outlives them.
@@ -69,10 +70,11 @@ class Grounds:
 
 
 def grounds_of_parent(settings: ParentSettings) -> Grounds:
-    """Those of a parent: its state, the client file and what modules keep are hidden."""
+    """Those of a parent: its state, its keys, and what modules keep are hidden."""
     home = Path(settings.directory)
     folders = home.parent / FOLDER
-    hidden = (str(home), settings.client, str(folders))
+    key = key_file()
+    hidden = (str(home), settings.client, str(folders), *(() if key is None else (str(key),)))
     own = [one.folder for one in settings.own] + [one.folder for one in settings.controllers]
     has_users = settings.keep_user is not None and os.geteuid() == 0
     return Grounds(home, folders, hidden, _folders(own), has_users, settings.keep_user or ())

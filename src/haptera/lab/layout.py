@@ -154,8 +154,8 @@ class Places:
 
     @property
     def bmc_password(self) -> Path:
-        """The secret `bmc` of the parent, which the lab's BMCs have too."""
-        return self.parent / "secrets" / BMC_SECRET
+        """What the lab's BMCs have of the parent's secret `bmc`."""
+        return self.lab / BMC_SECRET
 
     def node(self, name: str) -> Path:
         return self.root / "nodes" / name

@@ -131,7 +131,7 @@ class _Parent:
             lambda question: self._readers.ask(question),
         )
         self._home = Path(settings.directory)
-        self._secrets = SecretStore(self._home)
+        self._secrets = SecretStore.open(self._home)
         self._boot = new_boot()
         self._meters = Meters()
         self._deliver: Callable[[Iterable[Event]], None]

@@ -1,6 +1,7 @@
 """Secrets: read where they are kept, put into settings on the way to a module's process only."""
 
 import asyncio
+import logging
 import os
 import stat
 from collections.abc import Awaitable, Callable, Sequence
@@ -25,10 +26,13 @@ from haptera.model.errors import Code, HapteraError
 from haptera.model.events import Event, Exited, Failed
 from haptera.runtime.identity.private import private_directory, write_durable
 from haptera.runtime.processes.process import ModuleProcesses
+from haptera.runtime.processes.sealing import VARIABLE, Sealer, is_sealed
 from haptera.sdk.target import Boot
 from haptera.selectors.selector import Selector, parse_selector
 
 SECRET_BYTES_MAX: Final = 4_096
+# A sealed one is longer: a third, for its text, and what it is sealed with.
+SEALED_BYTES_MAX: Final = 2 * SECRET_BYTES_MAX
 # Where `file:` references may lead on the module's machine, and the variable that says otherwise.
 FILES_FOLDER: Final = "/etc/haptera/secrets"
 FILES_VARIABLE: Final = "HAPTERA_SECRET_FILES"
@@ -42,6 +46,8 @@ FOUND_WITHIN_S: Final = 30.0
 # What stands for the slash of a name in that of its file.
 _SLASH: Final = ":"
 
+_log = logging.getLogger(__name__)
+
 # The value of a secret, for a module of this name.
 Find = Callable[[str, Reference], Awaitable[str]]
 
@@ -49,12 +55,37 @@ Find = Callable[[str, Reference], Awaitable[str]]
 class SecretStore:
     """The secrets that a parent keeps, one a file, in a folder for its owner only.
 
-    A second folder has for each the selectors of who may name it; without a file there, all may.
+    They are sealed where this process was given a key (`sealing.py`). A second folder has for each
+    the selectors of who may name it; without a file there, all may.
     """
 
     def __init__(self, home: Path) -> None:
+        """The secrets below a parent's folder.
+
+        Raises:
+            HapteraError: what was given as keys is none.
+        """
+        self._sealer = Sealer.given()
         self._folder = home / "secrets"
         self._users = home / "secret-users"
+
+    @classmethod
+    def open(cls, home: Path) -> "SecretStore":
+        """Those of a parent that starts, all sealed with the first of the keys that it was given.
+
+        Of those that cannot be, the log tells; who names one is not started, for that reason.
+        """
+        store = cls(home)
+        unsealed = 0
+        for name in store.names():
+            try:
+                unsealed += not store._reseal(name)
+            except HapteraError as error:
+                _log.warning("%s", error)
+        if unsealed:
+            text = "%d of the secrets are stored unsealed: %s names no file of keys"
+            _log.warning(text, unsealed, VARIABLE)
+        return store
 
     def names(self) -> list[str]:
         if not self._folder.is_dir():
@@ -70,7 +101,14 @@ class SecretStore:
         """
         _text(value, f"secret {name}")
         private_directory(self._folder)
-        write_durable(self._folder / _file_of(name), value)
+        write_durable(self._folder / _file_of(name), self._sealer.sealed(value))
+
+    def _reseal(self, name: str) -> bool:
+        """Seal a secret with the first of the keys that are given; whether it is sealed now."""
+        content = self._stored(name)
+        if self._sealer.seals:
+            self.put(name, self._sealer.opened(content, f"secret {name}"))
+        return self._sealer.seals or is_sealed(content)
 
     def allow(self, name: str, users: Sequence[str]) -> None:
         """Have only the modules that these selectors mean name a secret: `labnode`, `*@rack1n*`.
@@ -137,9 +175,20 @@ class SecretStore:
         """
         if reference.keeper is Keeper.PARENT:
             self.check_user(reference.name, user)
-            path, none = self._folder / _file_of(reference.name), f"haptera secret set {reference}"
-            return _read(path, f"secret {reference}", none=f"it is not set: {none}")
+            none = f"it is not set: haptera secret set {reference}"
+            return _text(self.content(reference.name, none=none), f"secret {reference}")
         return read_here(reference)
+
+    def content(self, name: str, *, none: str | None = None) -> bytes:
+        """What was stored as this secret; where there is none of this name, `none` says so.
+
+        Raises:
+            HapteraError: it cannot be had.
+        """
+        return self._sealer.opened(self._stored(name, none), f"secret {name}")
+
+    def _stored(self, name: str, none: str | None = None) -> bytes:
+        return _read(self._folder / _file_of(name), f"secret {name}", SEALED_BYTES_MAX, none=none)
 
     def read_at_parent(self, name: str, reference: Reference) -> str:
         """As `read`, for a module of this name that runs at the parent."""
@@ -158,7 +207,9 @@ def read_here(reference: Reference) -> str:
     """
     match reference.keeper:
         case Keeper.FILE:
-            return _read(_below(Path(reference.name), reference), f"secret {reference}")
+            what = f"secret {reference}"
+            path = _below(Path(reference.name), reference)
+            return _text(_read(path, what, SECRET_BYTES_MAX + 2), what)
         case Keeper.ENVIRONMENT:
             if not reference.name.startswith(VARIABLES_PREFIX):
                 raise HapteraError(
@@ -317,24 +368,22 @@ def _below(path: Path, reference: Reference) -> Path:
     return found
 
 
-def _read(path: Path, what: str, *, none: str | None = None) -> str:
-    """The text of a file that nobody else can read, without its last line end.
-
-    Where there is no such file, `none` says so.
-    """
+def _read(path: Path, what: str, bytes_max: int, *, none: str | None = None) -> bytes:
+    """The content of a file that nobody else can read; where there is none, `none` says so."""
     try:
         with path.open("rb") as file:
             others = os.fstat(file.fileno()).st_mode & (stat.S_IRWXG | stat.S_IRWXO)
-            value = file.read(SECRET_BYTES_MAX + 2)
+            content = file.read(bytes_max)
     except OSError as error:
         said = none if isinstance(error, FileNotFoundError) else None
         raise HapteraError(f"{what}: {said or error.strerror}") from None
     if others:
         raise HapteraError(f"{what}: others can read its file; chmod 600 it")
-    return _text(value, what)
+    return content
 
 
 def _text(value: bytes, what: str) -> str:
+    """A secret without its last line end."""
     try:
         text = value.decode().removesuffix("\n")
     except UnicodeDecodeError:

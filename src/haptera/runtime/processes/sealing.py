@@ -1,0 +1,97 @@
+"""Seals secrets at rest, by a key that is given to the daemon and lies with none of its files.
+
+Fernet of the library cryptography (AES-128-CBC and HMAC-SHA256; github.com/fernet/spec), several
+keys for a rotation: what is written is sealed with the first, what is read may be with any.
+"""
+
+import os
+from pathlib import Path
+from typing import Final
+
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+
+from haptera.model.errors import HapteraError
+
+# Names the file of keys, one a line; without it, the credential of systemd (systemd.exec(5)).
+VARIABLE: Final = "HAPTERA_SECRETS_KEY"
+CREDENTIAL: Final = "haptera-secrets"
+# What is sealed begins so, and no secret does that is stored without.
+MARK: Final = b"haptera sealed 1\n"
+KEYS_BYTES_MAX: Final = 4_096
+_MAKE_ONE: Final = "openssl rand -base64 32 | tr '+/' '-_' makes a key"
+
+
+class Sealer:
+    """Seals and opens with the keys that this process was given; without any, nothing is sealed."""
+
+    def __init__(self, keys: MultiFernet | None) -> None:
+        self._keys = keys
+
+    @classmethod
+    def given(cls) -> "Sealer":
+        """By the keys in the file that is named, or in the credential of the daemon.
+
+        Raises:
+            HapteraError: it cannot be read, or holds something else.
+        """
+        path = key_file()
+        return cls(None if path is None else _keys(path))
+
+    @property
+    def seals(self) -> bool:
+        return self._keys is not None
+
+    def sealed(self, value: bytes) -> bytes:
+        """What is to be written of a secret."""
+        return value if self._keys is None else MARK + self._keys.encrypt(value)
+
+    def opened(self, content: bytes, what: str) -> bytes:
+        """The secret of what was written, sealed or not.
+
+        Raises:
+            HapteraError: it is sealed with a key that is not given; `what` is.
+        """
+        if not is_sealed(content):
+            return content
+        if self._keys is None:
+            raise HapteraError(
+                f"{what} is sealed, and no key is given",
+                do=f"name the file of keys in {VARIABLE}, or as systemd's credential {CREDENTIAL}",
+            )
+        try:
+            return self._keys.decrypt(content.removeprefix(MARK))
+        except InvalidToken:
+            raise HapteraError(
+                f"{what} is sealed with another key, or damaged", do="add its key, or set it again"
+            ) from None
+
+
+def is_sealed(content: bytes) -> bool:
+    """Whether what was written of a secret tells nothing of it."""
+    return content.startswith(MARK)
+
+
+def key_file() -> Path | None:
+    """Where the keys are that this process was given; None: it was given none."""
+    named, folder = os.environ.get(VARIABLE), os.environ.get("CREDENTIALS_DIRECTORY")
+    if named is not None:
+        return Path(named)
+    credential = None if folder is None else Path(folder) / CREDENTIAL
+    return credential if credential is not None and credential.exists() else None
+
+
+def _keys(path: Path) -> MultiFernet:
+    try:
+        with path.open("rb") as file:
+            lines = file.read(KEYS_BYTES_MAX).split()
+        return MultiFernet([Fernet(line) for line in lines])
+    except OSError as error:
+        raise HapteraError(
+            f"the keys of secrets cannot be read: {error.strerror}",
+            where=str(path),
+            do=f"see what {VARIABLE} names",
+        ) from None
+    except ValueError:
+        raise HapteraError(
+            "this is no list of keys for secrets", where=str(path), do=_MAKE_ONE
+        ) from None
