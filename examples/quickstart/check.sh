@@ -141,7 +141,7 @@ healed "a rack's power cut" "$since" "$before" 4
 
 # 4. The parent is killed between a command and its effect; on a busy machine that may take a few tries.
 node=rack1n4
-delay_ms "$node" 1500 # a wide window; still within the two seconds that its module declares
+delay_ms "$node" 1200 # a wide window; well within the two seconds that its module declares
 caught=
 for _ in {1..10}; do
   before=$(actions) pid=$(listener "$node")
