@@ -19,6 +19,7 @@ from haptera.model.errors import HapteraError
 from haptera.model.events import Alive, Event, Heard
 from haptera.model.messages import DesiredUpdate, Mark, Message
 from haptera.runtime import clock
+from haptera.runtime.network import arrivals
 from haptera.runtime.network.arrivals import WAITED_NS_MAX
 from haptera.runtime.network.udp import (
     CHANGED_AT_ONCE_MAX,
@@ -216,6 +217,26 @@ def test_what_waited_while_nobody_read_counts_from_when_it_arrived() -> None:
         changed, hello = (one for one in parent.events if isinstance(one, Heard))
         assert before <= changed.arrived_at <= between - 2 * WAITED_NS_MAX
         assert between <= hello.arrived_at <= sent
+
+    staged(play)
+
+
+def test_a_wall_clock_that_is_set_makes_nothing_older_than_it_can_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def play(stage: Stage) -> None:
+        began = clock.now_ns()
+        parent, child = stage.pair()
+        await meet(parent, child)
+        ahead = clock.wall_offset_ns() + 10**18
+        monkeypatch.setattr(arrivals, "wall_offset_ns", lambda: ahead)
+        child.udp.tell("parent", CHANGED)
+        await until(lambda: parent.heard == [HELLO, CHANGED])
+        child.udp.tell("parent", HELLO)
+        await until(lambda: len(parent.heard) == 3)
+
+        changed, hello = (one for one in parent.events[-2:] if isinstance(one, Heard))
+        assert began <= changed.arrived_at <= hello.arrived_at <= clock.now_ns()
 
     staged(play)
 

@@ -14,7 +14,7 @@ from haptera.runtime.clock import now_ns, wall_offset_ns
 RECEIVE_BYTES: Final = 16 << 20
 # Linux has these, Python's socket module does not; the first for more than rmem_max, where we may.
 _SO_RCVBUFFORCE, _SO_TIMESTAMPNS = 33, 35
-_TIMESPEC: Final = "@qq"  # of the wall clock
+_TIMESPEC: Final = "@ll"  # of the wall clock
 _SPACE: Final = socket.CMSG_SPACE(struct.calcsize(_TIMESPEC))
 # Where the first that is read waited for less, so did all after it: they get its time, unread.
 WAITED_NS_MAX: Final = 50_000_000
@@ -23,7 +23,8 @@ WAITED_NS_MAX: Final = 50_000_000
 class ArrivalReader:
     """Reads a socket, in which it makes room. `arrived_at` is of what was read last, or 50 ms less.
 
-    A wall clock that is set meanwhile makes what waits seem older, or as though it came just now.
+    A wall clock that is set while something waits makes that seem to have come as early as it can
+    have, when there was nothing to be read, or just now.
     """
 
     def __init__(self, bound: socket.socket) -> None:
@@ -34,6 +35,7 @@ class ArrivalReader:
         bound.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
         self._socket = bound
         self._is_late = True
+        self._empty_at = now_ns()
         self.arrived_at = 0
 
     def begin(self) -> int:
@@ -48,10 +50,14 @@ class ArrivalReader:
         Raises:
             OSError: there is none, or nobody listens where an earlier one was sent to.
         """
-        if not self._is_late:
-            return self._socket.recvfrom(bytes_max)
-        datagram, notes, _, address = self._socket.recvmsg(bytes_max, _SPACE)
-        self.arrived_at = min(self._now, self._noted(notes))
+        try:
+            if not self._is_late:
+                return self._socket.recvfrom(bytes_max)
+            datagram, notes, _, address = self._socket.recvmsg(bytes_max, _SPACE)
+        except BlockingIOError:
+            self._empty_at = self._now
+            raise
+        self.arrived_at = min(self._now, max(self._empty_at, self._noted(notes)))
         self._is_late = self._now - self.arrived_at > WAITED_NS_MAX
         return datagram, address
 
