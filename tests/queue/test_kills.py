@@ -78,7 +78,8 @@ class Cluster:
 
     def lines(self) -> list[tuple[str, int, int]]:
         text = self.effects.read_text() if self.effects.exists() else ""
-        rows = (line.split() for line in text.splitlines())
+        # What has no end yet is being written.
+        rows = (line.split() for line in text.splitlines(keepends=True) if line.endswith("\n"))
         return [(what, int(job), int(token)) for what, job, token in rows]
 
     def await_lines(self, count: int) -> None:
