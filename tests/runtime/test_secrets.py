@@ -276,6 +276,17 @@ def test_a_new_key_takes_the_place_of_an_old_one(tmp_path, keys):
     assert found(keys(NEW), "bmc") == "hunter2"
 
 
+def test_who_starts_again_with_the_same_key_writes_nothing(tmp_path, keys):
+    SecretStore.open(tmp_path).put("bmc", b"hunter2")
+    keys(NEW, OLD)
+    file = tmp_path / "secrets" / "bmc"
+    before = file.read_bytes()
+    keys(NEW, OLD)
+    assert file.read_bytes() == before
+    with pytest.raises(HapteraError, match="secret other is sealed already"):
+        SecretStore.open(tmp_path).put("other", before)
+
+
 def test_what_is_sealed_is_told_without_its_key(tmp_path, keys, monkeypatch, caplog):
     keys(OLD).put("bmc", b"hunter2")
     with pytest.raises(HapteraError, match="secret bmc is sealed with another key, or damaged"):

@@ -34,9 +34,7 @@ class ArrivalReader:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
         bound.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
         self._socket = bound
-        self._is_late = True
-        self._empty_at = now_ns()
-        self.arrived_at = 0
+        self._empty_at = self.arrived_at = self.begin()
 
     def begin(self) -> int:
         """What is read from now on may have waited; returns what time it is."""

@@ -5,6 +5,8 @@ keys for a rotation: what is written is sealed with the first, what is read may 
 """
 
 import os
+from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
@@ -15,8 +17,8 @@ from haptera.model.errors import HapteraError
 # Names the file of keys, one a line; without it, the credential of systemd (systemd.exec(5)).
 VARIABLE: Final = "HAPTERA_SECRETS_KEY"
 CREDENTIAL: Final = "haptera-secrets"
-# What is sealed begins so, and no secret does that is stored without.
-MARK: Final = b"haptera sealed 1\n"
+# What is sealed begins so, with what tells its key; no secret may that is stored without.
+_MARK: Final = b"haptera sealed 1 "
 KEYS_BYTES_MAX: Final = 4_096
 _MAKE_ONE: Final = "openssl rand -base64 32 | tr '+/' '-_' makes a key"
 
@@ -24,8 +26,9 @@ _MAKE_ONE: Final = "openssl rand -base64 32 | tr '+/' '-_' makes a key"
 class Sealer:
     """Seals and opens with the keys that this process was given; without any, nothing is sealed."""
 
-    def __init__(self, keys: MultiFernet | None) -> None:
-        self._keys = keys
+    def __init__(self, keys: Sequence[bytes] = ()) -> None:
+        self._keys = MultiFernet([Fernet(one) for one in keys]) if keys else None
+        self._begins = b"".join(_MARK + _told(one) + b"\n" for one in keys[:1])
 
     @classmethod
     def given(cls) -> "Sealer":
@@ -35,15 +38,15 @@ class Sealer:
             HapteraError: it cannot be read, or holds something else.
         """
         path = key_file()
-        return cls(None if path is None else _keys(path))
+        return cls() if path is None else _given_in(path)
 
-    @property
-    def seals(self) -> bool:
-        return self._keys is not None
+    def is_due(self, content: bytes) -> bool:
+        """Whether what was written of a secret is to be sealed with the first of the keys yet."""
+        return self._keys is not None and not content.startswith(self._begins)
 
     def sealed(self, value: bytes) -> bytes:
         """What is to be written of a secret."""
-        return value if self._keys is None else MARK + self._keys.encrypt(value)
+        return value if self._keys is None else self._begins + self._keys.encrypt(value)
 
     def opened(self, content: bytes, what: str) -> bytes:
         """The secret of what was written, sealed or not.
@@ -59,7 +62,7 @@ class Sealer:
                 do=f"name the file of keys in {VARIABLE}, or as systemd's credential {CREDENTIAL}",
             )
         try:
-            return self._keys.decrypt(content.removeprefix(MARK))
+            return self._keys.decrypt(content.partition(b"\n")[2])
         except InvalidToken:
             raise HapteraError(
                 f"{what} is sealed with another key, or damaged", do="add its key, or set it again"
@@ -68,7 +71,7 @@ class Sealer:
 
 def is_sealed(content: bytes) -> bool:
     """Whether what was written of a secret tells nothing of it."""
-    return content.startswith(MARK)
+    return content.startswith(_MARK)
 
 
 def key_file() -> Path | None:
@@ -80,11 +83,17 @@ def key_file() -> Path | None:
     return credential if credential is not None and credential.exists() else None
 
 
-def _keys(path: Path) -> MultiFernet:
+def _told(key: bytes) -> bytes:
+    """What tells one key from another, and nothing of either."""
+    return sha256(b"haptera secrets " + key).hexdigest()[:16].encode()
+
+
+def _given_in(path: Path) -> Sealer:
     try:
         with path.open("rb") as file:
-            lines = file.read(KEYS_BYTES_MAX).split()
-        return MultiFernet([Fernet(line) for line in lines])
+            keys = file.read(KEYS_BYTES_MAX).split()
+        if keys:
+            return Sealer(keys)
     except OSError as error:
         raise HapteraError(
             f"the keys of secrets cannot be read: {error.strerror}",
@@ -92,6 +101,5 @@ def _keys(path: Path) -> MultiFernet:
             do=f"see what {VARIABLE} names",
         ) from None
     except ValueError:
-        raise HapteraError(
-            "this is no list of keys for secrets", where=str(path), do=_MAKE_ONE
-        ) from None
+        pass
+    raise HapteraError("this is no list of keys for secrets", where=str(path), do=_MAKE_ONE)

@@ -97,18 +97,21 @@ class SecretStore:
         """Keep one, in place of what it was.
 
         Raises:
-            HapteraError: it is too long, or no text, or cannot be written.
+            HapteraError: it is too long, or no text, or looks sealed, or cannot be written.
         """
         _text(value, f"secret {name}")
+        if is_sealed(value):
+            raise HapteraError(f"secret {name} is sealed already", do="give what was sealed")
         private_directory(self._folder)
         write_durable(self._folder / _file_of(name), self._sealer.sealed(value))
 
     def _reseal(self, name: str) -> bool:
         """Seal a secret with the first of the keys that are given; whether it is sealed now."""
         content = self._stored(name)
-        if self._sealer.seals:
-            self.put(name, self._sealer.opened(content, f"secret {name}"))
-        return self._sealer.seals or is_sealed(content)
+        if not self._sealer.is_due(content):
+            return is_sealed(content)
+        self.put(name, self._sealer.opened(content, f"secret {name}"))
+        return True
 
     def allow(self, name: str, users: Sequence[str]) -> None:
         """Have only the modules that these selectors mean name a secret: `labnode`, `*@rack1n*`.
