@@ -370,6 +370,4 @@ def enrolled(one: Parent, node: str = "n1", host: str = NODE_HOST) -> Iterator[C
 
 def join(invitation: Invitation, host: str = NODE_HOST) -> Enrolment:
     """Claim this token, with a new key."""
-    return asyncio.run(
-        enrol(invitation, new_key(), hello_port=HELLO_PORT, retry_s=1, local_host=host)
-    )
+    return asyncio.run(enrol(invitation, new_key(), hello_port=HELLO_PORT, local_host=host))

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import queue
+import re
 import socket
 import ssl
 from collections.abc import AsyncIterator
@@ -21,6 +22,7 @@ from haptera.model.entity import node_id
 from haptera.model.errors import HapteraError
 from haptera.model.events import Unwritten, Written
 from haptera.model.intent import Intent
+from haptera.model.policy import Policy
 from haptera.runtime import clock
 from haptera.runtime.clock import wall_s
 from haptera.runtime.enrolment.claims import SAID_BYTES_MAX
@@ -108,6 +110,10 @@ async def parent(
                 await asyncio.wait([task])
 
 
+# So soon is a claim made again here.
+SOON = Policy(1 << 31, backoff_ms=2, backoff_ms_max=8, cool_down_ms=8)
+
+
 async def nobody(_reader: object, _writer: object, host: str) -> None:
     raise AssertionError(f"{host} shows a certificate")
 
@@ -119,10 +125,29 @@ async def call(
         invitation,
         key or new_key(),
         hello_port=5555,
-        retry_s=0.01,
+        again=SOON,
         give_up_s=give_up_s,
         local_host=CHILD_HOST,
     )
+
+
+def test_tries_to_enrol_are_ever_further_apart_and_never_in_step(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story() -> None:
+        async with parent(tmp_path / "p") as one:
+            invitation = replace(one.invite(), address=(HOST, 1))
+            with pytest.raises(HapteraError, match="not enrolled within"):
+                await call(invitation, give_up_s=0.2)
+
+    asyncio.run(story())
+    told = [re.search(r"again in ([0-9.e-]+) s$", line) for line in caplog.messages]
+    waits = [float(one[1]) for one in told if one is not None]
+    assert len(waits) > 9
+    ceilings = [0.002, 0.004, *[0.008] * len(waits)]
+    assert all(wait <= most for wait, most in zip(waits, ceilings, strict=False))
+    assert len({*waits}) > 2
+    assert max(waits[3:]) > ceilings[1]
 
 
 def test_a_booted_node_gets_a_session_that_its_parent_has_too(tmp_path: Path) -> None:

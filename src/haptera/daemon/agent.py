@@ -49,8 +49,6 @@ from haptera.runtime.store.sessions import SavedSession
 from haptera.wire.seal import SealRole, Session
 from haptera.wire.updates import Codec
 
-# One constant wait between two tries to enrol.
-ENROL_AGAIN_S: Final = 1.0
 INVITATION_BYTES_MAX: Final = 64 << 10
 
 
@@ -234,7 +232,6 @@ class _Agent:
             invitation,
             self._journal.key(),
             hello_port=self._udp.port,
-            retry_s=ENROL_AGAIN_S,
             local_host=self._settings.address,
         )
         self._journal.save_enrolment(enrolment)

@@ -51,5 +51,7 @@ class Policy:
 # after six attempts; a device that does not answer is looked at once a minute, however long.
 STEPPING: Final = Policy(6, backoff_ms=4_000, backoff_ms_max=300_000, cool_down_ms=1_800_000)
 LOOKING: Final = Policy(6, backoff_ms=4_000, backoff_ms_max=60_000, cool_down_ms=60_000)
+# Of nodes that enrol: they go on for as long as their token is good.
+ENROLLING: Final = Policy(1 << 31, backoff_ms=1_000, backoff_ms_max=16_000, cool_down_ms=16_000)
 # Of processes of our own that die: of modules, and of the planner's workers.
 RESTARTING: Final = Policy(6, backoff_ms=1_000, backoff_ms_max=60_000, cool_down_ms=600_000)

@@ -2,11 +2,13 @@
 
 import asyncio
 import logging
+import secrets
 from dataclasses import dataclass, field
 from typing import Final
 
 from haptera.core.state.side import PARENT
 from haptera.model.errors import Code, HapteraError
+from haptera.model.policy import ENROLLING, Policy
 from haptera.runtime.enrolment.claims import (
     EnrolmentClaim,
     EnrolmentRefusal,
@@ -55,13 +57,14 @@ async def enrol(
     key: Key,
     *,
     hello_port: int,
-    retry_s: float,
+    again: Policy = ENROLLING,
     give_up_s: float = TOKEN_TTL_S,
     local_host: str | None = None,
 ) -> Enrolment:
     """Claim until answered: the same key each time, so that a lost answer is given again.
 
-    At least one try is made, and none is begun after `give_up_s`.
+    At least one try is made, and none is begun after `give_up_s`. Between two passes what `again`
+    says: a rack that has booted at once does not come at once each time.
 
     Raises:
         HapteraError: the parent refuses the token, or did not answer while that could be good.
@@ -70,6 +73,7 @@ async def enrol(
     where = "{}:{}".format(*invitation.address)
     loop = asyncio.get_running_loop()
     given_up_at = loop.time() + give_up_s
+    failures = 0
     while True:
         outcome = await caller.call()
         if isinstance(outcome, Enrolment):
@@ -82,8 +86,10 @@ async def enrol(
                 do="see that the parent serves there and is of this cluster, then boot the node",
                 code=Code.UNREACHABLE,
             )
-        _log.warning("enrolment at %s: %s; again in %g s", where, outcome, retry_s)
-        await asyncio.sleep(retry_s)
+        failures += 1
+        wait_s = again.wait_ms(failures, secrets.SystemRandom().random()) / 1_000
+        _log.warning("enrolment at %s: %s; again in %g s", where, outcome, wait_s)
+        await asyncio.sleep(wait_s)
 
 
 def _raise_if_final(outcome: EnrolmentRefusal | OSError | str, where: str) -> None:
