@@ -1,4 +1,4 @@
-"""Three levels of real processes in a network of their own, which is lossy or parted."""
+"""Three levels of real processes in a network of their own: lossy, late, or parted."""
 
 import os
 import shutil
@@ -9,9 +9,7 @@ import pytest
 
 from tests.network import why_no_networks
 
-# As long at the desk as one likes: `tests/cli/lossy_tree.py`.
-LOSSY_S = 45
-
+LOSSY_S = 180
 
 pytestmark = [
     pytest.mark.net,
@@ -34,6 +32,12 @@ def run_alone(module: str, *arguments: object) -> None:
 
 def test_no_agent_is_taken_for_lost_at_30_percent_loss_on_any_of_three_levels(tmp_path):
     run_alone("tests.cli.lossy_tree", tmp_path, LOSSY_S)
+
+
+def test_whatever_comes_late_twice_and_in_another_order_all_comes_about_and_nobody_is_lost(
+    tmp_path,
+):
+    run_alone("tests.cli.late_tree", tmp_path, 1)
 
 
 def test_what_is_cut_off_in_either_direction_goes_on_moves_and_is_seen_again(tmp_path):
