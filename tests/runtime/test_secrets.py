@@ -249,6 +249,7 @@ def keys(tmp_path, monkeypatch):
     def give(*given):
         file = tmp_path / "keys"
         file.write_bytes(b"\n".join(given))
+        file.chmod(0o600)
         monkeypatch.setenv("HAPTERA_SECRETS_KEY", str(file))
         return SecretStore.open(tmp_path)
 
@@ -308,6 +309,13 @@ def test_a_file_that_holds_no_keys_is_refused_without_its_content(tmp_path, keys
     with pytest.raises(HapteraError, match="this is no list of keys for secrets") as told:
         keys(content)
     assert "hunter2" not in str(told.value)
+
+
+def test_keys_that_others_can_read_are_refused(tmp_path, keys):
+    keys(OLD)
+    (tmp_path / "keys").chmod(0o640)
+    with pytest.raises(HapteraError, match="others can read the keys of secrets"):
+        SecretStore.open(tmp_path)
 
 
 def test_a_credential_of_the_daemon_is_a_key(tmp_path, keys, monkeypatch):

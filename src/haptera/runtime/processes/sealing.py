@@ -5,6 +5,7 @@ keys for a rotation: what is written is sealed with the first, what is read may 
 """
 
 import os
+import stat
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -35,7 +36,7 @@ class Sealer:
         """By the keys in the file that is named, or in the credential of the daemon.
 
         Raises:
-            HapteraError: it cannot be read, or holds something else.
+            HapteraError: it cannot be read, others can read it, or it holds something else.
         """
         path = key_file()
         return cls() if path is None else _given_in(path)
@@ -91,7 +92,13 @@ def _told(key: bytes) -> bytes:
 def _given_in(path: Path) -> Sealer:
     try:
         with path.open("rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
             keys = file.read(KEYS_BYTES_MAX).split()
+        # Of a credential systemd sees to it that nobody else reads it, by other means than these.
+        if VARIABLE in os.environ and mode & (stat.S_IRWXG | stat.S_IRWXO):
+            raise HapteraError(
+                "others can read the keys of secrets", where=str(path), do=f"chmod 600 {path}"
+            )
         if keys:
             return Sealer(keys)
     except OSError as error:
