@@ -118,6 +118,7 @@ for node in "${nodes[@]}"; do
   check_machine "$node"
   first_machine[$node]=$(machine "$node")
   untouched "$node"
+  [[ $(entity "$node") == *'"enrolment":"window"'* ]] || fail "$node is not known to have enrolled at level window"
 done
 check_secrets
 

@@ -80,6 +80,13 @@ since=$(now_ms)
 wait_for "the root knows all 24 to be as desired" converged "$client"
 said "the root sees it, through two levels" "$since" "all converged"
 
+# Their parents are two levels below, and made their sessions: it is known here how they enrolled.
+out_of_band() { ask "$1" GET '/v1/entities?kind=node&nodes=rack*' | grep -o '"enrolment":"out-of-band"' | wc -l; }
+all_enrolled() { (($(out_of_band "$1") == 24)); }
+since=$(now_ms)
+wait_for "the root knows at which level all 24 have enrolled" all_enrolled "$client"
+said "the root knows how they enrolled" "$since" "all out of band"
+
 # keeps PARENT ABOVE NODES: the root knows this parent two levels below it, and its nodes
 keeps() { ask "$client" GET /v1/parents | tail -n 1 | grep -qF "\"name\":\"$1\",\"above\":\"$2\",\"version\":\"$version\",\"keeps\":\"$3\""; }
 since=$(now_ms)
@@ -158,6 +165,7 @@ took=$(ask "$new" GET /v1/entities/node:m3 | tail -n 1 | sed 's/.*"rack":"\([0-9
 (($(tail -n 1 "$written") <= took)) || fail "change $(tail -n 1 "$written") was acknowledged, and $took is there"
 said "the root killed, its standby promoted" "$since" "$(wc -l <"$written") changes acknowledged, none lost"
 wait_for "the new root sees all" converged "$new"
+wait_for "the new root knows at which level all have enrolled" all_enrolled "$new"
 change rack2n4 8084 "$new"
 said "a change goes down from the new root" "$since" "rack2n4 serves at its new port"
 change rack2n4 8080 "$new"

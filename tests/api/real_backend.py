@@ -61,7 +61,7 @@ async def real_backend(folder: Path, *changes):
         driver.deliver,
         _nobody,
         _nobody,
-        _nobody,
+        NoSessions(),
         Logs(folder, (), consoles=[folder]),
         folder / "history",
         open_authority(folder / "pki", clock.wall_s()),
@@ -79,6 +79,16 @@ async def real_backend(folder: Path, *changes):
     finally:
         running.cancel()
         store.close()
+
+
+class NoSessions:
+    """No node has enrolled."""
+
+    def level(self, peer: str) -> str | None:
+        return None
+
+    async def evict(self, peer: str) -> int | None:
+        return None
 
 
 async def _nobody(*_):

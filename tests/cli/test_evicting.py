@@ -1,5 +1,7 @@
 """A node that is put out of a real cluster, and one that is taken out of the site file."""
 
+import json
+
 import pytest
 
 from tests.cli.rig import lab, typed
@@ -24,10 +26,20 @@ def test_a_node_that_is_put_out_is_heard_no_more_and_the_others_are(tmp_path):
     (tmp_path / "site.yaml").write_text(SITE)
     with lab(tmp_path):
         wait_for(lambda: typed("status", "--check", folder=tmp_path)[0] == 0)
+        words = "enrol  out-of-band, its token came through its BMC, hypervisor or cloud\n"
+        assert words in typed("why", "-v", "node:n1", folder=tmp_path)[1]
+        assert levels(tmp_path) == {"n1": "out-of-band", "n2": "out-of-band"}
         told = "n1 is evicted; boot it again to re-admit it\n"
         assert typed("evict", "n1", folder=tmp_path) == (0, told, "")
         code, _, errors = typed("logs", "service:idle@n1", folder=tmp_path)
         assert (code, "n1 has not enrolled yet" in errors) == (1, True)
         wait_for(lambda: typed("status", "--check", "n1", folder=tmp_path)[0] != 0)
         assert typed("status", "--check", "n2", folder=tmp_path)[0] == 0
+        assert levels(tmp_path) == {"n1": None, "n2": "out-of-band"}
         assert "evict n1" in typed("history", "--audit", folder=tmp_path)[1]
+
+
+def levels(folder):
+    """At which level each node has enrolled, as anybody may read who may read nodes."""
+    nodes = json.loads(typed("get", "node", "-o", "json", folder=folder)[1])
+    return {one["name"]: one["enrolment"] for one in nodes}

@@ -1,5 +1,7 @@
 """The engine: events in, all its effects out."""
 
+from dataclasses import replace
+
 from haptera.core.engine import Engine
 from haptera.core.modules.catalog import Catalog
 from haptera.core.state.limits import MS, S
@@ -20,7 +22,15 @@ from haptera.model.effects import Call, Effect, Publish, Reply, Start, Work, Wri
 from haptera.model.entity import node_id
 from haptera.model.events import Answered, Ended, Event, Failed, Proposed, Ready, Ticked, Written
 from haptera.model.intent import Intent
-from haptera.model.parts import Change, Context, Look, Manifest, Requirement, Step
+from haptera.model.parts import (
+    Change,
+    Context,
+    EnrolmentLevel,
+    Look,
+    Manifest,
+    Requirement,
+    Step,
+)
 
 NODE = node_id("n01")
 OTHER = node_id("n02")
@@ -82,6 +92,22 @@ def test_a_node_is_looked_at_meant_to_be_switched_switched_and_looked_at_again()
     assert told(engine, 4 * S + 2 * MS, Written(2, 5)) == []
     # Nothing is due before a look would have been, had no step been taken.
     assert engine.deadline() == 3 * S + LOOK.every_ms * MS
+
+
+def test_a_step_that_enrols_is_meant_with_the_level_of_its_module_and_another_with_none() -> None:
+    steps = (
+        replace(ON, enrols=True),
+        replace(ON, name="off", changes=(Change("power", ("on",), "off"),)),
+    )
+    cloud = replace(BMC, steps=steps, enrolment=EnrolmentLevel.OUT_OF_BAND)
+    for found, wanted, level in (("off", "on", EnrolmentLevel.OUT_OF_BAND), ("on", "off", None)):
+        engine = Engine(SIDE, Catalog(KINDS, [cloud]), stored(desired={"power": wanted}), 0, S)
+        told(engine, S, Ready("bmc"))
+        (write,) = told(engine, S, Answered(1, found, S))
+        assert isinstance(write, Write)
+        (change,) = write.changes
+        assert isinstance(change, OpenIntent)
+        assert change.level == level
 
 
 def test_nothing_is_done_before_the_intent_is_durable() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from haptera.kinds.node import Power
 from haptera.model.entity import node_id
-from haptera.model.parts import Change, Context, Look, Manifest, Requirement, Step
+from haptera.model.parts import Change, Context, EnrolmentLevel, Look, Manifest, Requirement, Step
 from haptera.modules.labnode import look_power, module, switch_off, switch_on, watch_power
 from haptera.modules.labnode.bmc import Bmc, BmcError
 from haptera.sdk import Boot, HapteraError, Refused, Target
@@ -80,6 +80,7 @@ def test_it_declares_one_look_and_three_steps_at_the_parent() -> None:
             ),
         ),
         unique=("bmc",),
+        enrolment=EnrolmentLevel.OUT_OF_BAND,
     )
 
 

@@ -4,11 +4,16 @@ import contextlib
 import hashlib
 import sqlite3
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
+from haptera.runtime.store.journaled import pack, replay
 from haptera.runtime.store.migrations_sql import MIGRATIONS
 from haptera.runtime.store.schema_sql import VERSION, open_database
+from haptera.runtime.store.sessions import SavedSession
+from haptera.runtime.store.sessions_sql import load_sessions, save_session
+from haptera.wire.seal import Agreement
 
 FIRST = Path(__file__).with_name("schemas") / "v1.sql"
 # Of the text that brings each released version to the next. Do not change one: add the next.
@@ -21,7 +26,15 @@ FROZEN = {
     6: "06b5e70fcc8b239d5f28e296439619e81d234330efbe3ba38d8dde7a9874bec4",
     7: "34c8a0631e884e452b3195dc76dbb0cfb8c2a6b1d48ae666a19f67c51614d922",
     8: "86e682c2f3650cec9c76ea3e7450fe1530b58ed620ff9e9f2b90b23c92539837",
+    9: "60589f080e9f74e3b7ffee1f7a46e319b0e2926ec59cc9b129a3287e06759dd6",
 }
+# How version 9 writes what this version writes in tables of its own besides.
+TOKEN_BEFORE = "INSERT INTO enrolments VALUES (?, ?, ?, ?, ?, NULL, NULL)"
+SESSION_BEFORE = (
+    "INSERT INTO sessions VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT (peer)"
+    " DO UPDATE SET secret = ?2, cluster = ?3, incarnation = ?4, parent_index = ?5,"
+    " child_index = ?6, suite = ?7, host = ?8, port = ?9, peer_boot = ?10 WHERE incarnation <= ?4"
+)
 
 
 def made(path: Path, version: int) -> Path:
@@ -69,3 +82,22 @@ def test_what_the_first_version_held_is_there_in_this_one(tmp_path: Path) -> Non
             "tokens": ("t1", "eve", b"\0", "write", 9e9, 0.0, None),
         }.items():
             assert migrated.execute(f"SELECT * FROM {table}").fetchall() == [row]
+
+
+def test_what_a_primary_of_the_version_before_writes_is_written_here_too(tmp_path: Path) -> None:
+    """A follower that is upgraded first has a copy of this version, and gets the older's rows."""
+    secret, agreement = b"s" * 32, Agreement(b"s" * 32, UUID(int=1), UUID(int=7), 3, 11, 12)
+    known = SavedSession("n07", agreement, ("127.0.0.7", 4271), level="out-of-band")
+    session = ["n07", secret, str(UUID(int=1)), 3, 11, 12, 1, "127.0.0.7", 4271, None]
+    later = [*session[:3], 4, *session[4:]]
+    with contextlib.closing(open_database(made(tmp_path / "state.db", 9))) as copy:
+        copy.execute("INSERT INTO nodes VALUES ('n07', ?, 4)", (str(UUID(int=7)),))
+        save_session(copy, known)
+        for written, level in ((session, "out-of-band"), (later, None)):
+            statements = [
+                (TOKEN_BEFORE, (f"t{written[3]}", b"", "n07", "i1", 9e9)),
+                (SESSION_BEFORE, tuple(written)),
+            ]
+            replay(copy, pack(statements))
+            (held,) = load_sessions(copy)
+            assert (held.agreement.incarnation, held.level) == (written[3], level)

@@ -39,6 +39,7 @@ from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import HapteraError
 from haptera.model.events import Asked, Released, Unwritten, Written
 from haptera.model.intent import Intent
+from haptera.model.parts import EnrolmentLevel
 from haptera.runtime.identity.tokens import TOKEN_TTL_S, Bearer, Scope, parse_token
 from haptera.runtime.store import sessions_sql
 from haptera.runtime.store.sessions import SavedSession
@@ -270,7 +271,7 @@ def test_a_file_from_a_newer_version_is_refused_and_left_alone(path: Path) -> No
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA user_version = 99")
     content = path.read_bytes()
-    with pytest.raises(HapteraError, match="is of version 99, this haptera knows up to 9"):
+    with pytest.raises(HapteraError, match="is of version 99, this haptera knows up to 10"):
         loaded(path)
     assert path.read_bytes() == content
 
@@ -563,6 +564,31 @@ def test_a_session_that_ended_above_ends_below_and_is_never_handed_up_again(tmp_
             assert other.store.adopt(sessions, counted(above)).result() == [again]
             other.store.drop_session("n01").result()
             assert ended_above(own, other.store.sessions(), counted(other)) == ["n01"]
+
+
+def test_at_which_level_a_node_has_enrolled_stays_with_its_session(tmp_path: Path) -> None:
+    """Through a claim that is repeated, a restart, another parent, and until the next boot."""
+    here, there = tmp_path / "a" / "state.db", tmp_path / "b" / "state.db"
+    with opened(here) as one:
+        one.write(Declare(N01, {}, "site"), OpenIntent(BOOT, EnrolmentLevel.OUT_OF_BAND))
+        token = one.store.token_for("i1")
+        assert token is not None
+        for _ in range(2):
+            claimed = one.claim(token, b"key")
+            assert isinstance(claimed, Claimed)
+            assert claimed.session.level == "out-of-band"
+        one.store.save_session(replace(claimed.session, peer_boot=7))
+    with opened(here) as one, opened(there) as two:
+        (kept_one,) = one.store.sessions()
+        assert (kept_one.level, kept_one.peer_boot) == ("out-of-band", 7)
+        two.write(Declare(N01, {}, "site"))
+        assert two.store.adopt([kept_one]).result() == [kept_one]
+        assert two.store.sessions() == [kept_one]
+        one.write(OpenIntent(replace_id(BOOT, "i2"), EnrolmentLevel.WINDOW))
+        assert enrolled(one, "i2").level == "window"
+        one.write(OpenIntent(replace_id(BOOT, "i3")))
+        assert enrolled(one, "i3").level is None
+        assert one.store.sessions()[0].level is None
 
 
 def enrolled(one: Opened, intent: str = "i1") -> SavedSession:

@@ -10,7 +10,7 @@ from haptera.kinds.node import Agent, Busy, Power
 from haptera.kinds.service import Run
 from haptera.model.errors import Code
 from haptera.model.parts import WITHIN_MS_MAX, Change, Context, Look, Manifest, Requirement, Step
-from haptera.sdk import ANY, PARENT, Applied, HapteraError, Module, Target
+from haptera.sdk import ANY, PARENT, Applied, EnrolmentLevel, HapteraError, Module, Target
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -102,6 +102,14 @@ def test_a_module_declares_what_its_decorators_say() -> None:
             ),
         ),
     )
+
+
+def test_a_module_says_how_it_hands_tokens_to_nodes() -> None:
+    """One that says nothing is taken for the weakest."""
+    silent = Module("some", connect=connect)
+    cloud = Module("some", connect=connect, enrolment=EnrolmentLevel.OUT_OF_BAND)
+    told = [one.manifest().enrolment for one in (silent, cloud)]
+    assert told == [EnrolmentLevel.WINDOW, EnrolmentLevel.OUT_OF_BAND]
 
 
 def test_what_is_of_another_kind_is_named_by_its_path() -> None:

@@ -6,6 +6,7 @@ import msgspec
 
 from haptera.model.entity import EntityId
 from haptera.model.intent import Intent
+from haptera.model.parts import EnrolmentLevel
 
 
 class Declare(msgspec.Struct, frozen=True, gc=False, tag="declare"):
@@ -39,7 +40,10 @@ class UnsetDesired(msgspec.Struct, frozen=True, gc=False, tag="unset"):
 
 
 class OpenIntent(msgspec.Struct, frozen=True, gc=False, tag="open"):
+    """A step is meant; where it enrols, a token is made that reaches its node at this level."""
+
     intent: Intent
+    level: EnrolmentLevel | None = None
 
 
 class CloseIntent(msgspec.Struct, frozen=True, gc=False, tag="close"):

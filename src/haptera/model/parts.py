@@ -165,6 +165,19 @@ class Privilege(StrEnum):
     MOUNTS = "mounts"
 
 
+class EnrolmentLevel(StrEnum):
+    """How a one-time token reaches the node that it was made for: who could have got it instead.
+
+    `WINDOW`: over the network that the node boots from, while its boot is under way; whoever is on
+    that network can be faster. `SIGNED`: the same, to a boot loader that takes nothing but what
+    is signed. `OUT_OF_BAND`: through its BMC, hypervisor or cloud, never over that network.
+    """
+
+    WINDOW = "window"
+    SIGNED = "signed"
+    OUT_OF_BAND = "out-of-band"
+
+
 @dataclass(frozen=True, slots=True)
 class Manifest:
     """What a module declares of itself before any of it runs.
@@ -177,7 +190,8 @@ class Manifest:
     those for one value of the attribute `device`; the rest waits its turn. Of an `exclusive` one
     no two processes run beside each other: the old one ends before the next is started. Of the
     attributes in `unique` no two nodes that it serves may have the same value. Its processes may
-    do what it `needs`, and write below the paths that it `writes`, besides the least.
+    do what it `needs`, and write below the paths that it `writes`, besides the least. `enrolment`
+    is how what its steps that enrol are given reaches the node.
 
     Raises:
         HapteraError: a limit or a path that cannot be.
@@ -199,6 +213,7 @@ class Manifest:
     unique: tuple[str, ...] = ()
     needs: tuple[Privilege, ...] = ()
     writes: tuple[str, ...] = ()
+    enrolment: EnrolmentLevel = EnrolmentLevel.WINDOW
 
     @property
     def beyond(self) -> str:

@@ -7,7 +7,16 @@ from haptera.model.declared.schema import Applied, Attribute, Extension, Kind, P
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.model.news import News
-from haptera.model.parts import ANY, API, Context, Manifest, Privilege, Setting, SettingType
+from haptera.model.parts import (
+    ANY,
+    API,
+    Context,
+    EnrolmentLevel,
+    Manifest,
+    Privilege,
+    Setting,
+    SettingType,
+)
 from haptera.model.policy import Policy
 from haptera.sdk.controller import Changes, Cluster, Conflict, Controller
 from haptera.sdk.module import Module, Served
@@ -36,6 +45,7 @@ __all__ = [
     "Context",
     "Controller",
     "Draining",
+    "EnrolmentLevel",
     "EntityId",
     "EntityView",
     "Extension",

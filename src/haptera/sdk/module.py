@@ -10,7 +10,17 @@ from typing import Any, Generic, Literal, Unpack, cast, overload
 from haptera.model.declared.schema import Applied, Variable
 from haptera.model.effects import Work
 from haptera.model.errors import DeclarationError, DuplicateError
-from haptera.model.parts import API, AT_ONCE, Change, Context, Look, Manifest, Requirement, Step
+from haptera.model.parts import (
+    API,
+    AT_ONCE,
+    Change,
+    Context,
+    EnrolmentLevel,
+    Look,
+    Manifest,
+    Requirement,
+    Step,
+)
 from haptera.model.policy import LOOKING, STEPPING
 from haptera.sdk.declaring import checked, in_ms, requirements
 from haptera.sdk.settings import declared, made
@@ -159,6 +169,7 @@ class Module(Generic[Made]):
             unique=tuple(one.name for one in self._terms.get("unique", ())),
             needs=self._terms.get("needs", ()),
             writes=self._terms.get("writes", ()),
+            enrolment=self._terms.get("enrolment", EnrolmentLevel.WINDOW),
         )
 
     def settings(self, given: Mapping[str, Any]) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, Generic, Protocol, Required, TypedDict, TypeVar, overloa
 
 from haptera.model.declared.schema import Attribute, Variable
 from haptera.model.entity import EntityId
-from haptera.model.parts import Change, Context, Privilege
+from haptera.model.parts import Change, Context, EnrolmentLevel, Privilege
 from haptera.model.policy import Policy
 from haptera.sdk.target import Setup
 
@@ -66,7 +66,8 @@ class ModuleTerms(TypedDict, total=False):
     `lifespan` is entered when a process of it starts and left when that ends: what it makes is
     `target.session`. Of an `exclusive` module the old process ends before the next one starts.
     No two nodes that it serves may have the same value of an attribute in `unique`. Beyond the
-    least, its processes may do what it `needs`, and write below the paths in `writes`.
+    least, its processes may do what it `needs`, and write below the paths in `writes`. `enrolment`
+    says how it hands tokens to the nodes that it boots.
     """
 
     where: Conditions | None
@@ -82,6 +83,7 @@ class ModuleTerms(TypedDict, total=False):
     unique: tuple[Attribute, ...]
     needs: tuple[Privilege, ...]
     writes: tuple[str, ...]
+    enrolment: EnrolmentLevel
 
 
 class LookTerms(TypedDict, Generic[Values], total=False):

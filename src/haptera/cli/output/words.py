@@ -1,8 +1,9 @@
 """Entities in words, for terminals: what they want, what is known, and what stands between."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import zip_longest
+from typing import Final
 
 from haptera.model.answers.explained import Alternative, Explained
 from haptera.model.answers.views import (
@@ -15,6 +16,7 @@ from haptera.model.answers.views import (
     LinkView,
     ReadingView,
 )
+from haptera.model.parts import EnrolmentLevel
 from haptera.model.walltime import duration
 
 COLOURS = {
@@ -35,6 +37,13 @@ PARTS_SHOWN_MAX = 6
 
 # A terminal's control sequences (ECMA-48): colours, and where the cursor goes.
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
+
+# How a node's token came to it; a later version may know other levels.
+_BY_LEVEL: Final[Mapping[str, str]] = {
+    EnrolmentLevel.WINDOW: ", its token came over the network that it booted from",
+    EnrolmentLevel.SIGNED: ", its token came to a signed boot loader",
+    EnrolmentLevel.OUT_OF_BAND: ", its token came through its BMC, hypervisor or cloud",
+}
 
 # What runs the cluster is of interest where it does not run.
 _BEHIND = ("module", "freeze", "policy", "budget")
@@ -119,6 +128,8 @@ def details(view: EntityView) -> Iterator[str]:
         age = duration(seen.age_ms)
         line = f"knows  {name}={printable(seen.value)}, {how} {age} ago by {printable(seen.by)}"
         yield line if seen.contested is None else f"{line}, but {_read(seen.contested)}"
+    if view.enrolment is not None:
+        yield f"enrol  {printable(view.enrolment)}{_BY_LEVEL.get(view.enrolment, '')}"
     if view.doing is not None:
         yield f"doing  {view.doing.part}{_lasting(view.doing)}"
     yield from (f"chain  {line}" for line in chain_lines(view.chain, view.explained))

@@ -96,7 +96,8 @@ class StepRunner:
             intent, step, start, self._settled_at(intent, step),
             usual_ns=self._looks.usual.of(step.path), seen_ns=agreed_ns(row, step),
         )  # fmt: skip
-        turn.effects.append(Write(self._tickets(intent), (OpenIntent(intent),)))
+        level = self._calls.enrolment(step.module) if step.enrols else None
+        turn.effects.append(Write(self._tickets(intent), (OpenIntent(intent, level),)))
 
     def load(self, turn: Turn, intent: Intent, step: Step) -> None:
         """An earlier process may have begun this step; nothing of it can have begun since.

@@ -14,7 +14,7 @@ from haptera.model.answers.views import Condition
 from haptera.model.effects import Call, Cancel, Work
 from haptera.model.entity import EntityId
 from haptera.model.intent import Intent
-from haptera.model.parts import Look, Part, Step
+from haptera.model.parts import EnrolmentLevel, Look, Part, Step
 
 # Work that takes one of its module's slots: a watch waits for what happens, a gate cannot wait.
 _COUNTS: Final = (Work.LOOK, Work.STEP)
@@ -113,6 +113,10 @@ class Calls:
             )
         )
         return self._count
+
+    def enrolment(self, module: str) -> EnrolmentLevel:
+        """How this module hands tokens to nodes."""
+        return self._catalog.manifests[module].enrolment
 
     def get(self, call: int) -> Pending | None:
         """The call under way, None where an answer to it is stale."""

@@ -55,6 +55,11 @@ class Sessions:
         """The addresses of all children."""
         return [saved.address[0] for saved in self._sessions.values()]
 
+    def level(self, peer: str) -> str | None:
+        """How the token of this node's session reached it; None where that is not known."""
+        saved = self._sessions.get(peer)
+        return None if saved is None else saved.level
+
     def join(self, saved: SavedSession) -> None:
         """A child has a session: hear it from now on."""
         self._sessions[saved.peer] = saved

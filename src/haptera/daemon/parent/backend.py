@@ -6,10 +6,11 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 from cryptography.x509 import CertificateSigningRequest
+from msgspec.structs import replace
 
 from haptera.api.backend import Execute
 from haptera.controllers import groups
@@ -90,6 +91,14 @@ AGENT_WITHIN_S: Final = 2.0
 AskAgent = Callable[[str, Request, float], Awaitable[Answer]]
 
 
+class HeldSessions(Protocol):
+    """The sessions with nodes, by their names."""
+
+    def level(self, peer: str) -> str | None: ...
+
+    async def evict(self, peer: str) -> int | None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Around:
     """What else a parent has: `history` is the folder of what happened."""
@@ -97,7 +106,7 @@ class Around:
     deliver: Callable[[Iterable[Event]], None]
     ask: AskAgent
     execute: Execute
-    evict: Callable[[str], Awaitable[int | None]]
+    sessions: HeldSessions
     logs: Logs
     history: Path
     authority: Authority
@@ -131,7 +140,7 @@ class EngineBackend:
         self._deliver = around.deliver
         self._ask_agent = around.ask
         self.execute = around.execute
-        self._evict = around.evict
+        self._sessions, self.evict = around.sessions, around.sessions.evict
         self._logs = around.logs
         self._replicas, self.replica = around.replicas, around.replicas.tell
         self._below, self.report = around.below, around.below.take
@@ -146,14 +155,20 @@ class EngineBackend:
     async def entities(self, selectors: Collection[Selector]) -> Iterable[EntityView]:
         table = self._engine.table
         named = await over_turns(by_name(await self._meant(selectors)))
-        return (view(row, now_ns()) for _, row in named if table.get(row.id) is row)
+        return (self._view(row, view) for _, row in named if table.get(row.id) is row)
 
     def means(self, selector: Selector, entity: EntityId) -> bool:
         return means(self._engine.table, selector, entity, now_ns())
 
     def entity(self, entity: EntityId) -> EntityView | None:
         row = self._engine.table.get(entity)
-        return None if row is None else detail(row, now_ns())
+        return None if row is None else self._view(row, detail)
+
+    def _view(self, row: EntityState, of: Callable[[EntityState, int], EntityView]) -> EntityView:
+        """What the engine knows of an entity; of a node, also how it has enrolled."""
+        told = of(row, now_ns())
+        level = self._sessions.level(row.id.name) if row.id.kind == "node" else None
+        return told if level is None else replace(told, enrolment=level)
 
     def nearest(self, entity: EntityId) -> str | None:
         return nearest(self._engine.table, entity)
@@ -360,9 +375,6 @@ class EngineBackend:
         row, written = revoked
         kept(await asyncio.wrap_future(written))
         return row
-
-    async def evict(self, node: str) -> int | None:
-        return await self._evict(node)
 
     def strangers(self) -> list[UnclaimedView]:
         found = read_strangers(self._logs.directory)

@@ -242,7 +242,7 @@ class _Parent:
                 self._deliver,
                 self._channel.ask,
                 audited(self._store, self._channel.execute),
-                self._sessions.evict,
+                self._sessions,
                 self._logs,
                 self._home / HISTORY_FOLDER,
                 self._authority,

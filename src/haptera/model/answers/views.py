@@ -97,7 +97,8 @@ class EntityView(msgspec.Struct, frozen=True, gc=False):
     again by itself. `doing` is the part of it that is under way. `explained` is why this chain, or
     what else there is, where somebody asked. `frozen` says by whom and why no step begins on it.
     Of a node, `lost_ms` is for how long its agent has counted as lost, None where it does not;
-    it is `suspect` while its agent is late, and not lost yet.
+    it is `suspect` while its agent is late, and not lost yet; `enrolment` is the level at which it
+    has enrolled, `window`, `signed` or `out-of-band`, while it has a session of a known one.
     """
 
     entity: str
@@ -122,6 +123,7 @@ class EntityView(msgspec.Struct, frozen=True, gc=False):
     frozen: str | None = None
     lost_ms: int | None = None
     suspect: bool = False
+    enrolment: str | None = None
 
 
 class EntityDetail(EntityView, frozen=True, gc=False):

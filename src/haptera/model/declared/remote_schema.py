@@ -17,7 +17,7 @@ Numbers = dict[str, dict[str, Number]]
 
 
 class ModuleSum(msgspec.Struct, frozen=True, gc=False):
-    """One module: its version, and a digest over all that it declares."""
+    """One module: its version, and a digest over all that it declares of its parts."""
 
     version: str
     digest: int
@@ -113,5 +113,8 @@ def _difference(name: str, ours: ModuleSum | None, theirs: ModuleSum | None) -> 
 
 
 def _digest(manifest: Manifest) -> int:
-    text = msgspec.json.encode(msgspec.to_builtins(manifest), order="deterministic")
+    declared = msgspec.to_builtins(manifest)
+    # An earlier version declares the same parts without it; only who boots the nodes goes by it.
+    del declared["enrolment"]
+    text = msgspec.json.encode(declared, order="deterministic")
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big")

@@ -6,7 +6,7 @@ from typing import Final
 from haptera.kinds import node
 from haptera.kinds.node import Agent, Busy, Power
 from haptera.modules.labnode.bmc import Bmc
-from haptera.sdk import ANY, PARENT, Module
+from haptera.sdk import ANY, PARENT, EnrolmentLevel, Module
 
 # Dear, so that it is taken only where switch_off cannot be.
 FORCE_COST: Final = 20
@@ -17,6 +17,7 @@ module = Module(
     where={node.platform: "labnode"},
     context=PARENT,
     unique=(node.bmc,),
+    enrolment=EnrolmentLevel.OUT_OF_BAND,
 )
 power = module.serves(node.power)
 agent = module.serves(node.agent)

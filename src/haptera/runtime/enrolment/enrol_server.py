@@ -170,10 +170,11 @@ class EnrolServer:
     def _note(self, session: SavedSession, key: bytes, token: str, host: str, how: str) -> None:
         self.counts[how] += 1
         _log.info(
-            "node %s %s: incarnation %d, token %s, key %s, from %s",
+            "node %s %s: incarnation %d, level %s, token %s, key %s, from %s",
             session.peer,
             how,
             session.agreement.incarnation,
+            session.level or "unknown",
             token,
             _fingerprint(key),
             host,

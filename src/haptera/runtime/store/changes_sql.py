@@ -25,6 +25,7 @@ from haptera.model.effects import Write
 from haptera.model.entity import EntityId, node_id, parse_entity
 from haptera.model.events import HandedDown
 from haptera.model.intent import Intent
+from haptera.model.parts import EnrolmentLevel
 from haptera.runtime.identity.tokens import TOKEN_TTL_S, mint
 from haptera.runtime.store.audit_chain import (
     ChangesDigest,
@@ -168,8 +169,8 @@ class _Turn:
     def apply(self, change: Change) -> None:
         self.revision += 1
         match change:
-            case OpenIntent(intent):
-                self._open(intent)
+            case OpenIntent(intent, level):
+                self._open(intent, level)
                 return
             case CloseIntent(intent_id, begun):
                 self._sql("DELETE FROM intents WHERE id = ?", (intent_id,))
@@ -234,7 +235,7 @@ class _Turn:
             self._remember(key, name, before, None)
         self._touch(key)
 
-    def _open(self, intent: Intent) -> None:
+    def _open(self, intent: Intent, level: EnrolmentLevel | None) -> None:
         if self._sql("SELECT 1 FROM intents WHERE id = ?", (intent.id,)).fetchone():
             raise RefusalError(f"intent {intent.id} is open already")
         self._sql(
@@ -253,7 +254,7 @@ class _Turn:
         if intent.disruptive:
             self._note_disruption(intent)
         if intent.enrols:
-            self.minted[intent.id] = self._mint(intent)
+            self.minted[intent.id] = self._mint(intent, level)
 
     def _note_disruption(self, intent: Intent) -> None:
         self._sql("DELETE FROM disruptions WHERE at_s < ?", (self._wall_s - DISRUPTIONS_KEPT_S,))
@@ -262,7 +263,7 @@ class _Turn:
             (intent.id, str(intent.entity), intent.began_at, intent.kernel_boot, self._wall_s),
         )
 
-    def _mint(self, intent: Intent) -> str:
+    def _mint(self, intent: Intent, level: EnrolmentLevel | None) -> str:
         node = intent.entity.node
         if not self._sql("SELECT 1 FROM nodes WHERE name = ?", (node,)).fetchone():
             raise RefusalError(f"intent {intent.id}: {intent.entity} is on no declared node")
@@ -272,6 +273,8 @@ class _Turn:
             "INSERT INTO enrolments VALUES (?, ?, ?, ?, ?, NULL, NULL)",
             (token.id, token.sha256, node, intent.id, self._wall_s + TOKEN_TTL_S),
         )
+        if level is not None:
+            self._sql("INSERT INTO token_levels VALUES (?, ?)", (token.id, level))
         return token.text
 
     def _value(self, key: str, name: str) -> Owned:

@@ -92,5 +92,16 @@ ALTER TABLE deeds ADD COLUMN entity TEXT;
         8: """
 ALTER TABLE deeds ADD COLUMN request TEXT;
 """,
+        9: """
+CREATE TABLE token_levels (
+    id TEXT PRIMARY KEY REFERENCES enrolments ON DELETE CASCADE,
+    level TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE session_levels (
+    peer TEXT PRIMARY KEY REFERENCES sessions ON DELETE CASCADE,
+    incarnation INTEGER NOT NULL,
+    level TEXT NOT NULL
+) WITHOUT ROWID;
+""",
     }
 )

@@ -13,7 +13,7 @@ from haptera.runtime.store.jobs_sql import JOBS
 from haptera.runtime.store.journaled import JournaledConnection
 from haptera.runtime.store.migrations_sql import MIGRATIONS
 
-VERSION: Final = 9
+VERSION: Final = 10
 # "hapt": tells our files from other SQLite files.
 APPLICATION: Final = 0x68617074
 BUSY_S: Final = 5.0
@@ -121,6 +121,18 @@ CREATE TABLE deeds (  -- what else was asked for that changes how the cluster is
 );
 CREATE INDEX history_of_entity ON history (entity, id);
 """
+# Tables of their own, for who follows a parent of a version before 10 writes its rows as they are.
+LEVELS: Final = """
+CREATE TABLE token_levels (  -- how a token reaches its node; of one without a row it is not known
+    id TEXT PRIMARY KEY REFERENCES enrolments ON DELETE CASCADE,
+    level TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE session_levels (  -- that of the token with which this incarnation came
+    peer TEXT PRIMARY KEY REFERENCES sessions ON DELETE CASCADE,
+    incarnation INTEGER NOT NULL,
+    level TEXT NOT NULL
+) WITHOUT ROWID;
+"""
 KEYED: Final = """
 CREATE TABLE keyed (  -- requests with an idempotency key, of the last day
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -169,7 +181,7 @@ def _make(path: Path) -> None:
     os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     connection = sqlite3.connect(draft, isolation_level=None)
     try:
-        tables = _TABLES + KEYED + JOBS + AUDIT
+        tables = _TABLES + LEVELS + KEYED + JOBS + AUDIT
         connection.executescript("PRAGMA synchronous = FULL; BEGIN;" + tables)
         epoch = secrets.randbits(EPOCH_BITS)
         connection.execute("INSERT INTO store VALUES (1, ?, 0, 0)", (epoch,))

@@ -11,9 +11,12 @@ class SavedSession:
 
     `peer` is the neighbour's name: a node's, or PARENT on the node. `address` is where its
     datagrams are sent, `peer_boot` its last boot-id taken up: None before its first accepted hello.
+    `level` is how its token reached it, as far as the parent knows: one of `EnrolmentLevel`, or of
+    a later version's.
     """
 
     peer: str
     agreement: Agreement
     address: tuple[str, int]
     peer_boot: int | None = None
+    level: str | None = None

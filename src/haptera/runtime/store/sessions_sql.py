@@ -24,7 +24,8 @@ _BOOT_BYTES: Final = 8
 
 _SESSIONS: Final = (
     "SELECT s.peer, s.secret, s.cluster, n.uuid, s.incarnation, s.parent_index, s.child_index,"
-    " s.suite, s.host, s.port, s.peer_boot FROM sessions s JOIN nodes n ON n.name = s.peer"
+    " s.suite, s.host, s.port, s.peer_boot, l.level FROM sessions s JOIN nodes n ON n.name = s.peer"
+    " LEFT JOIN session_levels l ON l.peer = s.peer AND l.incarnation = s.incarnation"
 )
 
 
@@ -58,7 +59,7 @@ def claim(
     row = _token_row(connection, token)
     match admit(row, public_key, wall_s):
         case Admit(node):
-            session = _new_session(connection, node, cluster, address)
+            session = _new_session(connection, node, token.id, cluster, address)
             connection.execute(
                 "UPDATE enrolments SET claimed_by = ?, incarnation = ? WHERE id = ?",
                 (public_key, session.agreement.incarnation, token.id),
@@ -87,7 +88,7 @@ def _token_row(connection: sqlite3.Connection, token: Token) -> TokenRow | None:
 
 
 def _new_session(
-    connection: sqlite3.Connection, node: str, cluster: UUID, address: tuple[str, int]
+    connection: sqlite3.Connection, node: str, token: str, cluster: UUID, address: tuple[str, int]
 ) -> SavedSession:
     uuid, incarnation = connection.execute(
         "UPDATE nodes SET incarnation = incarnation + 1 WHERE name = ? RETURNING uuid, incarnation",
@@ -101,7 +102,8 @@ def _new_session(
         parent_index=_free_index(connection),
         child_index=secrets.randbits(INDEX_BITS),
     )
-    session = SavedSession(node, agreement, address)
+    row = connection.execute("SELECT level FROM token_levels WHERE id = ?", (token,)).fetchone()
+    session = SavedSession(node, agreement, address, level=None if row is None else row[0])
     save_session(connection, session)
     return session
 
@@ -136,6 +138,12 @@ def save_session(connection: sqlite3.Connection, session: SavedSession) -> None:
             None if boot is None else boot.to_bytes(_BOOT_BYTES, "big"),
         ),
     )
+    if session.level is not None:
+        connection.execute(
+            "INSERT INTO session_levels VALUES (?1, ?2, ?3) ON CONFLICT (peer)"
+            " DO UPDATE SET incarnation = ?2, level = ?3 WHERE incarnation <= ?2",
+            (session.peer, agreement.incarnation, session.level),
+        )
 
 
 def drop_session(connection: sqlite3.Connection, peer: str) -> None:
@@ -191,12 +199,12 @@ def load_sessions(connection: sqlite3.Connection) -> list[SavedSession]:
 
 
 def _session(row: Sequence[Any]) -> SavedSession:
-    peer, secret, cluster, uuid, incarnation, parent, child, suite, host, port, boot = row
+    peer, secret, cluster, uuid, incarnation, parent, child, suite, host, port, boot, level = row
     agreement = Agreement(
         secret, _cluster(cluster), UUID(uuid), incarnation, parent, child, Suite(suite)
     )
     peer_boot = None if boot is None else int.from_bytes(boot, "big")
-    return SavedSession(peer, agreement, (host, port), peer_boot)
+    return SavedSession(peer, agreement, (host, port), peer_boot, level)
 
 
 @lru_cache(1)
