@@ -26,6 +26,7 @@ from haptera.runtime.store.history_sql import DEEDS, OF_WRITE
 from haptera.runtime.store.store import Store
 from haptera.selectors.selector import parse_selector
 from tests.api.fake_backend import FakeBackend
+from tests.runtime.test_migrations import made
 from tests.runtime.test_store import Opened, opened
 
 N01, N02 = node_id("n01"), node_id("n02")
@@ -159,24 +160,12 @@ def test_what_is_too_old_is_forgotten_with_the_next_writes(tmp_path: Path) -> No
 
 
 def test_a_file_of_the_version_before_is_taken_over_with_its_history(tmp_path: Path) -> None:
-    path = tmp_path / "state.db"
-    with opened(path) as one:
-        one.write(Declare(N01, {}, "site"))
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        connection.executescript(
-            "ALTER TABLE history DROP COLUMN owner_before; ALTER TABLE history DROP COLUMN written;"
-            "ALTER TABLE tokens DROP COLUMN made_s; ALTER TABLE tokens DROP COLUMN within;"
-            "DROP INDEX history_of_entity; DROP TABLE writes; DROP TABLE deeds;"
-            "DROP TABLE keyed; DROP TABLE jobs; DROP TABLE duties; DROP TABLE queue;"
-            "DROP TABLE links; DROP TABLE anchor;"
-            "PRAGMA user_version = 2;"
-        )
-    with opened(path) as one:
-        one.write(SetDesired(N01, "power", "on", "site"), author=SITE)
+    with opened(made(tmp_path / "state.db", 2)) as one:
+        one.write(SetDesired(N01, "power", "off", "site"), author=SITE)
         page = past(one.store)
     assert [(change.revision, change.name, change.who) for change in page.changes] == [
-        (2, "power", "user:ada"),
-        (1, None, None),
+        (10, "power", "user:ada"),
+        (8, "power", None),
     ]
 
 
