@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import urllib.request
+from base64 import urlsafe_b64encode
 from contextlib import contextmanager
 
 import pytest
@@ -23,10 +24,11 @@ PRIMARY, STANDBY = f"{NETWORK}.47.1", f"{NETWORK}.47.2"
 
 
 @contextmanager
-def started(*arguments, log, client=None):
-    """A process that is killed in the end, if it is there still."""
+def started(*arguments, log, client=None, **beside):
+    """A process with these variables beside; it is killed in the end, if it is there still."""
     with log.open("w") as out:
-        process = subprocess.Popen(command(*arguments), stderr=out, env=environment(client))
+        env = {**environment(client), **beside}
+        process = subprocess.Popen(command(*arguments), stderr=out, env=env)
     try:
         yield process
     finally:
@@ -130,3 +132,34 @@ def test_a_standby_that_stops_answering_holds_nobody_up_for_long(tmp_path):
             wait_for(lambda: write(client, 1) == "local")
             follower.send_signal(signal.SIGCONT)
             wait_for(lambda: write(client, 2) == "replicated")
+
+
+@pytest.mark.net
+@pytest.mark.slow
+def test_a_standby_without_the_key_says_so_at_once_and_is_promoted_only_with_it(tmp_path):
+    primary, standby, key = tmp_path / "primary", tmp_path / "standby", tmp_path / "key"
+    for folder in (primary, standby):
+        folder.mkdir()
+    key.write_bytes(urlsafe_b64encode(b"k" * 32))
+    key.chmod(0o600)
+    site, log = tmp_path / "site.yaml", tmp_path / "standby.log"
+    site.write_text(WEB)
+    client = client_of(primary)
+    serve = ("serve", "--dir", primary, "--listen", PRIMARY, "--site", site)
+    follow = ("standby", "--dir", standby, "--listen", STANDBY)
+    why = "ca.key is sealed, and no key is given"
+    with started(*serve, log=tmp_path / "primary.log", HAPTERA_SECRETS_KEY=str(key)) as process:
+        wait_for(lambda: is_declared(client))
+        with started(*follow, log=log, client=client):
+            wait_for(lambda: f"cannot be promoted: {standby}" in log.read_text())
+            assert why in log.read_text()
+            process.kill()
+            process.wait()
+            code, _, told = typed("promote", "--dir", standby, folder=tmp_path)
+            assert (code, why in told) == (1, True)
+    with started(*follow, log=log, client=client, HAPTERA_SECRETS_KEY=str(key)):
+        promote = ("promote", "--dir", standby)
+        wait_for(lambda: typed(*promote, folder=tmp_path)[0] == 0)
+        new = client_of(standby)
+        wait_for(lambda: new.exists() and typed("status", folder=standby, client=new)[0] == 0)
+    assert b"PRIVATE KEY" not in (standby / ".haptera" / "parent" / "ca.key").read_bytes()

@@ -5,12 +5,14 @@ import stat
 from base64 import urlsafe_b64encode
 
 import pytest
+from cryptography.fernet import Fernet
 
 from haptera.model.declared.secrets import Keeper, parse_reference
 from haptera.model.effects import Call, Start, Stop, Work
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.model.events import Exited, Failed
+from haptera.runtime.identity.private import private_directory
 from haptera.runtime.processes.secrets import SECRET_BYTES_MAX, SecretStore, Starter
 
 
@@ -277,6 +279,30 @@ def test_a_new_key_takes_the_place_of_an_old_one(tmp_path, keys):
     assert found(keys(NEW), "bmc") == "hunter2"
 
 
+def test_what_an_earlier_version_sealed_is_read_and_sealed_anew(tmp_path, keys):
+    """In the first form, by Fernet; also what only the second of two keys opens."""
+    private_directory(tmp_path / "secrets")
+    file = tmp_path / "secrets" / "bmc"
+    before = b"haptera sealed 1 0123456789abcdef\n" + Fernet(OLD).encrypt(b"hunter2")
+    file.write_bytes(before)
+    file.chmod(0o600)
+    assert found(keys(NEW, OLD), "bmc") == "hunter2"
+    assert file.read_bytes()[:17] == b"haptera sealed 2 "
+    assert found(keys(NEW), "bmc") == "hunter2"
+
+
+@pytest.mark.parametrize("at", [0, 5, 17, 34, 46, -1])
+def test_what_was_sealed_and_changed_since_is_not_read(tmp_path, keys, at):
+    kept = keys(OLD)
+    kept.put("bmc", b"hunter2")
+    file = tmp_path / "secrets" / "bmc"
+    content = bytearray(file.read_bytes())
+    content[at] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(HapteraError, match=r"secret bmc is (sealed with another key|not UTF-8)"):
+        found(kept, "bmc")
+
+
 def test_who_starts_again_with_the_same_key_writes_nothing(tmp_path, keys):
     SecretStore.open(tmp_path).put("bmc", b"hunter2")
     keys(NEW, OLD)
@@ -293,7 +319,8 @@ def test_what_is_sealed_is_told_without_its_key(tmp_path, keys, monkeypatch, cap
     with pytest.raises(HapteraError, match="secret bmc is sealed with another key, or damaged"):
         found(keys(NEW), "bmc")
     assert caplog.messages == [
-        "secret bmc is sealed with another key, or damaged (add its key, or set it again)"
+        "secret bmc is sealed with another key, or damaged"
+        " (add its key; a secret can also be set again)"
     ]
     monkeypatch.delenv("HAPTERA_SECRETS_KEY")
     kept = SecretStore.open(tmp_path)

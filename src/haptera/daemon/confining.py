@@ -15,6 +15,7 @@ from haptera.modules import BUNDLED
 from haptera.modules.jobs.gate import JOBS
 from haptera.modules.netboot import content as netboot_content
 from haptera.modules.netboot import strangers
+from haptera.runtime.identity.sealing import key_file
 from haptera.runtime.processes.confinement.confinement import (
     Confine,
     Confinement,
@@ -23,7 +24,6 @@ from haptera.runtime.processes.confinement.confinement import (
     unreachable,
 )
 from haptera.runtime.processes.places import ModulePlace
-from haptera.runtime.processes.sealing import key_file
 
 FOLDER: Final = "modules"
 # Folders of the daemon's own in which these, which come with haptera, keep what outlives them.

@@ -156,7 +156,8 @@ class _Parent:
     def _open(self, loop: asyncio.AbstractEventLoop) -> None:
         settings = self._settings
         cluster = None if settings.cluster is None else UUID(settings.cluster)
-        self._authority = open_authority(self._home, clock.wall_s(), cluster)
+        sealer = self._secrets.sealer
+        self._authority = open_authority(self._home, clock.wall_s(), cluster, sealer)
 
         def shipped(batch: bytes) -> None:
             loop.call_soon_threadsafe(self._feed.add, batch)
@@ -167,10 +168,7 @@ class _Parent:
 
         self._feed = Feed(loop)
         self._store = Store.open(
-            self._home / STATE_FILE,
-            deliver=answered,
-            wall_s=clock.wall_s,
-            shipped=shipped,
+            self._home / STATE_FILE, sealer, deliver=answered, wall_s=clock.wall_s, shipped=shipped
         )
         keep_cluster(
             self._home,

@@ -23,6 +23,7 @@ from haptera.model.errors import HapteraError
 from haptera.model.events import Event, ReportAnswer, ToldFromAbove
 from haptera.runtime.clock import now_ns
 from haptera.runtime.identity.private import private_directory
+from haptera.runtime.identity.sealing import Sealer
 from haptera.runtime.over_turns import over_turns
 from haptera.runtime.store import changes_sql, sessions_sql
 from haptera.runtime.store.feed import Follower
@@ -75,6 +76,7 @@ class Above:
         self._own = Path(settings.directory)
         self._home = private_directory(self._own / FOLDER)
         self._hello_s = engine.side.hello_ns / _S
+        self._sealer = Sealer.given()
         near = engine.neighbours
         assert near.reports is not None, "an agent is no parent"
         self._reporter = Reporter(engine.table, near.charge, near.reports)
@@ -139,7 +141,7 @@ class Above:
 
     async def _relay(self, replica: Replica) -> None:
         """Have the own store hold what is desired of the nodes, and their sessions."""
-        entities, sessions, counted = await asyncio.to_thread(_read, replica)
+        entities, sessions, counted = await asyncio.to_thread(_read, replica, self._sealer)
         await asyncio.to_thread(keep_beside, self._own, _secrets(self._own, self._home))
         wanted = relayed(entities, self._name)
 
@@ -199,12 +201,14 @@ class Above:
         self._deliver([ToldFromAbove(told, sent_at)])
 
 
-def _read(replica: Replica) -> tuple[list[StoredEntity], list[SavedSession], dict[str, int]]:
+def _read(
+    replica: Replica, sealer: Sealer
+) -> tuple[list[StoredEntity], list[SavedSession], dict[str, int]]:
     connection = replica.connection
     assert connection is not None
     return (
         changes_sql.load(connection).entities,
-        sessions_sql.load_sessions(connection),
+        sessions_sql.load_sessions(connection, sealer),
         sessions_sql.load_incarnations(connection),
     )
 

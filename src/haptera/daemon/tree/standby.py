@@ -22,7 +22,9 @@ from haptera.daemon.tree.replicas import TERM, read_beside, term_of
 from haptera.model.errors import ConflictError, HapteraError
 from haptera.rest.unix_path import short
 from haptera.runtime.clock import now_ns
+from haptera.runtime.identity.pki import check_opens
 from haptera.runtime.identity.private import private_directory, write_durable
+from haptera.runtime.identity.sealing import Sealer
 from haptera.runtime.log import log_to_stderr
 from haptera.runtime.store.feed import Follower
 from haptera.runtime.store.replica import Replica
@@ -90,7 +92,7 @@ class Standby:
             replica.close()
 
     def _follow(self, following: Following, replica: Replica, door: socket.socket) -> None:
-        said: str | None = None
+        said: str | None = ""
         wait_s = 0.0
         whole_at: int | None = None
         while not self._asked(door, wait_s, following, replica):
@@ -107,9 +109,17 @@ class Standby:
             else:
                 wait_s = 0.0
                 whole_at = now_ns() if following.lag == 0 else whole_at
-                if said is not None or following.lag is None:
+                if said is not None:
                     _log.info("follows %s", self.access.url)
+                    self._warn()
                 said = None
+
+    def _warn(self) -> None:
+        """Say now what would keep it from being promoted."""
+        try:
+            check_opens(self.home, Sealer.given())
+        except HapteraError as error:
+            _log.warning("cannot be promoted: %s", error)
 
     def _asked(
         self, door: socket.socket, wait_s: float, following: Following, replica: Replica
@@ -136,6 +146,7 @@ class Standby:
                 lag=following.lag, refusal=f"the primary at {self.access.url} still answers"
             )
         try:
+            check_opens(self.home, Sealer.given())
             lease = self._lease()
             held = None if lease is None else lease.take()
             if held is not None:
@@ -158,6 +169,7 @@ class Standby:
         if whole_at is None or now_ns() - whole_at > PROMOTES_WITHIN_S * S:
             return "; it does not promote itself, for it did not have all commits lately"
         try:
+            check_opens(self.home, Sealer.given())
             lease = self._lease()
             held = None if lease is None else lease.take()
             if held is not None:

@@ -16,6 +16,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from haptera.model.errors import Code, HapteraError
 from haptera.runtime.identity.private import private_directory, write_durable, write_private
+from haptera.runtime.identity.sealing import UNSEALED, Sealer
 
 CA_DAYS: Final = 3650
 PARENT_DAYS: Final = 365
@@ -41,13 +42,15 @@ class Authority:
         return _pem(self.certificate)
 
 
-def open_authority(directory: Path, wall_s: float, cluster: UUID | None = None) -> Authority:
+def open_authority(
+    directory: Path, wall_s: float, cluster: UUID | None = None, sealer: Sealer = UNSEALED
+) -> Authority:
     """Read the authority in this directory, or make one, and with it the cluster's UUID.
 
     With `cluster`, it is that cluster's.
 
     `ca.key` holds key and certificate, so that either both are there or none; `ca.pem` is a copy
-    of the certificate to hand out.
+    of the certificate to hand out. The first is sealed by `sealer`.
 
     Raises:
         HapteraError: what is there cannot be used; it is left as it was.
@@ -62,8 +65,8 @@ def open_authority(directory: Path, wall_s: float, cluster: UUID | None = None) 
                 do="restore it from a backup; without it all nodes must be booted again",
                 code=Code.STORAGE_UNREADABLE,
             )
-        write_durable(place, _new_authority(cluster or uuid4(), wall_s))
-    authority = _read_authority(place)
+        write_durable(place, sealer.sealed(_new_authority(cluster or uuid4(), wall_s)))
+    authority = _read_authority(place, sealer)
     if cluster not in (None, authority.cluster):
         raise HapteraError(
             f"is of cluster {authority.cluster}, not {cluster}",
@@ -71,6 +74,8 @@ def open_authority(directory: Path, wall_s: float, cluster: UUID | None = None) 
             do="give each cluster a directory of its own",
             code=Code.WRONG_CLUSTER,
         )
+    if sealer.is_due(held := place.read_bytes()):
+        write_durable(place, sealer.sealed(sealer.opened(held, str(place))))
     if not public.exists() or public.read_bytes() != authority.ca_pem:
         write_durable(public, authority.ca_pem)
     return authority
@@ -101,9 +106,19 @@ def _new_authority(cluster: UUID, wall_s: float) -> bytes:
     return key_pem(key) + _pem(certificate)
 
 
-def _read_authority(place: Path) -> Authority:
+def check_opens(directory: Path, sealer: Sealer) -> None:
+    """See that the authority in this directory, if there is one, could be opened.
+
+    Raises:
+        HapteraError: it is sealed with a key that is not given.
+    """
+    if (place := directory / "ca.key").exists():
+        sealer.opened(place.read_bytes(), str(place))
+
+
+def _read_authority(place: Path, sealer: Sealer) -> Authority:
     try:
-        content = place.read_bytes()
+        content = sealer.opened(place.read_bytes(), str(place))
         key = serialization.load_pem_private_key(content, password=None)
         certificate = x509.load_pem_x509_certificate(content)
         cluster = _cluster_of(certificate)

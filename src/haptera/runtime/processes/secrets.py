@@ -25,8 +25,8 @@ from haptera.model.entity import EntityId
 from haptera.model.errors import Code, HapteraError
 from haptera.model.events import Event, Exited, Failed
 from haptera.runtime.identity.private import private_directory, write_durable
+from haptera.runtime.identity.sealing import VARIABLE, Sealer, is_sealed
 from haptera.runtime.processes.process import ModuleProcesses
-from haptera.runtime.processes.sealing import VARIABLE, Sealer, is_sealed
 from haptera.sdk.target import Boot
 from haptera.selectors.selector import Selector, parse_selector
 
@@ -55,7 +55,7 @@ Find = Callable[[str, Reference], Awaitable[str]]
 class SecretStore:
     """The secrets that a parent keeps, one a file, in a folder for its owner only.
 
-    They are sealed where this process was given a key (`sealing.py`). A second folder has for each
+    They are sealed by `sealer`, where this process was given a key. A second folder has for each
     the selectors of who may name it; without a file there, all may.
     """
 
@@ -65,7 +65,7 @@ class SecretStore:
         Raises:
             HapteraError: what was given as keys is none.
         """
-        self._sealer = Sealer.given()
+        self.sealer = Sealer.given()
         self._folder = home / "secrets"
         self._users = home / "secret-users"
 
@@ -99,18 +99,18 @@ class SecretStore:
         Raises:
             HapteraError: it is too long, or no text, or looks sealed, or cannot be written.
         """
-        _text(value, f"secret {name}")
         if is_sealed(value):
             raise HapteraError(f"secret {name} is sealed already", do="give what was sealed")
+        _text(value, f"secret {name}")
         private_directory(self._folder)
-        write_durable(self._folder / _file_of(name), self._sealer.sealed(value))
+        write_durable(self._folder / _file_of(name), self.sealer.sealed(value))
 
     def _reseal(self, name: str) -> bool:
         """Seal a secret with the first of the keys that are given; whether it is sealed now."""
         content = self._stored(name)
-        if not self._sealer.is_due(content):
+        if not self.sealer.is_due(content):
             return is_sealed(content)
-        self.put(name, self._sealer.opened(content, f"secret {name}"))
+        self.put(name, self.sealer.opened(content, f"secret {name}"))
         return True
 
     def allow(self, name: str, users: Sequence[str]) -> None:
@@ -188,7 +188,7 @@ class SecretStore:
         Raises:
             HapteraError: it cannot be had.
         """
-        return self._sealer.opened(self._stored(name, none), f"secret {name}")
+        return self.sealer.opened(self._stored(name, none), f"secret {name}")
 
     def _stored(self, name: str, none: str | None = None) -> bytes:
         return _read(self._folder / _file_of(name), f"secret {name}", SEALED_BYTES_MAX, none=none)

@@ -210,6 +210,8 @@ def _open(path: Path, pages_max: int | None) -> JournaledConnection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
+        # What was a secret before it was sealed, or of a session that ended, stays nowhere.
+        connection.execute("PRAGMA secure_delete = ON")
         if pages_max is not None:
             connection.execute(f"PRAGMA max_page_count = {pages_max:d}")
     except BaseException:

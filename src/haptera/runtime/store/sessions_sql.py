@@ -9,6 +9,8 @@ from typing import Any, Final
 from uuid import UUID
 
 from haptera.core.sync.admission import AdmissionReason, Admit, Refuse, Repeat, TokenRow, admit
+from haptera.model.errors import HapteraError
+from haptera.runtime.identity.sealing import UNSEALED, Sealer
 from haptera.runtime.identity.tokens import ApiToken, Bearer, Scope, Token
 from haptera.runtime.store.sessions import SavedSession
 from haptera.runtime.store.sqlite_writer import RefusalError
@@ -54,12 +56,14 @@ def claim(
     cluster: UUID,
     address: tuple[str, int],
     wall_s: float,
+    sealer: Sealer = UNSEALED,
 ) -> Claimed | ClaimRefused:
     """Decide on a claim and, where it is the first, make the incarnation and the session."""
     row = _token_row(connection, token)
     match admit(row, public_key, wall_s):
         case Admit(node):
             session = _new_session(connection, node, token.id, cluster, address)
+            save_session(connection, session, sealer)
             connection.execute(
                 "UPDATE enrolments SET claimed_by = ?, incarnation = ? WHERE id = ?",
                 (public_key, session.agreement.incarnation, token.id),
@@ -67,7 +71,7 @@ def claim(
             return Claimed(session, again=False)
         case Repeat(node):
             (found,) = connection.execute(_SESSIONS + " WHERE s.peer = ?", (node,)).fetchall()
-            return Claimed(_session(found), again=True)
+            return Claimed(_session(found, sealer), again=True)
         case Refuse(reason):
             return ClaimRefused(reason, token.id, None if row is None else row.node)
 
@@ -103,9 +107,7 @@ def _new_session(
         child_index=secrets.randbits(INDEX_BITS),
     )
     row = connection.execute("SELECT level FROM token_levels WHERE id = ?", (token,)).fetchone()
-    session = SavedSession(node, agreement, address, level=None if row is None else row[0])
-    save_session(connection, session)
-    return session
+    return SavedSession(node, agreement, address, level=None if row is None else row[0])
 
 
 def _free_index(connection: sqlite3.Connection) -> int:
@@ -118,8 +120,10 @@ def _free_index(connection: sqlite3.Connection) -> int:
     raise RefusalError("no free receiver index")
 
 
-def save_session(connection: sqlite3.Connection, session: SavedSession) -> None:
-    """Write a session, unless a later incarnation of the node has one."""
+def save_session(
+    connection: sqlite3.Connection, session: SavedSession, sealer: Sealer = UNSEALED
+) -> None:
+    """Write a session, its secret sealed, unless a later incarnation of the node has one."""
     agreement, boot = session.agreement, session.peer_boot
     connection.execute(
         "INSERT INTO sessions VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT (peer)"
@@ -128,7 +132,7 @@ def save_session(connection: sqlite3.Connection, session: SavedSession) -> None:
         " WHERE incarnation <= ?4",
         (
             session.peer,
-            agreement.secret,
+            sealer.sealed(agreement.secret),
             str(agreement.cluster),
             agreement.incarnation,
             agreement.parent_index,
@@ -163,7 +167,10 @@ def load_incarnations(connection: sqlite3.Connection) -> dict[str, int]:
 
 
 def adopt(
-    connection: sqlite3.Connection, sessions: Sequence[SavedSession], counted: Mapping[str, int]
+    connection: sqlite3.Connection,
+    sessions: Sequence[SavedSession],
+    counted: Mapping[str, int],
+    sealer: Sealer = UNSEALED,
 ) -> list[SavedSession]:
     """Take over sessions that other parents made; those that were news.
 
@@ -182,7 +189,7 @@ def adopt(
             (str(agreement.node), agreement.incarnation, one.peer, agreement.parent_index),
         )
         if known.rowcount == 1:
-            save_session(connection, one)
+            save_session(connection, one, sealer)
             taken.append(one)
     held = load_incarnations(connection)
     for name, incarnation in counted.items():
@@ -193,15 +200,50 @@ def adopt(
     return taken
 
 
-def load_sessions(connection: sqlite3.Connection) -> list[SavedSession]:
-    """All sessions, by the name of the peer."""
-    return [_session(row) for row in connection.execute(_SESSIONS + " ORDER BY s.peer")]
+def load_sessions(connection: sqlite3.Connection, sealer: Sealer = UNSEALED) -> list[SavedSession]:
+    """All sessions, by the name of the peer.
+
+    Raises:
+        HapteraError: one is sealed with a key that is not given.
+    """
+    return [_session(row, sealer) for row in connection.execute(_SESSIONS + " ORDER BY s.peer")]
 
 
-def _session(row: Sequence[Any]) -> SavedSession:
+def seal_sessions(connection: sqlite3.Connection, sealer: Sealer) -> None:
+    """Have the secrets of all sessions sealed with the first of the keys that are given.
+
+    Raises:
+        HapteraError: one is sealed with a key that is not given, or they cannot be written.
+    """
+    held = connection.execute("SELECT peer, secret FROM sessions").fetchall()
+    sealed = [
+        (sealer.sealed(sealer.opened(secret, _what(peer))), peer)
+        for peer, secret in held
+        if sealer.is_due(secret)
+    ]
+    if not sealed:
+        return
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.executemany("UPDATE sessions SET secret = ? WHERE peer = ?", sealed)
+        connection.execute("COMMIT")
+        # What they were before is in neither of its files from now on.
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    except sqlite3.Error as error:
+        raise HapteraError(
+            f"the secrets of sessions cannot be sealed: {error}", do="check the disk, start again"
+        ) from error
+
+
+def _what(peer: str) -> str:
+    return f"the session of {peer}"
+
+
+def _session(row: Sequence[Any], sealer: Sealer) -> SavedSession:
     peer, secret, cluster, uuid, incarnation, parent, child, suite, host, port, boot, level = row
+    opened = sealer.opened(secret, _what(peer))
     agreement = Agreement(
-        secret, _cluster(cluster), UUID(uuid), incarnation, parent, child, Suite(suite)
+        opened, _cluster(cluster), UUID(uuid), incarnation, parent, child, Suite(suite)
     )
     peer_boot = None if boot is None else int.from_bytes(boot, "big")
     return SavedSession(peer, agreement, (host, port), peer_boot, level)

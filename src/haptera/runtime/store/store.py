@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from sqlite3 import Connection
@@ -18,6 +19,7 @@ from haptera.model.events import HandedDown, Unwritten, Written
 from haptera.queue.entry import QueueChanges, StoredQueue
 from haptera.runtime.identity.lock import Lock, take
 from haptera.runtime.identity.private import private_directory
+from haptera.runtime.identity.sealing import UNSEALED, Sealer
 from haptera.runtime.identity.tokens import ApiToken, Bearer, MintedToken, Token, mint, parse_token
 from haptera.runtime.store import changes_sql, jobs_sql, keyed, sessions_sql
 from haptera.runtime.store.changes_sql import AppliedWrite
@@ -57,6 +59,7 @@ class Store:
     def open(
         cls,
         path: Path,
+        sealer: Sealer = UNSEALED,
         *,
         deliver: Deliver,
         wall_s: Callable[[], float],
@@ -65,14 +68,21 @@ class Store:
     ) -> Self:
         """Open the file, made where there is none, and keep other processes out.
 
+        The secrets of sessions are sealed in it by `sealer`.
+
         Raises:
-            HapteraError: it is in use, damaged, not ours or of a later version.
+            HapteraError: it is in use, damaged, not ours or of a later version; or sealed with a
+                key that is not given.
         """
         private_directory(path.parent)
         held = take(path)
         try:
             connection = open_database(path, pages_max=pages_max)
-            return cls(connection, path, held, deliver, wall_s, shipped)
+            with ExitStack() as if_unsealed:
+                if_unsealed.callback(connection.close)
+                sessions_sql.seal_sessions(connection, sealer)
+                if_unsealed.pop_all()
+            return cls(connection, path, sealer, held, deliver, wall_s, shipped)
         except BaseException:
             held.release()
             raise
@@ -81,12 +91,14 @@ class Store:
         self,
         connection: JournaledConnection,
         path: Path,
+        sealer: Sealer,
         held: Lock,
         deliver: Deliver,
         wall_s: Callable[[], float],
         shipped: Shipped | None,
     ) -> None:
         self._path = path
+        self._sealer = sealer
         self._lock = held
         self._deliver = deliver
         self._wall_s = wall_s
@@ -165,6 +177,7 @@ class Store:
                 cluster=cluster,
                 address=address,
                 wall_s=self._wall_s(),
+                sealer=self._sealer,
             )
         )
 
@@ -181,7 +194,7 @@ class Store:
             done(refusal)
 
     def sessions(self) -> list[SavedSession]:
-        return self._answer(sessions_sql.load_sessions)
+        return self._answer(partial(sessions_sql.load_sessions, sealer=self._sealer))
 
     def adopt(
         self, sessions: Sequence[SavedSession], counted: Mapping[str, int] = _NOBODY
@@ -190,11 +203,13 @@ class Store:
 
         `counted` is how far they have come with the incarnations of nodes.
         """
-        return self._ask(partial(sessions_sql.adopt, sessions=sessions, counted=counted))
+        adopt = partial(sessions_sql.adopt, sessions=sessions, counted=counted)
+        return self._ask(partial(adopt, sealer=self._sealer))
 
     def save_session(self, session: SavedSession) -> None:
         """Write a session's address and its peer's boot-id some time; nobody waits for it."""
-        job = WriterJob(partial(sessions_sql.save_session, session=session), _session_saved)
+        work = partial(sessions_sql.save_session, session=session, sealer=self._sealer)
+        job = WriterJob(work, _session_saved)
         if refusal := self._writer.put(job):
             _session_saved(refusal)
 

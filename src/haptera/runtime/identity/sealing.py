@@ -1,7 +1,8 @@
-"""Seals secrets at rest, by a key that is given to the daemon and lies with none of its files.
+"""Seals what is secret at rest, with a key that is given to the daemon and lies with none of it.
 
-Fernet of the library cryptography (AES-128-CBC and HMAC-SHA256; github.com/fernet/spec), several
-keys for a rotation: what is written is sealed with the first, what is read may be with any.
+AES-256-GCM of the library cryptography (NIST SP 800-38D), by a key that HKDF-SHA256 (RFC 5869)
+derives from the one given. With several keys, for a rotation, what is written is sealed with the
+first. What an earlier version sealed, with Fernet (github.com/fernet/spec), is read too.
 """
 
 import os
@@ -11,25 +12,47 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from cryptography.exceptions import InvalidTag
+from cryptography.fernet import Fernet, InvalidToken
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from haptera.model.errors import HapteraError
 
 # Names the file of keys, one a line; without it, the credential of systemd (systemd.exec(5)).
 VARIABLE: Final = "HAPTERA_SECRETS_KEY"
 CREDENTIAL: Final = "haptera-secrets"
-# What is sealed begins so, with what tells its key; no secret may that is stored without.
-_MARK: Final = b"haptera sealed 1 "
+# What is sealed begins so, with the version of the form and what tells its key; no secret may that
+# is stored without.
+_MARK: Final = b"haptera sealed "
+_FORM: Final = _MARK + b"2 "
+_NONCE_BYTES: Final = 12
 KEYS_BYTES_MAX: Final = 4_096
 _MAKE_ONE: Final = "openssl rand -base64 32 | tr '+/' '-_' makes a key"
+
+
+class _Key:
+    """One key, as somebody wrote it, and what it seals with; `begins` is how that begins.
+
+    Raises:
+        ValueError: it is none.
+    """
+
+    def __init__(self, given: bytes) -> None:
+        self.fernet = Fernet(given)
+        derived = HKDF(SHA256(), 32, salt=None, info=b"haptera sealed 2").derive(given)
+        self.aead = AESGCM(derived)
+        # Tells one key from another, and nothing of either.
+        told = sha256(b"haptera secrets " + given).hexdigest()[:16].encode()
+        self.begins = _FORM + told + b"\n"
 
 
 class Sealer:
     """Seals and opens with the keys that this process was given; without any, nothing is sealed."""
 
     def __init__(self, keys: Sequence[bytes] = ()) -> None:
-        self._keys = MultiFernet([Fernet(one) for one in keys]) if keys else None
-        self._begins = b"".join(_MARK + _told(one) + b"\n" for one in keys[:1])
+        self._keys = [_Key(one) for one in keys]
 
     @classmethod
     def given(cls) -> "Sealer":
@@ -43,11 +66,14 @@ class Sealer:
 
     def is_due(self, content: bytes) -> bool:
         """Whether what was written of a secret is to be sealed with the first of the keys yet."""
-        return self._keys is not None and not content.startswith(self._begins)
+        return bool(self._keys) and not content.startswith(self._keys[0].begins)
 
     def sealed(self, value: bytes) -> bytes:
         """What is to be written of a secret."""
-        return value if self._keys is None else self._begins + self._keys.encrypt(value)
+        if not self._keys:
+            return value
+        key, nonce = self._keys[0], os.urandom(_NONCE_BYTES)
+        return key.begins + nonce + key.aead.encrypt(nonce, value, key.begins)
 
     def opened(self, content: bytes, what: str) -> bytes:
         """The secret of what was written, sealed or not.
@@ -57,17 +83,33 @@ class Sealer:
         """
         if not is_sealed(content):
             return content
-        if self._keys is None:
+        if not self._keys:
             raise HapteraError(
                 f"{what} is sealed, and no key is given",
                 do=f"name the file of keys in {VARIABLE}, or as systemd's credential {CREDENTIAL}",
             )
-        try:
-            return self._keys.decrypt(content.partition(b"\n")[2])
-        except InvalidToken:
-            raise HapteraError(
-                f"{what} is sealed with another key, or damaged", do="add its key, or set it again"
-            ) from None
+        for key in self._keys:
+            try:
+                return _opened(content, key)
+            except (InvalidTag, InvalidToken):
+                continue
+        raise HapteraError(
+            f"{what} is sealed with another key, or damaged",
+            do="add its key; a secret can also be set again",
+        )
+
+
+def _opened(content: bytes, key: _Key) -> bytes:
+    if not content.startswith(_FORM):
+        return key.fernet.decrypt(content.partition(b"\n")[2])
+    if not content.startswith(key.begins):
+        raise InvalidTag
+    rest = content.removeprefix(key.begins)
+    return key.aead.decrypt(rest[:_NONCE_BYTES], rest[_NONCE_BYTES:], key.begins)
+
+
+# Seals nothing, and opens what is not sealed.
+UNSEALED: Final = Sealer()
 
 
 def is_sealed(content: bytes) -> bool:
@@ -82,11 +124,6 @@ def key_file() -> Path | None:
         return Path(named)
     credential = None if folder is None else Path(folder) / CREDENTIAL
     return credential if credential is not None and credential.exists() else None
-
-
-def _told(key: bytes) -> bytes:
-    """What tells one key from another, and nothing of either."""
-    return sha256(b"haptera secrets " + key).hexdigest()[:16].encode()
 
 
 def _given_in(path: Path) -> Sealer:
