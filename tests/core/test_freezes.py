@@ -76,6 +76,25 @@ def standing(engine: Engine) -> tuple[Condition, str | None]:
     return row.stance.condition, row.stance.why
 
 
+def test_what_another_parent_keeps_is_told_to_be_frozen_too_for_as_long_as_it_is() -> None:
+    """The root begins nothing there, but it is where people ask what is frozen."""
+    kept = StoredEntity(NODE, {**ATTRIBUTES, "parents": "m1"}, "site", {}, 3)
+    middle = StoredEntity(node_id("m1"), {}, "site", {}, 3)
+    engine = parent(Stored(7, 4, [kept, middle], [], {}))
+
+    def frozen() -> str | None:
+        row = engine.table.get(NODE)
+        assert row is not None
+        return view(row, 0).frozen
+
+    told(engine, S, Proposed(1, declared()))
+    told(engine, S, Written(1, 7))
+    assert frozen() == "frozen by user:eve: board swap"
+    told(engine, 2 * S, Proposed(2, (Undeclare(FREEZE),)))
+    told(engine, 2 * S, Written(2, 8))
+    assert frozen() is None
+
+
 def needs(engine: Engine) -> str | None:
     row = engine.table.get(NODE)
     assert row is not None

@@ -140,6 +140,14 @@ class Decisions:
             lend(turn, self._table, row, self._catalog.borrowed)
         (self.backlog.plan if self._hurried else self.backlog.planned)(row.id)
 
+    def freeze(self, turn: Turn, row: EntityState) -> str | None:
+        """Note what freezes this entity, in words; None where nothing does."""
+        frozen = self._freezes.why(row.id, turn.now)
+        if frozen != row.stance.frozen:
+            row.stance.frozen = frozen
+            turn.changed.add(row.id)
+        return frozen
+
     def _stand(self, turn: Turn, situation: Situation) -> Verdict:
         row = situation.row
         barred = row.bars(situation.state, turn.now)
@@ -147,10 +155,7 @@ class Decisions:
         row.stance.plan = again_at = None
         if situation.goal:
             row.stance.plan, again_at = self._plan(turn, situation, barred)
-        frozen = self._freezes.why(row.id, turn.now)
-        if frozen != row.stance.frozen:
-            row.stance.frozen = frozen
-            turn.changed.add(row.id)
+        frozen = self.freeze(turn, row)
         if row.work.stepping is not None:
             return self._under_way(turn, situation, frozen)
         if not situation.goal:

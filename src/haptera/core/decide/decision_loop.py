@@ -115,6 +115,7 @@ class DecisionLoop:
                 reports.forget(turn, row)
         self.hands.searches.release(row.id)
         self.hands.safety.settle(turn, row)
+        self.decisions.freeze(turn, row)
         if row.kind.name == "node":
             self.neighbours.part(row.id.name)
         if reports is not None:
