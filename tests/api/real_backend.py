@@ -66,7 +66,7 @@ async def real_backend(folder: Path, *changes):
         folder / "history",
         open_authority(folder / "pki", clock.wall_s()),
         Replicas(feed, store, folder),
-        Below(engine, driver.deliver, _nobody, 0),
+        Below(engine, driver.deliver, _nobody, _nobody, 0),
         ParentQueue(store, engine.table.nodes, engine.table.attributes_of, lambda done: done()),
         JobLogs(folder / "job_logs", lambda _node: False, _nobody),
     )

@@ -8,7 +8,7 @@ import haptera
 from haptera.core.engine import Engine
 from haptera.core.modules.catalog import Catalog
 from haptera.core.state.side import Side
-from haptera.daemon.tree.below import Below, SubtreeReport
+from haptera.daemon.tree.below import Below, Doubt, SubtreeReport
 from haptera.kinds import KINDS
 from haptera.model.answers.views import ParentView
 from haptera.model.changes import StoredEntity
@@ -22,18 +22,18 @@ S = 1_000_000_000
 LISTS = {"t1": "", "t2": "", "m1": "t1, t2", "n1": "m1", "n2": "m1", "n3": ""}
 
 
-def below(name: str | None = None) -> Below:
+def below(name: str | None = None, doubt: Doubt | None = None) -> Below:
     entities = [
         StoredEntity(node_id(node), {"parents": listed} if listed else {}, "site", {}, 1)
         for node, listed in LISTS.items()
     ]
     side = Side(Context.PARENT, None, 1, "boot", S, name=name)
     engine = Engine(side, Catalog(KINDS, []), Stored(7, 1, entities, [], {}), 1, S)
-    return Below(engine, lambda _events: None, nobody, 0)
+    return Below(engine, lambda _events: None, nobody, doubt or nobody, 0)
 
 
-async def nobody(_sessions: object) -> None:
-    raise AssertionError("no session was made")
+async def nobody(*_told: object) -> None:
+    raise AssertionError("nothing was told of sessions")
 
 
 def report(one: Below, parent: str, parents: list[ParentView]) -> None:
@@ -84,3 +84,15 @@ def test_a_parent_of_an_earlier_version_is_heard_though_it_tells_nothing() -> No
     (one,) = [view for view in at_once(root.parents()) if view.name == "t1"]
     assert one.heard_ms is not None
     assert one.version is None
+
+
+def test_a_parent_doubts_only_nodes_that_it_leads_to() -> None:
+    doubted: list[tuple[str, int]] = []
+
+    async def doubt(node: str, incarnation: int) -> None:
+        doubted.append((node, incarnation))
+
+    boots = {"n1": 4, "n3": 1, "t1": 1, "nowhere": 1}
+    told = SubtreeReport("m1", (), {}, (), doubted=boots)
+    asyncio.run(below(doubt=doubt).take(msgspec.msgpack.encode(told)))
+    assert doubted == [("n1", 4)]

@@ -8,7 +8,7 @@ import re
 import socket
 import ssl
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from uuid import UUID
 
@@ -67,13 +67,27 @@ class Parent:
     store: Store
     server: EnrolServer
     address: tuple[str, int]
-    enrolled: list[SavedSession]
+    heard: "Heard"
     ahead_s: float = 0.0
 
     def invite(self) -> Invitation:
         token = self.store.token_for("i1")
         assert token is not None
         return Invitation(self.address, token, self.authority.ca_pem)
+
+
+@dataclass
+class Heard:
+    """What a parent's other parts are told."""
+
+    sessions: list[SavedSession] = field(default_factory=list)
+    boots: list[tuple[str, int]] = field(default_factory=list)
+
+    def enrolled(self, saved: SavedSession) -> None:
+        self.sessions.append(saved)
+
+    async def doubted(self, node: str, incarnation: int) -> None:
+        self.boots.append((node, incarnation))
 
 
 @contextlib.asynccontextmanager
@@ -96,12 +110,10 @@ async def parent(
             boot = Intent("i1", node_id("n01"), "labnode", "switch_on", 0, "boot", enrols=True)
             store.submit(Write(1, (Declare(node_id("n01"), {}, "site"), OpenIntent(boot))))
             assert answers.get(timeout=WITHIN_S) == Written(1, 2)
-        enrolled: list[SavedSession] = []
-        server = EnrolServer(
-            authority, store, OFFER, enrolled.append, nobody, wall_s=wall, within_s=within_s
-        )
+        heard = Heard()
+        server = EnrolServer(authority, store, OFFER, heard, nobody, wall_s=wall, within_s=within_s)
         with contextlib.closing(listen(HOST, 0)) as listener:
-            one = Parent(directory, authority, store, server, listener.getsockname(), enrolled)
+            one = Parent(directory, authority, store, server, listener.getsockname(), heard)
             ahead.append(one)
             async with asyncio.timeout(open_s):
                 task = asyncio.create_task(server.serve(listener))
@@ -154,7 +166,7 @@ def test_a_booted_node_gets_a_session_that_its_parent_has_too(tmp_path: Path) ->
     async def story() -> None:
         async with parent(tmp_path / "p") as one:
             enrolment = await call(one.invite())
-            (session,) = one.enrolled
+            (session,) = one.heard.sessions
             agreement = session.agreement
             assert session == SavedSession("n01", agreement, (CHILD_HOST, 5555))
             assert (agreement.incarnation, agreement.cluster) == (1, one.authority.cluster)
@@ -185,7 +197,7 @@ def test_a_wrong_token_is_refused_without_a_reason_and_gives_no_session(tmp_path
             wrong = replace(one.invite(), token="hp1.0123456789abcdef.wrong")
             with pytest.raises(HapteraError, match="the parent refused the token"):
                 await call(wrong)
-            assert one.store.sessions() == one.enrolled == []
+            assert one.store.sessions() == one.heard.sessions == []
             assert one.server.counts == {"unknown": 1}
 
     asyncio.run(story())
@@ -212,12 +224,12 @@ def test_another_key_with_the_same_token_is_refused_and_both_are_in_the_log(
             enrolment = await call(invitation)
             with pytest.raises(HapteraError, match="the parent refused the token"):
                 await call(invitation)
-            assert len(one.enrolled) == 1
-            assert one.store.sessions() == one.enrolled
+            assert (len(one.heard.sessions), one.heard.boots) == (1, [("n01", 1)])
+            assert one.store.sessions() == one.heard.sessions
             secrets = [invitation.token.split(".")[2], enrolment.session.agreement.secret.hex()]
             for secret in secrets:
                 assert secret not in caplog.text
-                assert secret not in repr((invitation, enrolment, one.enrolled))
+                assert secret not in repr((invitation, enrolment, one.heard.sessions))
 
     with caplog.at_level(logging.INFO):
         asyncio.run(story())
@@ -241,7 +253,7 @@ def test_a_lost_answer_is_given_again_to_the_same_key_also_after_a_restart(tmp_p
             again = replace(invitation, address=one.address)
             second = await call(again, key)
             assert second.session == first.session
-            assert one.enrolled == []  # it was loaded at the start
+            assert one.heard.sessions == []  # it was loaded at the start
             heard = replace(one.store.sessions()[0], peer_boot=1)
             one.store.save_session(heard)
             with pytest.raises(HapteraError, match="the parent refused the token"):
@@ -258,7 +270,7 @@ def test_a_parent_of_another_cluster_is_not_shown_the_token(tmp_path: Path) -> N
             invitation = replace(one.invite(), ca_pem=other.ca_pem)
             with pytest.raises(HapteraError, match=r"not enrolled within .* verify failed"):
                 await call(invitation, give_up_s=0.0)
-            assert one.store.sessions() == one.enrolled == []
+            assert one.store.sessions() == one.heard.sessions == []
 
     asyncio.run(story())
 
@@ -337,7 +349,7 @@ def test_bytes_that_are_no_claim_change_nothing(tmp_path: Path) -> None:
                 (SAID_BYTES_MAX + 1).to_bytes(4, "big") + bytes(SAID_BYTES_MAX),
             ):
                 assert await send_over_tls(one, said) == b""
-            assert one.enrolled == []
+            assert one.heard.sessions == []
             assert one.server.counts["no claim"] + one.server.counts["hung up"] == 6
             assert one.server.counts["no handshake"] == 1
             await call(one.invite())

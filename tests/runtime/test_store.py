@@ -489,7 +489,7 @@ def test_a_claim_is_repeated_until_the_session_is_heard_from_and_across_restarts
         first = one.claim(token, b"key")
         assert isinstance(first, Claimed)
         assert one.claim(token, b"other") == ClaimRefused(
-            AdmissionReason.DOUBLE, token.split(".")[1], "n01"
+            AdmissionReason.DOUBLE, token.split(".")[1], "n01", 1
         )
     with opened(path) as one:
         assert one.claim(token, b"key") == Claimed(first.session, again=True)

@@ -60,6 +60,11 @@ class Sessions:
         saved = self._sessions.get(peer)
         return None if saved is None else saved.level
 
+    def incarnation(self, peer: str) -> int | None:
+        """Which incarnation of this node has a session; None where none has."""
+        saved = self._sessions.get(peer)
+        return None if saved is None else saved.agreement.incarnation
+
     def join(self, saved: SavedSession) -> None:
         """A child has a session: hear it from now on."""
         self._sessions[saved.peer] = saved

@@ -351,7 +351,7 @@ class _Parent:
                 self._own,
                 self._tree.parents_of,
             ),
-            self._tree.enrolled,
+            self._tree,
             asked.converse,
             wall_s=clock.wall_s,
         )

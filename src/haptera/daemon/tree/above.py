@@ -87,6 +87,7 @@ class Above:
         self._said: dict[Path, str] = {}
         self._log = 0
         self._made: dict[str, SavedSession] = {}
+        self._doubted: dict[str, int] = {}
         self._news = asyncio.Event()
 
     def changed(self, entities: Iterable[EntityId]) -> None:
@@ -97,6 +98,11 @@ class Above:
     def enrolled(self, session: SavedSession) -> None:
         """A node has a session that was made here, or below: others may have to take it over."""
         self._made[session.peer] = session
+        self._news.set()
+
+    def doubted(self, node: str, incarnation: int) -> None:
+        """Two have claimed the token of this boot: the parents above have to put it out, too."""
+        self._doubted[node] = incarnation
         self._news.set()
 
     async def run(self) -> None:
@@ -172,11 +178,11 @@ class Above:
     async def _report_to(self, place: Path) -> None:
         found = await over_turns(self._below.parents())
         parents = tuple(one for one in found if one.heard_ms is not None)
-        sessions = tuple(self._made.values())
+        sessions, doubted = tuple(self._made.values()), dict(self._doubted)
         sent_at = now_ns()
         notes = self._engine.requests.notes(sent_at)
         told = self._reporter.draft(sent_at)
-        report = SubtreeReport(self._name, *told, sessions, notes, parents)
+        report = SubtreeReport(self._name, *told, sessions, notes, parents, doubted)
         try:
             async with asyncio.timeout(REPORT_WITHIN_S), AsyncClient(find(place).access) as client:
                 taken = await client.ask(calls.report(msgspec.msgpack.encode(report)))
@@ -186,6 +192,9 @@ class Above:
         for one in sessions:
             if self._made.get(one.peer) is one:
                 del self._made[one.peer]
+        for node, incarnation in doubted.items():
+            if self._doubted.get(node) == incarnation:
+                del self._doubted[node]
         self._heed(taken.answer, sent_at)
         if taken.log != self._log:
             self._log = taken.log

@@ -31,7 +31,8 @@ _MS: Final = 1_000_000
 class SubtreeReport(msgspec.Struct, frozen=True):
     """What a parent reports, as `Reported` has it, and the sessions that were made there.
 
-    `parents` are itself and those below it; a parent of an earlier version does not tell.
+    `parents` are itself and those below it, `doubted` the incarnations, by node, whose token two
+    have claimed since its last report; a parent of an earlier version tells of neither.
     """
 
     parent: str
@@ -40,13 +41,16 @@ class SubtreeReport(msgspec.Struct, frozen=True):
     sessions: tuple[SavedSession, ...]
     notes: ReportNotes | None = None
     parents: tuple[ParentView, ...] = ()
+    doubted: Mapping[str, int] = {}
 
 
 Adopt = Callable[[Sequence[SavedSession]], Awaitable[None]]
+# A node, and its incarnation.
+Doubt = Callable[[str, int], Awaitable[None]]
 
 
 class Below:
-    """Hands on what parents report; `adopt` takes over the sessions that they made.
+    """Hands on what parents report: `adopt` the sessions they made, `doubt` the nodes they doubt.
 
     A parent that is heard for the first time, or was silent for too long, is answered with another
     log than before: it has to tell all. `first_log` is what these are counted from.
@@ -57,11 +61,13 @@ class Below:
         engine: Engine,
         deliver: Callable[[Iterable[Event]], None],
         adopt: Adopt,
+        doubt: Doubt,
         first_log: int,
     ) -> None:
         self._engine = engine
         self._deliver = deliver
         self._adopt = adopt
+        self._doubt = doubt
         self._logs = count(first_log)
         # By parent: its log, when it was last heard, and what it told of parents.
         self._heard: dict[str, tuple[int, int, tuple[ParentView, ...]]] = {}
@@ -90,6 +96,9 @@ class Below:
         mine = [one for one in report.sessions if charge.leads(parent, one.peer)]
         if mine:
             await self._adopt(mine)
+        for node, incarnation in report.doubted.items():
+            if charge.leads(parent, node):
+                await self._doubt(node, incarnation)
         now = now_ns()
         log = self._heard[parent][0] if parent in self._heard else next(self._logs)
         told = (one for one in report.parents if one.name == parent or self._is_below(parent, one))

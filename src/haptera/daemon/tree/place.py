@@ -11,8 +11,10 @@ from haptera.daemon.channels.sessions import Sessions
 from haptera.daemon.settings import ParentSettings
 from haptera.daemon.tree.above import Above, Stores
 from haptera.daemon.tree.below import Below
+from haptera.daemon.tree.quarantine import quarantine
 from haptera.kinds.node import address
 from haptera.model.entity import EntityId, node_id
+from haptera.model.errors import HapteraError
 from haptera.model.events import Enrolled, Event
 from haptera.runtime.store.sessions import SavedSession
 from haptera.runtime.store.sqlite_writer import Failure
@@ -38,13 +40,14 @@ class Tree:
         self._store = store
         self._sessions = sessions
         self._deliver = deliver
-        self.below = Below(engine, deliver, self._adopt_made, log)
+        self.below = Below(engine, deliver, self._adopt_made, self.doubted, log)
         self._above: Above | None = None
 
     def follow(
         self, settings: ParentSettings, backend: Stores, reach: Callable[[str], None]
     ) -> None:
         """Follow the parents above, where the settings name any."""
+        self._backend = backend
         if settings.parent_name is not None:
             ways = (self._take, self._deliver, self.below, reach)
             self._above = Above(settings, self._engine, backend, *ways)
@@ -59,6 +62,19 @@ class Tree:
         self._heed(saved)
         if self._above is not None:
             self._above.enrolled(saved)
+
+    async def doubted(self, node: str, incarnation: int) -> None:
+        """Two have claimed the token of this boot of a node: neither is trusted, at any parent."""
+        if self._sessions.incarnation(node) != incarnation:
+            return  # It has booted since, or was put out.
+        try:
+            await self._sessions.evict(node)
+            if self._above is None:
+                await quarantine(self._backend, node)
+            else:
+                self._above.doubted(node, incarnation)
+        except HapteraError as error:
+            _log.error("node %s is not quarantined: %s", node, error)
 
     def changed(self, entities: Iterable[EntityId]) -> None:
         """What is known of these is another than before."""

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
 from cryptography import x509
 
@@ -55,11 +56,20 @@ class Offer:
     parents: Callable[[str], tuple[str, ...]] = lambda _: ()
 
 
-class EnrolServer:
-    """Serves claims until cancelled; `counts` says how they ended.
+class EnrolmentListener(Protocol):
+    """Who hears what becomes of claims."""
 
-    `enrolled` hears of each new session once it is durable and before the child does, so that
-    its first hello finds it. `others` converse with who shows a certificate.
+    def enrolled(self, saved: SavedSession, /) -> None:
+        """A session is durable; the child hears of it later, so its first hello finds it."""
+
+    async def doubted(self, node: str, incarnation: int, /) -> None:
+        """A second one has claimed the token by which this incarnation of a node came."""
+
+
+class EnrolServer:
+    """Serves claims until cancelled; `counts` says how they ended, and `listener` is told.
+
+    `others` converse with who shows a certificate.
     """
 
     def __init__(
@@ -67,7 +77,7 @@ class EnrolServer:
         authority: Authority,
         store: Store,
         offer: Offer,
-        enrolled: Callable[[SavedSession], None],
+        listener: EnrolmentListener,
         others: Converse,
         *,
         wall_s: Callable[[], float],
@@ -76,7 +86,7 @@ class EnrolServer:
         self._authority = authority
         self._store = store
         self._offer = offer
-        self._enrolled = enrolled
+        self._listener = listener
         self._wall_s = wall_s
         self._within_s = within_s
         self._others = others
@@ -141,10 +151,12 @@ class EnrolServer:
             case Claimed(session, again):
                 self._note(session, key, claim.token.id, host, "again" if again else "enrolled")
                 if not again:
-                    self._enrolled(session)
+                    self._listener.enrolled(session)
                 return self._granted(session, request)
             case sessions_sql.ClaimRefused():
                 self._note_refusal(outcome, key, host)
+                if outcome.node is not None and outcome.incarnation is not None:
+                    await self._listener.doubted(outcome.node, outcome.incarnation)
                 return EnrolmentRefused(EnrolmentRefusal.TOKEN)
             case Failure(text):
                 self.counts["not stored"] += 1

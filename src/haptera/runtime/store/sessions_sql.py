@@ -41,11 +41,15 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class ClaimRefused:
-    """A claim that was not; `node` is what the token is bound to, where its secret was right."""
+    """A claim that was not; `node` is what the token is bound to, where its secret was right.
+
+    `incarnation` is the one that was made for another's claim of it.
+    """
 
     reason: AdmissionReason
     token: str
     node: str | None
+    incarnation: int | None = None
 
 
 def claim(
@@ -73,7 +77,12 @@ def claim(
             (found,) = connection.execute(_SESSIONS + " WHERE s.peer = ?", (node,)).fetchall()
             return Claimed(_session(found, sealer), again=True)
         case Refuse(reason):
-            return ClaimRefused(reason, token.id, None if row is None else row.node)
+            bound = None if row is None else row.node
+            incarnation = None
+            if reason is AdmissionReason.DOUBLE:
+                found = "SELECT incarnation FROM enrolments WHERE id = ?"
+                (incarnation,) = connection.execute(found, (token.id,)).fetchone()
+            return ClaimRefused(reason, token.id, bound, incarnation)
 
 
 def _token_row(connection: sqlite3.Connection, token: Token) -> TokenRow | None:
