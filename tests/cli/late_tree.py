@@ -9,13 +9,12 @@ again, and has to come about each time; no agent may be taken for lost, by its p
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from haptera.runtime.clock import wall_s
-from tests.cli.lossy_tree import SETTLED_WITHIN_S, SITE, gone, settled, start_below
+from tests.cli.lossy_tree import SITE, await_settled, gone, start_below
 from tests.cli.relay import LATE_SHARE, TWICE_SHARE
 from tests.cli.rig import client_of, lab, typed
 from tests.lab.rig import wait_for
@@ -38,13 +37,6 @@ def relayed(seed: int) -> Iterator[list[int]]:
         told, _ = relay.communicate()
         counts += map(int, re.findall(r"\d+", told))
     subprocess.run(["nft", "delete", "table", "ip", "relay"], check=True)
-
-
-def await_settled(folder: Path, root: Path) -> None:
-    until = time.monotonic() + SETTLED_WITHIN_S
-    while not settled(folder, root):
-        assert time.monotonic() < until, "all is as desired"
-        time.sleep(1)
 
 
 def main(folder: Path, seed: int) -> None:

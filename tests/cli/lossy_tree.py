@@ -58,6 +58,13 @@ def settled(folder: Path, client: Path, nodes: int = NODES) -> bool:
     return len(views) == nodes and all(one["condition"] == "converged" for one in views)
 
 
+def await_settled(folder: Path, root: Path) -> None:
+    until = time.monotonic() + SETTLED_WITHIN_S
+    while not settled(folder, root):
+        assert time.monotonic() < until, "all is as desired"
+        time.sleep(1)
+
+
 def gone(client: Path, since_s: float) -> list[str]:
     """The agents that a parent no longer took for there, since then."""
     access = json.loads(client.read_text())
@@ -104,10 +111,7 @@ def main(folder: Path, seconds: float) -> None:
         root = client_of(folder)
         wait_for(root.exists)
         parents = start_below(below, folder, root)
-        until = time.monotonic() + SETTLED_WITHIN_S
-        while not settled(folder, root):
-            assert time.monotonic() < until, "all is as desired"
-            time.sleep(1)
+        await_settled(folder, root)
         since_s = wall_s()
         subprocess.run(["nft", "-f", "-"], input=LOSS, text=True, check=True)
         time.sleep(seconds)
@@ -117,10 +121,7 @@ def main(folder: Path, seconds: float) -> None:
         assert 0.28 < dropped / passed < 0.32
         lost = {str(one): gone(one, since_s) for one in (root, *parents)}
         sys.stdout.write(json.dumps(lost, indent=1) + "\n")
-        until = time.monotonic() + SETTLED_WITHIN_S
-        while not settled(folder, root):
-            assert time.monotonic() < until, "all is as desired after it"
-            time.sleep(1)
+        await_settled(folder, root)
     assert not any(lost.values()), lost
 
 

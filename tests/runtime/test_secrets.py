@@ -355,6 +355,15 @@ def test_a_credential_of_the_daemon_is_a_key(tmp_path, keys, monkeypatch):
     assert found(SecretStore.open(tmp_path), "bmc") == "hunter2"
 
 
+def test_who_seals_many_at_a_start_says_how_far_that_is(tmp_path, caplog, keys, monkeypatch):
+    monkeypatch.setattr("haptera.runtime.processes.secrets.TOLD_EACH", 2)
+    for number in range(5):
+        SecretStore.open(tmp_path).put(f"bmc{number}", b"hunter2")
+    with caplog.at_level("INFO"):
+        keys(OLD)
+    assert caplog.messages[-2:] == [f"sealed {done} secrets with the first key" for done in (2, 4)]
+
+
 def test_who_starts_with_unsealed_secrets_says_so(tmp_path, caplog, keys, monkeypatch):
     keys(OLD).put("sealed", b"hunter1")
     monkeypatch.delenv("HAPTERA_SECRETS_KEY")

@@ -42,6 +42,7 @@ class Tree:
         self._deliver = deliver
         self.below = Below(engine, deliver, self._adopt_made, self.doubted, log)
         self._above: Above | None = None
+        self._backend: Stores
 
     def follow(
         self, settings: ParentSettings, backend: Stores, reach: Callable[[str], None]

@@ -114,10 +114,18 @@ class Standby:
                     self._warn()
                 said = None
 
+    def _check_key(self) -> None:
+        """See that a parent could be started with what is here: to find out later is too late.
+
+        Raises:
+            HapteraError: its authority is sealed with a key that this process was not given.
+        """
+        check_opens(self.home, Sealer.given())
+
     def _warn(self) -> None:
         """Say now what would keep it from being promoted."""
         try:
-            check_opens(self.home, Sealer.given())
+            self._check_key()
         except HapteraError as error:
             _log.warning("cannot be promoted: %s", error)
 
@@ -146,7 +154,7 @@ class Standby:
                 lag=following.lag, refusal=f"the primary at {self.access.url} still answers"
             )
         try:
-            check_opens(self.home, Sealer.given())
+            self._check_key()
             lease = self._lease()
             held = None if lease is None else lease.take()
             if held is not None:
@@ -169,7 +177,7 @@ class Standby:
         if whole_at is None or now_ns() - whole_at > PROMOTES_WITHIN_S * S:
             return "; it does not promote itself, for it did not have all commits lately"
         try:
-            check_opens(self.home, Sealer.given())
+            self._check_key()
             lease = self._lease()
             held = None if lease is None else lease.take()
             if held is not None:

@@ -43,6 +43,9 @@ USERS_MAX: Final = 64
 # How long a module's start waits for what its settings name.
 FOUND_WITHIN_S: Final = 30.0
 
+# A parent that starts tells how many it has sealed, for each of them is synced.
+TOLD_EACH: Final = 1_000
+
 # What stands for the slash of a name in that of its file.
 _SLASH: Final = ":"
 
@@ -76,10 +79,17 @@ class SecretStore:
         Of those that cannot be, the log tells; who names one is not started, for that reason.
         """
         store = cls(home)
-        unsealed = 0
+        unsealed = sealed = 0
         for name in store.names():
             try:
-                unsealed += not store._reseal(name)
+                content = store._stored(name)
+                if store.sealer.is_due(content):
+                    store.put(name, store.sealer.opened(content, f"secret {name}"))
+                    sealed += 1
+                    if sealed % TOLD_EACH == 0:
+                        _log.info("sealed %d secrets with the first key", sealed)
+                else:
+                    unsealed += not is_sealed(content)
             except HapteraError as error:
                 _log.warning("%s", error)
         if unsealed:
@@ -104,14 +114,6 @@ class SecretStore:
         _text(value, f"secret {name}")
         private_directory(self._folder)
         write_durable(self._folder / _file_of(name), self.sealer.sealed(value))
-
-    def _reseal(self, name: str) -> bool:
-        """Seal a secret with the first of the keys that are given; whether it is sealed now."""
-        content = self._stored(name)
-        if not self.sealer.is_due(content):
-            return is_sealed(content)
-        self.put(name, self.sealer.opened(content, f"secret {name}"))
-        return True
 
     def allow(self, name: str, users: Sequence[str]) -> None:
         """Have only the modules that these selectors mean name a secret: `labnode`, `*@rack1n*`.
