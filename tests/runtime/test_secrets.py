@@ -320,7 +320,7 @@ def test_what_is_sealed_is_told_without_its_key(tmp_path, keys, monkeypatch, cap
         found(keys(NEW), "bmc")
     assert caplog.messages == [
         "secret bmc is sealed with another key, or damaged"
-        " (add its key; a secret can also be set again)"
+        " (add its key; where it is damaged, restore a backup, or set the secret again)"
     ]
     monkeypatch.delenv("HAPTERA_SECRETS_KEY")
     kept = SecretStore.open(tmp_path)

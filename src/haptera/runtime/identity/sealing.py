@@ -95,7 +95,7 @@ class Sealer:
                 continue
         raise HapteraError(
             f"{what} is sealed with another key, or damaged",
-            do="add its key; a secret can also be set again",
+            do="add its key; where it is damaged, restore a backup, or set the secret again",
         )
 
 
