@@ -158,7 +158,8 @@ def test_tries_to_enrol_are_ever_further_apart_and_never_in_step(
     assert len(waits) > 9
     ceilings = [0.002, 0.004, *[0.008] * len(waits)]
     assert all(wait <= most for wait, most in zip(waits, ceilings, strict=False))
-    assert len({*waits}) > 2
+    # Also of those that may be equally long, each by chance.
+    assert len({*waits[2:]}) > 2
     assert max(waits[3:]) > ceilings[1]
 
 
