@@ -10,6 +10,8 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from haptera.model.changes import Declare
 from haptera.model.effects import Write
@@ -121,6 +123,12 @@ def test_without_its_key_a_parent_is_not_started_and_nothing_changes(
     ):
         store.sessions()
     assert told(tmp_path) == before
+
+
+@given(st.sampled_from([b"", b"1 ", b"2 ", OPENS["old"].sealed(b"x")[15:34]]), st.binary())
+def test_whatever_somebody_wrote_there_is_refused_as_damaged(form: bytes, rest: bytes) -> None:
+    with pytest.raises(HapteraError, match=r"ca\.key is sealed with another key, or damaged"):
+        OPENS["both"].opened(b"haptera sealed " + form + rest, "ca.key")
 
 
 def test_what_is_not_there_or_not_sealed_opens_without_a_key(tmp_path: Path) -> None:

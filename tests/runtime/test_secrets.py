@@ -355,6 +355,18 @@ def test_a_credential_of_the_daemon_is_a_key(tmp_path, keys, monkeypatch):
     assert found(SecretStore.open(tmp_path), "bmc") == "hunter2"
 
 
+@pytest.mark.parametrize("form", [b"1", b"2"])
+@pytest.mark.parametrize("kept", [15, 17, 34, 40, 46, 50])
+def test_what_is_left_of_something_sealed_is_told_like_what_was_changed(tmp_path, keys, form, kept):
+    held = keys(OLD)
+    held.put("bmc", b"hunter2")
+    file = tmp_path / "secrets" / "bmc"
+    content = file.read_bytes()[:kept]
+    file.write_bytes(content[:15] + form + content[16:])
+    with pytest.raises(HapteraError, match="secret bmc is sealed with another key, or damaged"):
+        found(held, "bmc")
+
+
 def test_who_seals_many_at_a_start_says_how_far_that_is(tmp_path, caplog, keys, monkeypatch):
     monkeypatch.setattr("haptera.runtime.processes.secrets.TOLD_EACH", 2)
     for number in range(5):

@@ -91,8 +91,8 @@ class Sealer:
         for key in self._keys:
             try:
                 return _opened(content, key)
-            except (InvalidTag, InvalidToken):
-                continue
+            except (InvalidTag, InvalidToken, ValueError):
+                continue  # It is another's, or only a part is left.
         raise HapteraError(
             f"{what} is sealed with another key, or damaged",
             do="add its key; where it is damaged, restore a backup, or set the secret again",
@@ -100,12 +100,10 @@ class Sealer:
 
 
 def _opened(content: bytes, key: _Key) -> bytes:
-    if not content.startswith(_FORM):
-        return key.fernet.decrypt(content.partition(b"\n")[2])
-    if not content.startswith(key.begins):
-        raise InvalidTag
-    rest = content.removeprefix(key.begins)
-    return key.aead.decrypt(rest[:_NONCE_BYTES], rest[_NONCE_BYTES:], key.begins)
+    begins, newline, rest = content.partition(b"\n")
+    if not begins.startswith(_FORM):
+        return key.fernet.decrypt(rest)
+    return key.aead.decrypt(rest[:_NONCE_BYTES], rest[_NONCE_BYTES:], begins + newline)
 
 
 # Seals nothing, and opens what is not sealed.
