@@ -2,13 +2,14 @@
 # make demo ARGS=--once   the same without a terminal: inject faults, check the repair, exit
 # make demo DEMO=NAME     run another example: examples/NAME/, with or without ARGS=--once
 # make setup              only create the virtual environment, in .venv/
-# make check              quick checks before each commit: under 5 minutes
-# make test               all tests; install what they need first
-# make campaign           long tests, as root: seeds, mutants, fuzzing, real services; .ci/run runs both
+# make check              quick checks before each commit: about 2 minutes
+# make test               all tests but the long ones; install what they need first: under 10 minutes
+# make changed            as root: of the long tests and real parts those that what changed since BASE=REV concerns
+# make nightly            as root: everything, with seeds of the day: about an hour
 # make soak HOURS=500     simulate clusters for this many hours; WITHIN_S=600: for so many seconds at most
 # make lock               new requirements*.txt from pyproject.toml (ARGS=--upgrade: newest versions)
 # make clean              remove everything that the commands above created here
-.PHONY: help demo example setup setup-dev check test campaign soak lint types contracts lock clean
+.PHONY: help demo example setup setup-dev check test changed nightly real-parts soak lint types contracts lock clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
@@ -17,8 +18,9 @@
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE
 
 ARGS ?=
-# What opens sockets or starts processes waits much: two workers, with addresses of their own.
-IN_TWO = -n 2 --dist worksteal
+# The same examples of each property on each run; the night tries twice as many, and others each day.
+GATE = HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} GATE_BASE=$(BASE) .venv/bin/python -m tests.gate
+BASE ?=
 UV ?= $(firstword $(wildcard .venv/bin/uv) uv)
 # examples/NAME/: site.yaml, check.sh for --once, `needs` (commands), and `run` where a plain lab does not do.
 DEMO ?= quickstart
@@ -49,24 +51,25 @@ example:
 	@test -e $(EXAMPLE)/check.sh || { \
 		echo "there is no example $(DEMO); there are: $(patsubst examples/%/check.sh,%,$(wildcard examples/*/check.sh))" >&2; exit 1; }
 
-check: setup-dev lint types contracts
-	.venv/bin/pytest -m "not slow and not net and not campaign" -n auto --dist worksteal
-	.venv/bin/pytest -m "net and not slow and not campaign" $(IN_TWO)
+check: setup-dev lint
+	$(GATE) check
 
-# The same examples of each property on each run, as many as at the desk; the campaign tries twice as many.
-test: export HYPOTHESIS_PROFILE ?= ci
 test:
 	@tools/need --install ensurepip curl ss sqlite3 promtool dot perl chromium zsh fish socat || echo "make test: goes on without these"
-	@$(MAKE) --no-print-directory setup-dev lint types contracts
-	.venv/bin/pytest -m "not net and not campaign" -n auto --dist worksteal
-	tools/tested -m "net and not campaign and not long" $(IN_TWO)
+	@$(MAKE) --no-print-directory setup-dev lint
+	$(GATE) test
 	@if tools/need curl ss; then $(MAKE) --no-print-directory demo ARGS=--once; \
 	else echo "make test: left out: make demo ARGS=--once"; fi
 
-# What takes long, or needs root and real parts; what is missing here is skipped with its reason.
-campaign: setup-dev
-	@tools/need --install openssl slurmctld slurmd sbatch etcd dhclient dhcping tftp cpio dropbearkey ssh faketime dnsmasq libvirtd virsh qemu-system-aarch64 aavmf qemu-aarch64-static ansible skopeo mkfs.erofs ganesha.nfsd certutil $$(cat examples/*/needs | sort -u) || echo "make campaign: goes on without these"
-	tools/campaign
+# What is missing here is skipped with its reason.
+changed: setup-dev real-parts
+	$(GATE) changed
+
+nightly: setup-dev real-parts
+	$(GATE) nightly
+
+real-parts:
+	@tools/need --install openssl slurmctld slurmd sbatch etcd dhclient dhcping tftp cpio dropbearkey ssh faketime dnsmasq libvirtd virsh qemu-system-aarch64 aavmf qemu-aarch64-static ansible skopeo mkfs.erofs ganesha.nfsd certutil debootstrap $$(cat examples/*/needs | sort -u) || echo "make: goes on without these"
 
 # Simulated clusters, for so many hours of their time; a broken seed prints how to replay it.
 HOURS ?= 500

@@ -12,8 +12,8 @@ from hypothesis import Phase, settings
 
 settings.register_profile("dev", max_examples=30, deadline=None)
 settings.register_profile("ci", max_examples=30, deadline=None, derandomize=True)
-# The campaign's: the same properties, twice as many examples.
-settings.register_profile("wide", max_examples=60, deadline=None, derandomize=True)
+# The night's: twice as many, and others each day, by `--hypothesis-seed`.
+settings.register_profile("wide", max_examples=60, deadline=None, database=None)
 # For planted bugs: to find one is enough, there is no need for its smallest example.
 settings.register_profile(
     "hunt", max_examples=300, deadline=None, derandomize=True, phases=[Phase.generate]

