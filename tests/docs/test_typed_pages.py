@@ -109,7 +109,6 @@ NOT_TYPED: dict[str, str] = {
     "make check": "a part of `make test`",
     "make changed": "takes a quarter of an hour: `.ci/run` runs it",
     "make nightly": "takes an hour",
-    "BASE=REV make changed": "takes a quarter of an hour: `.ci/run` runs it",
     ".venv/bin/python -m tests.gate record": "writes a file of the tests'",
     "make soak HOURS=500": "takes half an hour",
     "make demo DEMO=NAME": "each example's demo is run by the campaign",
