@@ -12,8 +12,8 @@ from haptera.client import calls
 from haptera.model.news import News
 from haptera.model.token_scope import Scope
 from haptera.queue.duty import DutyMode
-from haptera.queue.job import JobSpec, JobState, Size
-from haptera.rest.jobs import DutyBody, SubmitBody
+from haptera.queue.job import JobState, Size
+from haptera.rest.jobs import DutyBody, SubmitBody, SubmitSpec
 from haptera.rest.schemas import CertificateBody, EntityPatch, SiteBody, SiteFile
 from haptera.runtime.identity.pki import make_request, new_key
 from haptera.site import Sites
@@ -59,7 +59,7 @@ CALLS = [
     calls.past(1_700_000_000, "rack1*"),
     calls.audit(limit=5),
     calls.revert(7, dry_run=True, why="wrong"),
-    calls.submit(SubmitBody(JobSpec(("true",), Size(1, 512)), key="k")),
+    calls.submit(SubmitBody(SubmitSpec(("true",), Size(1, 512)), key="k")),
     calls.jobs(JobState.RUNNING, select="job:*", first=1, limit=5, since="a.1", wait_s=5),
     calls.job(7, wait_s=5),
     calls.cancel_job(7, why="wrong"),

@@ -4,9 +4,10 @@ from typing import Annotated, Final
 
 import msgspec
 
+from haptera.model.text import Argument, OneLine, User
 from haptera.queue.demand import Wanted
 from haptera.queue.duty import DutyMode, DutyState
-from haptera.queue.job import PRIORITY_MAX, JobSpec, JobState, Size, Whole
+from haptera.queue.job import COMMAND_WORDS_MAX, PRIORITY_MAX, JobSpec, JobState, Size, Whole
 from haptera.queue.queue import ARRAY_MAX
 from haptera.queue.work import JobLimits
 
@@ -18,17 +19,31 @@ DRAIN_S_MAX: Final = 7 * 86_400
 Priority = Annotated[int, msgspec.Meta(ge=-PRIORITY_MAX, le=PRIORITY_MAX)]
 
 
+# What people call something of theirs.
+Label = Annotated[OneLine, msgspec.Meta(min_length=1, max_length=64)]
+
+
+class SubmitSpec(JobSpec, frozen=True, gc=False, forbid_unknown_fields=True):
+    """What a job is to run, as it is asked for; `backend` and `user` as a `JobSpec` has them."""
+
+    command: Annotated[
+        tuple[Argument, ...], msgspec.Meta(min_length=1, max_length=COMMAND_WORDS_MAX)
+    ]
+    backend: Label | None = None
+    user: User | None = None
+
+
 class SubmitBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A job; with a `count`, an array of so many, each of which knows its index.
 
     The same `key` is queued once: who did not hear an answer sends it again.
     """
 
-    spec: JobSpec
-    name: Annotated[str, msgspec.Meta(min_length=1, max_length=64)] = "job"
+    spec: SubmitSpec
+    name: Label = "job"
     priority: Priority = 0
     count: Annotated[int, msgspec.Meta(ge=1, le=ARRAY_MAX)] | None = None
-    key: Annotated[str, msgspec.Meta(min_length=1, max_length=64)] | None = None
+    key: Label | None = None
 
 
 class Submitted(msgspec.Struct, frozen=True):
@@ -119,5 +134,5 @@ class DutyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     """Take no new jobs; `within_s`: what still runs then is stopped, if it is a drain."""
 
     mode: DutyMode
-    reason: Annotated[str, msgspec.Meta(min_length=1, max_length=500)]
+    reason: Annotated[OneLine, msgspec.Meta(min_length=1, max_length=500)]
     within_s: Annotated[Whole, msgspec.Meta(le=DRAIN_S_MAX)] | None = None

@@ -17,6 +17,7 @@ from haptera.model.changes import (
     UnsetDesired,
 )
 from haptera.model.news import News
+from haptera.model.text import Content, Line, Path
 from haptera.model.token_scope import Scope
 from haptera.rest.problems import ProblemView
 
@@ -82,8 +83,8 @@ class SiteFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     `included` says that what it includes is sent along.
     """
 
-    name: str
-    text: str
+    name: Path
+    text: Content
     included: bool = False
 
 
@@ -94,7 +95,7 @@ class SiteBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     """
 
     files: Annotated[list[SiteFile], msgspec.Meta(min_length=1)]
-    constants: dict[str, str] = {}
+    constants: dict[Line, Content] = {}
     if_revision: int | None = None
 
 
@@ -141,10 +142,10 @@ class EntityPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     With `if_match`, the ETag of an earlier answer, only if it is still so.
     """
 
-    entity: str
-    desired: dict[str, str | int | None] = {}
-    attributes: dict[str, str | None] = {}
-    if_match: str | None = None
+    entity: Line
+    desired: dict[Line, Content | int | None] = {}
+    attributes: dict[Line, Content | None] = {}
+    if_match: Line | None = None
 
 
 class BulkBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -206,10 +207,10 @@ class Past(msgspec.Struct, frozen=True):
 class TokenBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A token to be made: whose, what it allows, for how long, and where; None: everywhere."""
 
-    name: str
+    name: Line
     scope: Scope
     for_s: Annotated[int, msgspec.Meta(ge=1, le=TOKEN_FOR_S_MAX)]
-    within: str | None = None
+    within: Content | None = None
 
 
 class CallerView(msgspec.Struct, frozen=True):
@@ -241,11 +242,11 @@ class TokenMade(msgspec.Struct, frozen=True):
 class CertificateBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A client certificate to be made, as a token; `request` asks for it, in PEM (PKCS #10)."""
 
-    name: str
+    name: Line
     scope: Scope
     for_s: Annotated[int, msgspec.Meta(ge=1, le=TOKEN_FOR_S_MAX)]
-    request: str
-    within: str | None = None
+    request: Content
+    within: Content | None = None
 
 
 class CertificateMade(msgspec.Struct, frozen=True):
@@ -355,8 +356,8 @@ class FreezeBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     With `even_if_none`, also where a pattern means nothing that is declared yet.
     """
 
-    selector: str
-    reason: str
+    selector: Content
+    reason: Content
     for_s: int | None = None
     even_if_none: bool = False
 

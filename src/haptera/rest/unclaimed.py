@@ -2,6 +2,8 @@
 
 import msgspec
 
+from haptera.model.text import Line
+
 
 class UnclaimedView(msgspec.Struct, frozen=True):
     """A machine that asked for an address, and is no node's; times are seconds since 1970.
@@ -26,7 +28,7 @@ class Unclaimed(msgspec.Struct, frozen=True):
 class ClaimBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The network card of the machine that is to be a node."""
 
-    mac: str
+    mac: Line
 
 
 class ClaimMade(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from haptera.model.errors import Code, HapteraError, ParseError
+from haptera.model.text import in_words
 
 BODY_BYTES_MAX: Final = 1_048_576
 BODY_WITHIN_S: Final = 10.0
@@ -28,7 +29,7 @@ async def read_body(
     try:
         return msgspec.json.decode(body, type=shape)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        what = str(error) or "no JSON"
+        what = in_words(str(error)) or "no JSON"
         raise ParseError(what, where="the body", do="send JSON of the documented shape") from None
 
 

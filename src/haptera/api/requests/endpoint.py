@@ -19,6 +19,7 @@ from haptera.core.desired.ownership import Claim
 from haptera.model.changes import Author
 from haptera.model.entity import parse_entity
 from haptera.model.errors import Code, DuplicateError, HapteraError, LimitError, UnknownNameError
+from haptera.model.text import is_line, steering
 from haptera.runtime.clock import now_ns
 from haptera.runtime.identity.tokens import Scope
 from haptera.selectors.covering import covers
@@ -37,6 +38,7 @@ UNWRITTEN: Final = (
     HTTPStatus.SERVICE_UNAVAILABLE,
 )
 
+REMOVE: Final = "write it in one line, without control characters"
 _RANK: Final = {scope: rank for rank, scope in enumerate(Scope)}
 
 
@@ -187,6 +189,8 @@ def author(request: Request, caller: Caller) -> Author:
             where="why in the query",
             do=f"say it in {WHY_CHARS_MAX}",
         )
+    if why is not None and not is_line(why):
+        raise HapteraError("the reason has several lines", where="why in the query", do=REMOVE)
     return Author(f"user:{caller.name}", why or None)
 
 
@@ -223,7 +227,9 @@ def check_covered(selector: Selector, caller: Caller) -> None:
 def _check_query(request: Request, queries: tuple[Query, ...]) -> None:
     """Refuse what the query may not have: a name misspelt must not be taken for nothing."""
     known = {one.name for one in queries}
-    for name, _ in request.query_params.multi_items():
+    for name, value in request.query_params.multi_items():
+        if (wrong := steering(value)) is not None:
+            raise HapteraError(f"{name} has the character {wrong}", where="the query", do=REMOVE)
         if name not in known:
             allowed = f"it may have {', '.join(sorted(known))}" if known else "send none"
             what = f"the query has {name!r}, which is not a parameter of this route"

@@ -36,6 +36,7 @@ from haptera.model.declared.desired_check import nearest
 from haptera.model.entity import EntityId, parse_entity
 from haptera.model.errors import Code, HapteraError, UnknownNameError
 from haptera.model.events import Asked
+from haptera.model.text import Content, Line
 from haptera.model.token_scope import Scope
 from haptera.rest.schemas import Entities, EntityPatch, LogView, Retried, StatusView, SummaryView
 from haptera.runtime.store.optimistic_write import write
@@ -69,7 +70,7 @@ class EntityRoutes:
         contract = Contract(gives=LogView, queries=(AFTER,), problems=(NOT_FOUND,))
         yield Endpoint("GET", "/v1/entities/{entity}/log", Scope.READ, self.log, contract)
         contract = Contract(
-            takes=dict[str, str | int | None],
+            takes=dict[Line, Content | int | None],
             gives=EntityView,
             queries=(TAKE, WHY),
             headers=("If-Match",),
@@ -78,7 +79,7 @@ class EntityRoutes:
         )
         path = "/v1/entities/{entity}/desired"
         yield Endpoint("PATCH", path, Scope.WRITE, self.desire, contract)
-        contract = replace(contract, takes=dict[str, str | None])
+        contract = replace(contract, takes=dict[Line, Content | None])
         path = "/v1/entities/{entity}/attributes"
         yield Endpoint("PATCH", path, Scope.WRITE, self.describe, contract)
         contract = Contract(
@@ -157,13 +158,13 @@ class EntityRoutes:
 
     async def desire(self, request: Request, caller: Caller) -> Response:
         """A merge patch of desired values: a value sets, null unsets."""
-        patch = await read_body(request, dict[str, str | int | None])
+        patch = await read_body(request, dict[Line, Content | int | None])
         named = str(_entity_of(request))
         return await self._patch(request, caller, EntityPatch(named, desired=patch))
 
     async def describe(self, request: Request, caller: Caller) -> Response:
         """A merge patch of attributes: a text sets, null takes away."""
-        patch = await read_body(request, dict[str, str | None])
+        patch = await read_body(request, dict[Line, Content | None])
         named = str(_entity_of(request))
         return await self._patch(request, caller, EntityPatch(named, attributes=patch))
 

@@ -7,14 +7,13 @@ from typing import Any
 
 from haptera.model.declared.schema import Applied, Kind, Plain, Variable, attribute_bytes
 from haptera.model.errors import HapteraError, LimitError, UnknownNameError
+from haptera.model.text import steering
 
 INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
 # More names than this are listed only where no guess can be made.
 LISTED_MAX = 24
 
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,18})")
-# Controls but tab and newline, and halves of characters, which no encoding has.
-_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 
 
 def check_desired(kind: Kind, name: str, value: str | int) -> str | int:
@@ -155,9 +154,9 @@ def _integer(path: str, value: str | int) -> int:
 
 
 def _text(path: str, value: str, size_bytes_max: int) -> str:
-    if (wrong := _UNPRINTABLE.search(value)) is not None:
+    if (wrong := steering(value)) is not None:
         raise HapteraError(
-            f"{path} has the character U+{ord(wrong[0]):04X}",
+            f"{path} has the character {wrong}",
             do="remove it: it cannot be displayed",
         )
     if (size_bytes := len(value.encode())) > size_bytes_max:

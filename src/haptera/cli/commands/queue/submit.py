@@ -12,8 +12,8 @@ from haptera.cli.output.printing import Format, names_option, print_names
 from haptera.client import Client, calls
 from haptera.model.errors import HapteraError
 from haptera.model.walltime import parse_duration_ms
-from haptera.queue.job import ENDED, JobSpec, JobState, RetryClass, Size
-from haptera.rest.jobs import JobView, SubmitBody
+from haptera.queue.job import ENDED, JobState, RetryClass, Size
+from haptera.rest.jobs import JobView, SubmitBody, SubmitSpec
 
 # As shells have it: what a signal ended has this and the signal's number as its status.
 SIGNALLED: Final = 128
@@ -73,7 +73,7 @@ def submit(  # noqa: PLR0913 (an argument for each option)
     client = the_client(ctx)
     limit_s = None if time_limit is None else parse_duration_ms(time_limit) // 1_000
     size, again = Size(cpus, _memory_mb(memory)), RetryClass(retry)
-    spec = JobSpec(command, size, limit_s, again, backend, user)
+    spec = SubmitSpec(command, size, limit_s, again, backend, user)
     # With a key of its own: where the answer is lost, the same is asked again, and queued once.
     body = SubmitBody(spec, name, priority, count, secrets.token_hex(_KEY_BYTES))
     made = client.ask(calls.submit(body))
