@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -17,7 +17,15 @@ from msgspec.structs import replace
 
 from haptera.core.state.side import PARENT
 from haptera.daemon.queue.bounds import NodeBounds
-from haptera.daemon.queue.job_home import JobHome, JobNote, forget_oldest, home_of, homes
+from haptera.daemon.queue.job_home import (
+    ADOPTED,
+    STARTED,
+    JobHome,
+    JobNote,
+    forget_oldest,
+    home_of,
+    homes,
+)
 from haptera.modules.jobs.gate import JOBS, enter, gate_path
 from haptera.queue.work import (
     REASON_CHARS_MAX,
@@ -31,6 +39,7 @@ from haptera.queue.work import (
 )
 from haptera.runtime.clock import kernel_boot, now_ns
 from haptera.runtime.network.peer_messages import Answer, Request
+from haptera.sdk.boundary import Boundary
 
 # Longer than an answer is held back.
 ASK_WITHIN_S: Final = 9.0
@@ -92,12 +101,24 @@ class AgentQueue:
         """Ask for work and do it, until cancelled; jobs live on."""
         async with asyncio.TaskGroup() as self._tasks:
             for home in homes(self._run_dir):
-                self._adopt(home)
+                with Boundary(f"job {home.path.name}"):
+                    self._adopt(home)
             while True:
                 if not self._runs and not self._takes():
                     await asyncio.sleep(ASK_AGAIN_S)
                     continue
-                await self._turn()
+                with Boundary("the queue of jobs") as turn:
+                    await self._turn()
+                if turn.error is not None:
+                    await asyncio.sleep(ASK_AGAIN_S)
+
+    @contextlib.contextmanager
+    def _served(self, run: _Run) -> Iterator[None]:
+        """What goes wrong with a job is its end, and that of no other."""
+        with Boundary(f"job {run.work.job}") as job:
+            yield
+        if job.fault is not None:
+            self._over(run, HoldingPhase.ENDED, NOT_EXECUTED, job.fault)
 
     def _adopt(self, home: JobHome) -> None:
         """Go on with what an earlier process of this agent held."""
@@ -105,11 +126,16 @@ class AgentQueue:
         if note is None or note.reported:
             return
         run = self._runs[note.work.token] = _Run(note.work, home, HoldingPhase.RUNNING)
-        if home.began:
-            run.followed = True
-            self._tasks.create_task(self._follow(run))
-        else:
-            self._go_in(run)
+        if (reason := home.deadly()) is not None:
+            _log.error("job %d is set aside: %s", run.work.job, reason)
+            self._over(run, HoldingPhase.ENDED, NOT_EXECUTED, reason)
+            return
+        with self._served(run), home.counted(ADOPTED):
+            if home.began:
+                run.followed = True
+                self._tasks.create_task(self._follow(run))
+            else:
+                self._go_in(run)
 
     async def _turn(self) -> None:
         """Ask once, and do what is told; something that ends meanwhile is told at once."""
@@ -166,7 +192,9 @@ class AgentQueue:
                     self._forget(run)
                 continue
             if run.home.began and told.lease_ms and token not in stopped:
-                run.home.renew(lease_ns)
+                # Once more with the next answer; its lease is over before it is given to another.
+                with Boundary(f"the lease of job {run.work.job}"):
+                    run.home.renew(lease_ns)
             if noted.get(token) is run.phase and not run.noted:
                 run.noted = True
                 if not run.followed:
@@ -182,13 +210,13 @@ class AgentQueue:
         if work.token in self._runs:
             return
         home = home_of(self._run_dir, work)
-        try:
+        with Boundary(f"the directory of job {work.job}") as made:
             home.write(JobNote(work))
-        except OSError as error:
-            _log.error("job %d: its directory cannot be made: %s", work.job, error)
+        if made.error is not None:
             return  # It is given again, until its lease is over.
         run = self._runs[work.token] = _Run(work, home, HoldingPhase.RUNNING)
-        self._go_in(run)
+        with self._served(run):
+            self._go_in(run)
 
     def _go_in(self, run: _Run) -> None:
         """Hold the node's gate, before the parent hears that the job may begin."""
@@ -202,33 +230,35 @@ class AgentQueue:
                 self._over(run, HoldingPhase.RETURNED, None, closed)
 
     async def _begin(self, run: _Run, lease_ns: int) -> None:
-        if run.home.began:
-            # An earlier process of this agent had started its keeper.
-            run.leave_gate()
-            await self._follow(run)
-            return
-        if now_ns() >= lease_ns:
-            # The answer is an old one: this node was suspended, perhaps, and another may have it.
-            self._over(run, HoldingPhase.RETURNED, None, "its lease was over before it began")
-            return
+        with self._served(run):
+            if run.home.began:
+                # An earlier process of this agent had started its keeper.
+                run.leave_gate()
+                await self._follow(run)
+            elif now_ns() >= lease_ns:
+                # The answer is an old one: this node was suspended, and another may have the job.
+                late = "its lease was over before it began"
+                self._over(run, HoldingPhase.RETURNED, None, late)
+            elif (fault := await self._started(run, lease_ns)) is not None:
+                self._over(run, HoldingPhase.ENDED, NOT_EXECUTED, fault)
+            else:
+                await self._follow(run)
+
+    async def _started(self, run: _Run, lease_ns: int) -> str | None:
+        """Start its keeper, which holds the gate from then on; why there is none, if so."""
         assert run.gate is not None
         gate, run.gate = run.gate, None
         try:
             bounds = self._bounds.of(run.work.spec, run.home.path)
-            environment = self._environment(run.work)
-            fault = await run.home.start(bounds, environment, gate, lease_ns)
-        except OSError as error:
-            fault = str(error)
+            with run.home.counted(STARTED):
+                return await run.home.start(bounds, self._environment(run.work), gate, lease_ns)
         finally:
             os.close(gate)
-        if fault is not None:
-            self._over(run, HoldingPhase.ENDED, NOT_EXECUTED, fault)
-        else:
-            await self._follow(run)
 
     async def _follow(self, run: _Run) -> None:
-        status, reason = await run.home.ends()
-        self._over(run, HoldingPhase.ENDED, status, reason)
+        with self._served(run):
+            status, reason = await run.home.ends()
+            self._over(run, HoldingPhase.ENDED, status, reason)
 
     def _stop(self, order: StopOrder) -> None:
         run = self._runs.get(order.token)
@@ -238,7 +268,11 @@ class AgentQueue:
             self._over(run, HoldingPhase.ENDED, None, order.reason)
             return
         run.phase, run.noted = HoldingPhase.STOPPING, True
-        self._tasks.create_task(run.home.stop(order.grace_ms / 1_000))
+        self._tasks.create_task(self._end(run, order.grace_ms / 1_000))
+
+    async def _end(self, run: _Run, grace_s: float) -> None:
+        with Boundary(f"the stop of job {run.work.job}"):
+            await run.home.stop(grace_s)
 
     def _over(self, run: _Run, phase: HoldingPhase, status: int | None, reason: str | None) -> None:
         """It is over; the parent is told so until it has noted it."""
@@ -249,12 +283,10 @@ class AgentQueue:
     def _forget(self, run: _Run) -> None:
         """Its end is known; what it wrote stays for a while."""
         del self._runs[run.work.token]
-        note = run.home.note() or JobNote(run.work)
-        try:
+        with Boundary(f"the last note of job {run.work.job}"):
+            note = run.home.note() or JobNote(run.work)
             run.home.write(replace(note, reported=True))
             forget_oldest(self._run_dir)
-        except OSError as error:
-            _log.warning("job %d: not written down: %s", run.work.job, error)
 
     def _environment(self, work: Assignment) -> Mapping[str, str]:
         known = {

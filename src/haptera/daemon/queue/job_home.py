@@ -27,6 +27,11 @@ S: Final = 1_000_000_000
 # Of so many jobs that ended what they wrote is kept.
 ENDED_KEPT_MAX: Final = 256
 KEEPER_LOOKED_FOR_EVERY_S: Final = 0.1
+# An agent that ended so often in a row while it did the same for a job does it no more.
+DEATHS_MAX: Final = 3
+# What an agent may die of, and does for a job: a file with a byte for each time it was begun.
+ADOPTED: Final = "adopted"
+STARTED: Final = "started"
 
 _FOLDER: Final = "queue"
 _WORK: Final = "work.json"
@@ -56,6 +61,27 @@ class JobHome:
     def write(self, note: JobNote) -> None:
         self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_private(self.path / _WORK, msgspec.json.encode(note))
+
+    @contextlib.contextmanager
+    def counted(self, what: str) -> Iterator[None]:
+        """Do this for the job; that it was begun is on disk for as long, for who dies of it."""
+        place = self.path / what
+        write_private(place, bytes(self._deaths(what) + 1))
+        try:
+            yield
+        finally:
+            place.unlink(missing_ok=True)
+
+    def deadly(self) -> str | None:
+        """Why an agent is to leave the job alone; None where it need not."""
+        if max(map(self._deaths, (ADOPTED, STARTED))) < DEATHS_MAX:
+            return None
+        return f"the agent ended {DEATHS_MAX} times while it began this job"
+
+    def _deaths(self, what: str) -> int:
+        with contextlib.suppress(OSError):
+            return (self.path / what).stat().st_size
+        return 0
 
     def renew(self, until_ns: int) -> None:
         """Let it live until then, and no longer than its time limit says."""
