@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from haptera.sdk import HapteraError, Uplink
+from haptera.sdk.https import CheckedConnection
 
 ANSWER_WITHIN_S: Final = 10.0
 
@@ -28,20 +29,24 @@ class Parent:
         context.check_hostname = False  # who it is, the URI in its certificate says
         context.load_verify_locations(cadata=self.uplink.ca)
         context.load_cert_chain(self.uplink.identity)
-        link = http.client.HTTPSConnection(
-            self.uplink.host, self.uplink.port, timeout=ANSWER_WITHIN_S, context=context
+        link = CheckedConnection(
+            self.uplink.host,
+            self.uplink.port,
+            context=context,
+            check=self._check,
+            within_s=ANSWER_WITHIN_S,
         )
-        link.connect()
-        if not _is_parent(link.sock):
-            link.close()
+        # The answer's end ends the connection: there is nothing else to ask.
+        link.request("GET", path, headers={**headers, "Connection": "close"})
+        return link.getresponse()
+
+    def _check(self, link: ssl.SSLSocket) -> None:
+        if not _is_parent(link):
             raise HapteraError(
                 "the server that answers is of this cluster, but is not the parent",
                 where=str(self.uplink),
                 do="see what listens there",
             )
-        # The answer's end ends the connection: there is nothing else to ask.
-        link.request("GET", path, headers={**headers, "Connection": "close"})
-        return link.getresponse()
 
 
 def _is_parent(link: ssl.SSLSocket) -> bool:

@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from haptera.sdk import HapteraError, Refused
+from haptera.sdk.https import CheckedConnection
 
 HTTPS_PORT: Final = 443
 # Old BMCs take seconds for a handshake.
@@ -98,9 +99,10 @@ _sessions: Final[dict[ServiceAddress, RedfishSession]] = {}
 
 
 class RedfishConnection:
-    """A context manager: connected and trusted when entered; `credentials` are a name and password.
+    """A context manager; `credentials` are a name and a password.
 
-    With `in_session`, they are sent to open a session only.
+    It connects when it is first asked, and again where the service hangs up: each time, the
+    certificate is checked first. With `in_session`, credentials are sent to open a session only.
     """
 
     def __init__(
@@ -116,25 +118,15 @@ class RedfishConnection:
         self._credentials = credentials
         self._in_session = in_session
         self._headers = {"Accept": "application/json", "OData-Version": "4.0"}
-        self._http = http.client.HTTPSConnection(
+        self._http = CheckedConnection(
             service.host,
             service.port,
-            timeout=ANSWER_S_MAX,
             context=_context(trust),
+            check=self._check_pin,
+            within_s=ANSWER_S_MAX,
         )
 
     def __enter__(self) -> Self:
-        try:
-            self._http.connect()
-        except ssl.SSLCertVerificationError as error:
-            raise RedfishError(f"{self._name} is not trusted: {error.verify_message}") from None
-        except OSError as error:
-            raise RedfishError(f"{self._name} does not answer: {error}") from None
-        try:
-            self._check_pin()
-        except BaseException:
-            self._http.close()
-            raise
         return self
 
     def __exit__(
@@ -216,6 +208,8 @@ class RedfishConnection:
             # What is longer is left unread, and with it the connection.
             if not answer.isclosed() and answer.read(1):
                 raise RedfishError(f"{self._name} answers more than {ANSWER_BYTES_MAX} bytes")
+        except ssl.SSLCertVerificationError as error:
+            raise RedfishError(f"{self._name} is not trusted: {error.verify_message}") from None
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise RedfishError(f"{self._name} does not answer: {error!r}"[:WORDS_MAX]) from None
         self._check(method, answer.status, content)
@@ -232,11 +226,10 @@ class RedfishConnection:
             raise Refused(said)
         raise RedfishError(f"{self._name} answers {said}")
 
-    def _check_pin(self) -> None:
-        connected, pin = self._http.sock, self._trust.pin
+    def _check_pin(self, connected: ssl.SSLSocket) -> None:
+        pin = self._trust.pin
         if pin is None:
             return
-        assert isinstance(connected, ssl.SSLSocket)
         certificate = connected.getpeercert(binary_form=True)
         assert certificate is not None
         seen = hashlib.sha256(certificate).hexdigest()
