@@ -25,6 +25,18 @@ def test_a_node_without_a_bmc_is_told_what_to_write() -> None:
         IpmiBmc(Target(node_id("n01"), settings=IpmiSettings(USER, Secret(PASSWORD))))
 
 
+@pytest.mark.parametrize(
+    ("address", "host", "port"),
+    [("2001:db8::21", "2001:db8::21", "623"), ("[2001:db8::21]:99", "2001:db8::21", "99")],
+)
+def test_ipmitool_gets_an_address_of_ipv6_without_brackets(
+    address: str, host: str, port: str
+) -> None:
+    settings = IpmiSettings(USER, Secret(PASSWORD))
+    words, _ = IpmiBmc(Target(node_id("n01"), {"bmc": address}, settings=settings))._command()
+    assert (words[words.index("-H") + 1], words[words.index("-p") + 1]) == (host, port)
+
+
 @pytest.mark.net
 @pytest.mark.campaign
 def test_a_start_from_the_network_and_a_cut_are_what_the_bmc_is_told(tmp_path: Path) -> None:

@@ -31,6 +31,20 @@ def test_what_is_no_address_is_told(text: str) -> None:
         ServiceAddress.parse(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "host", "port", "path"),
+    [
+        ("2001:db8::21", "2001:db8::21", 443, ""),
+        ("https://[2001:db8::21]:8443/redfish/v1/Systems/1", "2001:db8::21", 8443,
+         "/redfish/v1/Systems/1"),
+    ],
+)  # fmt: skip
+def test_an_address_of_ipv6_is_read_and_written(text: str, host: str, port: int, path: str) -> None:
+    one = ServiceAddress.parse(text)
+    assert one == ServiceAddress(host, port, path)
+    assert ServiceAddress.parse(str(one)) == one
+
+
 def test_a_node_without_a_bmc_is_told_what_to_write() -> None:
     settings = module.settings({"user": USER, "password": PASSWORD})
     with pytest.raises(HapteraError, match="has no attribute bmc"):

@@ -109,6 +109,24 @@ def test_an_older_registry_has_its_bmc_without_a_mapping():
     assert nothing_planted(found)
 
 
+@pytest.mark.parametrize(
+    ("ipmi", "bmc"),
+    [
+        ("ipaddr: '2001:db8::21'", "[2001:db8::21]:623"),
+        ("ipaddr: '[2001:db8::21]', port: '6230'", "[2001:db8::21]:6230"),
+        ("ipaddr: 'bmc:9', port: '6230'", "bmc:9"),
+        ("ipaddr: 10.0.3.1, port: many", None),
+        ("ipaddr: 'fe80:'", None),
+    ],
+)
+def test_the_address_of_a_bmc_is_one_that_its_module_can_read(ipmi, bmc):
+    found = read(f"nodes: {{n1: {{ipmi: {{{ipmi}}}}}}}")
+
+    assert site_of(found)["n1"][0].get("bmc") == bmc
+    left_out = [one[1] for one in said(found)]
+    assert left_out == ["bmc: it is not an address"] * (bmc is None)
+
+
 @pytest.mark.parametrize("text", ["[]", "7"])
 def test_what_is_no_registry_is_refused(text):
     with pytest.raises(HapteraError, match="it is not a registry"):

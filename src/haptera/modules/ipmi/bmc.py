@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Final
 
+from haptera.kinds.host_port import HostPort
 from haptera.modules import tool
 from haptera.modules.power import PowerName, check_graceful
 from haptera.modules.quirks import Quirk, quirks_of
@@ -55,7 +56,8 @@ class IpmiBmc:
 
     def __init__(self, target: Target) -> None:
         self._settings: IpmiSettings = target.settings
-        self.address = _address(target)
+        self._at = _address(target)
+        self.address = str(self._at)
         self._quirks = quirks_of(target)
 
     @property
@@ -97,9 +99,9 @@ class IpmiBmc:
         return await tool.start(command, environment, stdin=stdin, output=output)
 
     def _command(self, *words: str) -> tuple[list[str], dict[str, str]]:
-        host, _, port = self.address.rpartition(":")
-        settings = self._settings
-        arguments = ["-I", "lanplus", "-C", str(settings.cipher_suite), "-H", host, "-p", port]
+        at, settings = self._at, self._settings
+        arguments = ["-I", "lanplus", "-C", str(settings.cipher_suite), "-H", at.host]
+        arguments += ["-p", str(at.port)]
         arguments += ["-U", settings.user, "-E", "-N", str(ANSWER_S), "-R", str(TRIES_MAX)]
         return [TOOL, *arguments, *words], {"IPMI_PASSWORD": settings.password}
 
@@ -124,10 +126,10 @@ class IpmiBmc:
         raise IpmiError(f"BMC at {self.address}: {last}")
 
 
-def _address(target: Target) -> str:
-    """ADDRESS:PORT, from the node's attribute."""
+def _address(target: Target) -> HostPort:
+    """Where it is, by the node's attribute."""
     address = target.attributes.get("bmc")
     if address is None:
         do = "give `bmc: ADDRESS`, or ADDRESS:PORT"
         raise HapteraError("has no attribute bmc", where=str(target.entity), do=do)
-    return address if ":" in address else f"{address}:{DEFAULT_PORT}"
+    return HostPort.parse(address, DEFAULT_PORT)

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from haptera.kinds.host_port import HostPort
 from haptera.sdk import HapteraError, Refused, Target
 
 # A BMC answers in milliseconds; one that has not by then is not going to.
@@ -90,11 +91,13 @@ class Bmc:
 
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-        host, _, port = self._address.rpartition(":")
+        at = HostPort.parse(self._address, None)
         try:
             async with asyncio.timeout(ANSWER_S_MAX):
-                reader, writer = await asyncio.open_connection(host, port, limit=HEAD_BYTES_MAX)
-        except (OSError, ValueError) as error:
+                reader, writer = await asyncio.open_connection(
+                    at.host, at.port, limit=HEAD_BYTES_MAX
+                )
+        except OSError as error:
             raise BmcError(f"BMC at {self._address} cannot be reached: {error}") from error
         try:
             yield reader, writer

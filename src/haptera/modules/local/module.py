@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from haptera.kinds import instance
+from haptera.kinds.host_port import HostPort
 from haptera.modules.local.provider import ListedInstance, provider_module
 from haptera.sdk import HapteraError, Refused, Target
 
@@ -29,9 +30,9 @@ class CloudProblem(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class LabCloudClient:
-    """The cloud at ADDRESS:PORT."""
+    """The cloud that listens there."""
 
-    at: str
+    at: HostPort
 
     def listed(self) -> Iterable[ListedInstance]:
         return msgspec.json.decode(
@@ -45,8 +46,7 @@ class LabCloudClient:
         self._ask("POST", "/destroy", {"name": name, "owner": owner})
 
     def _ask(self, method: str, path: str, order: dict[str, Any] | None) -> bytes:
-        host, _, port = self.at.rpartition(":")
-        connection = http.client.HTTPConnection(host, int(port), timeout=ANSWER_S_MAX)
+        connection = http.client.HTTPConnection(self.at.host, self.at.port, timeout=ANSWER_S_MAX)
         try:
             connection.request(method, path, None if order is None else msgspec.json.encode(order))
             answer = connection.getresponse()
@@ -63,10 +63,13 @@ class LabCloudClient:
 
 
 def connect(target: Target) -> LabCloudClient:
-    at = target.attributes.get(instance.at.name, "")
-    if not at.rpartition(":")[2].isdecimal():
+    try:
+        at = HostPort.parse(target.attributes.get(instance.at.name, ""), None)
+    except HapteraError:
         where = str(target.entity)
-        raise HapteraError("has no ADDRESS:PORT to ask", where=where, do="give its pool an `at`")
+        raise HapteraError(
+            "has no ADDRESS:PORT to ask", where=where, do="give its pool an `at`"
+        ) from None
     return LabCloudClient(at)
 
 

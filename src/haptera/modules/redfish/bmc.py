@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal, TypeVar
 
@@ -198,7 +198,7 @@ class RedfishBmc:
         if len(found) != 1:
             raise HapteraError(
                 f"BMC at {self.address} has {len(found)} systems",
-                do=f"name one: bmc: {self._service.host}{SYSTEMS_PATH}/ID",
+                do=f"name one: bmc: {replace(self._service, path=SYSTEMS_PATH)}/ID",
             )
         return found[0].path
 

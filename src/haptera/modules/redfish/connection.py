@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from haptera.kinds.host_port import HostPort
 from haptera.sdk import HapteraError, Refused
 from haptera.sdk.https import CheckedConnection
 
@@ -63,13 +64,16 @@ class ServiceAddress:
             HapteraError: it is none of these.
         """
         place, slash, path = text.removeprefix("https://").partition("/")
-        host, colon, port = place.rpartition(":")
-        if not colon or place.endswith("]"):
-            host, port = place, str(HTTPS_PORT)
-        if not host or "://" in text.removeprefix("https://") or not _is_port(port):
-            do = "write ADDRESS, ADDRESS:PORT, or either with /redfish/v1/Systems/ID behind it"
-            raise HapteraError(f"{text!r} is not the address of a Redfish service", do=do)
-        return cls(host.removeprefix("[").removesuffix("]"), int(port), slash + path)
+        try:
+            at = HostPort.parse(place, HTTPS_PORT)
+        except HapteraError as error:
+            do = f"{error.do}, or either with /redfish/v1/Systems/ID behind it"
+            what = f"{text!r} is not the address of a Redfish service"
+            raise HapteraError(what, do=do) from None
+        return cls(at.host, at.port, slash + path)
+
+    def __str__(self) -> str:
+        return f"{HostPort(self.host, self.port)}{self.path}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +250,7 @@ class RedfishConnection:
 
     @property
     def _name(self) -> str:
-        return f"BMC at {self._service.host}:{self._service.port}"
+        return f"BMC at {self._service}"
 
 
 def end_sessions() -> None:
@@ -288,7 +292,3 @@ def _message(content: bytes) -> str:
         return ""
     texts = [text for one in said.more if isinstance(text := one.get("Message"), str)]
     return "; ".join(texts or [said.message])[:WORDS_MAX]
-
-
-def _is_port(text: str) -> bool:
-    return text.isascii() and text.isdigit() and 0 < int(text) < 1 << 16

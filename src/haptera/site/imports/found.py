@@ -1,11 +1,11 @@
 """What an import found: nodes with attributes, profiles and wishes, groups of nodes, remarks."""
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
 from haptera.kinds import node
+from haptera.kinds.host_port import HostPort
 from haptera.kinds.node import Agent
 from haptera.model.declared.desired_check import check_attribute
 from haptera.model.entity import check_name
@@ -20,8 +20,6 @@ GROUPS_MAX: Final = 10_000
 MEMBERS_MAX: Final = 1_000_000
 
 GROUPS_BYTES_MAX: Final = node.groups.size_bytes_max
-# A machine's name or number, and a port perhaps.
-_ADDRESS: Final = re.compile(r"[A-Za-z0-9._:%\[\]-]+")
 _ADDRESSES: Final = (node.address.name, node.bmc.name)
 
 
@@ -67,7 +65,7 @@ class FoundSite:
     def attribute(self, one: FoundNode, name: str, text: str, place: Place) -> None:
         """Give a node an attribute, unless it cannot be so, or is another already."""
         held = one.attributes.get(name)
-        if name in _ADDRESSES and _ADDRESS.fullmatch(text) is None:
+        if name in _ADDRESSES and not _is_address(text):
             what = f"{name}: it is not an address"
             self.remarks.add(RemarkSort.LEFT_OUT, what, place, node=one.name)
         elif held is not None and held != text:
@@ -146,3 +144,12 @@ class FoundSite:
                 f"the names of a node's groups take {GROUPS_BYTES_MAX} bytes at most",
                 do="take out groups, or give them shorter names",
             )
+
+
+def _is_address(text: str) -> bool:
+    """Whether it is a machine's name or number, and a port perhaps."""
+    try:
+        HostPort.parse(text, 1)
+    except HapteraError:
+        return False
+    return True

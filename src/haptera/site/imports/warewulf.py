@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from haptera.kinds import node
-from haptera.model.errors import ParseError
+from haptera.kinds.host_port import HostPort
+from haptera.model.errors import HapteraError, ParseError
 from haptera.rest.schemas import SiteFile
 from haptera.site.imports.found import FoundNode, FoundSite
 from haptera.site.imports.remarks import RemarkSort
@@ -135,7 +136,7 @@ class _Registry:
         bmc, port = _first(_BMC, whole), _first(_BMC_PORT, whole)
         if bmc is not None and node.bmc.name not in self._attributes:
             number = IPMI_PORT if port is None else whole[port].text
-            bmc_text = f"{whole[bmc].text}:{number}"
+            bmc_text = _joined(whole[bmc].text, number)
             self._found.attribute(one, node.bmc.name, bmc_text, whole[bmc].place)
             yield from (bmc,) if port is None else (bmc, port)
         address = _first(_addresses(whole), whole)
@@ -170,6 +171,14 @@ class _Registry:
                 profile = self._profiles.get(name)
                 below = () if profile is None else reversed(profile.names)
                 waiting += [(other, False) for other in below]
+
+
+def _joined(address: str, port: str) -> str:
+    """The address of a BMC with its port; what is none is left to who remarks on it."""
+    try:
+        return str(HostPort.parse(address, int(port)))
+    except (HapteraError, ValueError):
+        return f"{address} {port}"
 
 
 def _addresses(whole: _Fields) -> Iterator[_Path]:
