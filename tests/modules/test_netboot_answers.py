@@ -46,6 +46,7 @@ def test_firmware_gets_its_address_and_a_loader(offer: BootOffer) -> None:
         {
             dhcp.MESSAGE_TYPE: bytes([dhcp.OFFER]),
             dhcp.SERVER: HERE.address.packed,
+            dhcp.ARCHITECTURE: b"\0\0",
             dhcp.LEASE_TIME: (3600).to_bytes(4, "big"),
             dhcp.SUBNET_MASK: bytes([255, 255, 255, 0]),
             dhcp.HOST_NAME: b"n01",
@@ -68,9 +69,13 @@ def test_firmware_gets_its_address_and_a_loader(offer: BootOffer) -> None:
         (RAW, True, b"undionly.kpxe"),
         ({**RAW, dhcp.ARCHITECTURE: b"\0\7"}, False, b"snponly.efi"),
         ({**RAW, dhcp.ARCHITECTURE: b"\0\x0b"}, False, b""),
+        # The first in its list that something is there for; older firmware names one elsewhere.
+        ({**RAW, dhcp.ARCHITECTURE: b"\0\x06\0\7\0\0"}, False, b"snponly.efi"),
+        ({dhcp.VENDOR_CLASS: b"PXEClient:Arch:00007:UNDI:003016"}, False, b"snponly.efi"),
         # An iPXE of the firmware's own loads ours first.
         (IPXE, False, b"ipxe.pxe"),
         (IPXE, True, b"http://10.9.0.1:4281/once/script"),
+        ({**RAW, dhcp.USER_CLASS: b"\x04iPXE"}, True, b"http://10.9.0.1:4281/once/script"),
         (
             {dhcp.VENDOR_CLASS: b"HTTPClient:Arch:00016", dhcp.ARCHITECTURE: b"\0\x10"},
             False,
@@ -138,7 +143,7 @@ TOLD = {
 def test_beside_another_server_firmware_is_told_a_file_and_nothing_else(
     answered: Answer, asked: int, kind: int, offer: BootOffer
 ) -> None:
-    identity = {dhcp.MACHINE_ID: bytes(17)}
+    identity = {dhcp.MACHINE_ID: bytes(17), dhcp.ARCHITECTURE: b"\0\0"}
     assert answered(ask(asked, RAW | identity), offer, HERE) == DhcpMessage(
         dhcp.REPLY,
         7,

@@ -50,7 +50,8 @@ def test_a_broken_message_is_a_message_or_none(message: DhcpMessage, data: st.Da
     assert isinstance(read, DhcpMessage | None)
     if read is not None:
         # What is understood can be asked all that servers ask of it.
-        assert read.architecture >= 0
+        assert all(0 <= one <= 65_535 for one in read.architectures)
+        assert read.architectures
         assert read.type is None or 0 <= read.type <= 255
 
 

@@ -1,10 +1,11 @@
-r"""DHCPv4 messages as bytes and as values: RFC 2131, 2132, 3046, 3396 and 4578.
+r"""DHCPv4 messages as bytes and as values: RFC 2131, 2132, 3046, 3396, 4578 and 6842.
 
 >>> request = DhcpMessage(1, 7, mac=bytes.fromhex("525400000001"), options={MESSAGE_TYPE: b"\x01"})
 >>> parse(encode(request)) == request
 True
 """
 
+import re
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -25,12 +26,17 @@ LEASE_TIME: Final = 51
 OVERLOAD: Final = 52
 MESSAGE_TYPE: Final = 53
 SERVER: Final = 54
+PARAMETERS: Final = 55
+MESSAGE: Final = 56
+SIZE_MAX: Final = 57
 VENDOR_CLASS: Final = 60
+CLIENT_ID: Final = 61
 TFTP_SERVER: Final = 66
 BOOT_FILE: Final = 67
 USER_CLASS: Final = 77
 RELAY_AGENT: Final = 82
 ARCHITECTURE: Final = 93
+CARD: Final = 94
 MACHINE_ID: Final = 97
 IPXE: Final = 175
 
@@ -42,6 +48,8 @@ NOWHERE: Final = IPv4Address(0)
 _COOKIE: Final = b"\x63\x82\x53\x63"
 _ETHERNET: Final = (1, 6)
 _HEAD: Final = struct.Struct("!BBBBIHH4s4s4s4s16s64s128s4s")
+_NUMBER: Final = struct.Struct("!H")
+_NAMED_ARCHITECTURE: Final = re.compile(rb"(?:PXE|HTTP)Client:Arch:([0-9]{5})")
 _BROADCAST: Final = 0x8000
 _PAD: Final = 0
 _END: Final = 255
@@ -78,10 +86,15 @@ class DhcpMessage:
         return IPv4Address(value) if len(value) == 4 else None
 
     @property
-    def architecture(self) -> int:
-        """What the firmware runs on (RFC 4578); a plain PC where it does not say."""
+    def architectures(self) -> tuple[int, ...]:
+        """What the firmware runs on, the best first (RFC 4578); a plain PC where it does not say.
+
+        Firmware without the option has the number in its vendor class (Intel's PXE 2.1, 2.2.2).
+        """
         value = self.options.get(ARCHITECTURE, b"")
-        return int.from_bytes(value[:2], "big") if len(value) >= 2 else 0
+        listed = tuple(number for (number,) in _NUMBER.iter_unpack(value[: len(value) & ~1]))
+        named = _NAMED_ARCHITECTURE.match(self.options.get(VENDOR_CLASS, b""))
+        return listed or ((int(named[1]),) if named else (0,))
 
 
 def parse(data: bytes) -> DhcpMessage | None:
@@ -129,7 +142,7 @@ def encode(message: DhcpMessage) -> bytes:
         message.file,
         _COOKIE,
     )
-    # What the relay added goes last (RFC 3046, 2.2).
+    # In the order of the options, but what the relay added goes last (RFC 3046, 2.2).
     order = sorted(message.options, key=lambda code: code == RELAY_AGENT)
     body = b"".join(_encoded(code, message.options[code]) for code in order)
     return (head + body + bytes([_END])).ljust(BYTES_MIN, b"\0")

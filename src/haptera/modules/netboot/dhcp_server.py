@@ -51,6 +51,10 @@ class DhcpServer(asyncio.DatagramProtocol):
             if self._strangers.hear(request):
                 _log.warning("%s requests an address, but has no offer", request.mac.hex(":"))
             return
+        if request.type == dhcp.DECLINE and request.address(dhcp.SERVER) == self._here.address:
+            offer.reached = "declined its address: another machine has it"
+            _log.warning("%s declined %s, which another machine has", offer.node, offer.address)
+            return
         reply = self._answer(request, offer, self._here)
         if reply is None:
             return
@@ -106,7 +110,12 @@ def _listener(interface: str, port: int) -> socket.socket:
 
 
 def _destination(request: DhcpMessage, reply: DhcpMessage) -> tuple[str, int]:
-    """A relay passes it on; who has an address already is told there; others hear a broadcast."""
+    """A relay passes it on; who has an address already is told there; others hear a broadcast.
+
+    Who asks for what belongs to its address is told there, a relay or not (RFC 2131, 4.3.5).
+    """
+    if request.type == dhcp.INFORM and request.client != dhcp.NOWHERE:
+        return str(request.client), CLIENT_PORT
     if request.relay != dhcp.NOWHERE:
         return str(request.relay), SERVER_PORT
     if request.client != dhcp.NOWHERE and reply.type != dhcp.NAK:

@@ -127,7 +127,8 @@ def _read(file: Path) -> bytes:
 def _firmware(request: DhcpMessage) -> str | None:
     if dhcp.ARCHITECTURE not in request.options:
         return None
-    return _FIRMWARE.get(request.architecture, f"architecture {request.architecture}")
+    number = request.architectures[0]
+    return _FIRMWARE.get(number, f"architecture {number}")
 
 
 def _vendor(request: DhcpMessage) -> str | None:
