@@ -125,7 +125,7 @@ def _dhcp(data: bytes) -> None:
     message = dhcp.parse(data)
     if message is not None:
         # Whoever serves it asks these of it, and answers with options that it had.
-        assert message.architecture >= 0
+        assert all(one >= 0 for one in message.architectures)
         dhcp.encode(message)
 
 
