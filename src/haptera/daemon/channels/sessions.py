@@ -1,4 +1,4 @@
-"""Which nodes have a session with this parent: made, moved, and ended."""
+"""Which nodes have a session with this parent: made, moved, paused, and ended."""
 
 import asyncio
 import logging
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from haptera.daemon.channels.parent_channel import ParentChannel
+from haptera.daemon.channels.parent_channel import RENEWED_LATE_S_MAX, ParentChannel
 from haptera.daemon.channels.rekeying import new_boot, rekey
 from haptera.model.entity import EntityId
 from haptera.runtime.network.udp import Udp
@@ -17,6 +17,9 @@ from haptera.wire.seal import SealRole, Session
 # How long a node that is no longer declared is told so, and what is to stop on it. What it asks
 # over TLS is not answered even then.
 GOODBYE_S: Final = 60.0
+# How long its session is kept from then on, with nothing accepted by it: who declares the node
+# again has its machine back without a boot. A key copied from a node is good for no longer.
+PAUSED_S: Final = RENEWED_LATE_S_MAX
 
 _log = logging.getLogger(__name__)
 
@@ -36,6 +39,7 @@ class Sessions:
         declared: Callable[[str], bool],
         *,
         goodbye_s: float = GOODBYE_S,
+        paused_s: float = PAUSED_S,
     ) -> None:
         self._store = store
         self._udp = udp
@@ -43,7 +47,10 @@ class Sessions:
         self._boot = boot
         self._declared = declared
         self._goodbye_s = goodbye_s
+        self._paused_s = paused_s
         self._sessions: dict[str, SavedSession] = {}
+        # Of nodes that are not declared: neither heard nor answered.
+        self._paused: set[str] = set()
 
     def open(self) -> None:
         """Go on with all that an earlier process had."""
@@ -68,6 +75,7 @@ class Sessions:
     def join(self, saved: SavedSession) -> None:
         """A child has a session: hear it from now on."""
         self._sessions[saved.peer] = saved
+        self._paused.discard(saved.peer)
         self._hear(saved, self._boot)
         self._channel.join(saved)
 
@@ -76,7 +84,7 @@ class Sessions:
         await rekey(lambda: self._sessions, self._begin_anew)
 
     def _begin_anew(self, peer: str) -> None:
-        if (saved := self._sessions.get(peer)) is not None:
+        if (saved := self._sessions.get(peer)) is not None and peer not in self._paused:
             self._hear(saved, new_boot())
 
     def _hear(self, saved: SavedSession, boot: int) -> None:
@@ -92,7 +100,7 @@ class Sessions:
         self._store.save_session(saved)
 
     def heed(self, changed: Iterable[EntityId]) -> None:
-        """Of these entities some may not be declared any more."""
+        """Of these entities some may not be declared any more, or again."""
         for entity in changed:
             if entity.kind == "node" and entity.name in self._sessions:
                 self._look(entity.name)
@@ -109,8 +117,8 @@ class Sessions:
         saved = self._sessions.pop(peer, None)
         if saved is None:
             return None
-        self._udp.remove(peer)
-        self._channel.exchange.boots.pop(peer, None)
+        self._pause(peer)
+        self._paused.discard(peer)
         self._channel.leave(saved)
         _log.warning("node %s put out: incarnation %d", peer, saved.agreement.incarnation)
         kept(await asyncio.wrap_future(self._store.drop_session(peer)))
@@ -140,16 +148,40 @@ class Sessions:
         ]
 
     def _look(self, peer: str) -> None:
+        agreement = self._sessions[peer].agreement
         if not self._declared(peer):
-            loop = asyncio.get_running_loop()
-            loop.call_later(self._goodbye_s, self._part, self._sessions[peer].agreement)
+            self._later(self._goodbye_s, agreement, self._pause_for_long)
+        elif peer in self._paused:
+            self._paused.discard(peer)
+            # With a key of its own: what was sealed before counts on from where it was.
+            self._begin_anew(peer)
+            _log.info("node %s is declared again: its session goes on", peer)
 
-    def _part(self, agreement: object) -> None:
-        """End the session, unless the node was declared again, or has booted, since."""
-        for peer, saved in self._sessions.items():
-            if saved.agreement is agreement and not self._declared(peer):
-                self._parting = asyncio.ensure_future(self.evict(peer))
-                return
+    def _later(self, in_s: float, agreement: object, then: Callable[[str], None]) -> None:
+        """Go on with a session then, unless its node was declared again, or has booted, since."""
+
+        def unless_back() -> None:
+            for peer, saved in self._sessions.items():
+                if saved.agreement is agreement and not self._declared(peer):
+                    then(peer)
+                    return
+
+        asyncio.get_running_loop().call_later(in_s, unless_back)
+
+    def _pause_for_long(self, peer: str) -> None:
+        if peer in self._paused:
+            return
+        self._pause(peer)
+        _log.info("node %s is not declared: its session pauses", peer)
+        self._later(self._paused_s, self._sessions[peer].agreement, self._end)
+
+    def _pause(self, peer: str) -> None:
+        self._paused.add(peer)
+        self._udp.remove(peer)
+        self._channel.exchange.boots.pop(peer, None)
+
+    def _end(self, peer: str) -> None:
+        self._parting = asyncio.ensure_future(self.evict(peer))
 
 
 def ended_above(
