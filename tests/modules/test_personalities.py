@@ -7,15 +7,19 @@ import pytest
 
 from haptera.modules.slurm.personalities import PersonalityHost, PersonalityPolicy, wanted_images
 from haptera.modules.slurm.personality import (
-    AskingJob,
     PersonalityMemory,
     PersonalitySettings,
     asked_for,
 )
+from haptera.modules.slurm.shapes import SlurmJob
 from haptera.sdk import Controller, HapteraError
 
 POLICY = PersonalityPolicy("a", {"b": 2, "c": 1}, idle_s=60.0)
 TURNS = 200
+
+
+def asking(partition, state, reason, features="", nodes=1):
+    return SlurmJob(1, "j", state, reason, None, "", partition, features, nodes)
 
 
 def idle(name, image="a", since=0.0):
@@ -88,16 +92,16 @@ def test_an_image_that_is_in_no_policy_is_given_back_once_its_node_idles():
 
 def test_of_waiting_jobs_those_count_that_need_nothing_but_nodes_which_there_may_be():
     jobs = [
-        AskingJob("all", "PENDING", "Resources", "image:b", 2),
-        AskingJob("other,all", "PENDING", "ReqNodeNotAvail", "gpu&image:c"),
-        AskingJob("all", "PENDING", "JobHeldUser", "image:c"),
-        AskingJob("all", "PENDING", "Resources", "image:c", 2),  # one at most may be
-        AskingJob("other", "PENDING", "Resources", "image:b"),
-        AskingJob("all", "PENDING", "Resources", "image:b|image:c"),
-        AskingJob("all", "PENDING", "Resources", "image:a"),
-        AskingJob("all", "PENDING", "Resources"),
-        AskingJob("all", "COMPLETED", "None", "image:b"),
-        AskingJob("all", "RUNNING", "None", "image:b"),
+        asking("all", "PENDING", "Resources", "image:b", 2),
+        asking("other,all", "PENDING", "ReqNodeNotAvail", "gpu&image:c"),
+        asking("all", "PENDING", "JobHeldUser", "image:c"),
+        asking("all", "PENDING", "Resources", "image:c", 2),  # one at most may be
+        asking("other", "PENDING", "Resources", "image:b"),
+        asking("all", "PENDING", "Resources", "image:b|image:c"),
+        asking("all", "PENDING", "Resources", "image:a"),
+        asking("all", "PENDING", "Resources"),
+        asking("all", "COMPLETED", "None", "image:b"),
+        asking("all", "RUNNING", "None", "image:b"),
     ]
     assert asked_for(jobs, POLICY.limits, frozenset(["all"])) == {"b": 2, "c": 1}
 

@@ -15,11 +15,7 @@ from haptera.kinds import slurm as kind
 from haptera.kinds.slurm import SlurmState
 from haptera.model.entity import node_id
 from haptera.modules.slurm.controller import (
-    BY,
-    DESIRED,
-    HELD,
     MENDS_MAX,
-    SILENT,
     SlurmController,
     SlurmSettings,
 )
@@ -32,6 +28,7 @@ from haptera.modules.slurm.module import (
     release,
     resume,
 )
+from haptera.modules.slurm.standing import BY, DESIRED, HELD, SILENT
 from haptera.sdk import Draining, HapteraError, Refused, Target
 from tests.daemon.test_slurm import PrivateSlurm
 
@@ -167,6 +164,115 @@ async def _drain_beside_another(slurm: PrivateSlurm) -> None:
     assert await seen(slurm, "small2") == [SlurmState.IDLE]
 
 
+OTHERS = {
+    "fail": ("state=fail", "reason=bad disk"),
+    "down": ("state=down", "reason=bad disk"),
+    "drain": ("state=drain", "reason=bad disk"),
+}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_what_somebody_else_did_to_a_node_is_as_it_was_after_a_disturbance(
+    slurm: PrivateSlurm, what: str
+) -> None:
+    asyncio.run(_disturb_beside_another(slurm, OTHERS[what]))
+
+
+async def _disturb_beside_another(slurm: PrivateSlurm, words: tuple[str, ...]) -> None:
+    one = node(slurm, "small1")
+
+    async def stands() -> tuple[frozenset[str], str, str]:
+        there = await one.own()
+        return there.states - {SILENT}, there.reason, str(there.standing.use)
+
+    job = submit(slurm, "small1")
+    await until(lambda: begun(one))
+    slurm.ask("scontrol", "update", "nodename=small1", *words)
+    slurm.ask("scancel", job)
+    await until(lambda: held(one))
+    before = await stands()
+    assert before[1:] in (("bad disk", "drained"), ("bad disk", "down"))
+    await drain(one)
+    await release(one)
+    for act in (resume, mend):
+        with pytest.raises(Refused, match="bad disk"):
+            await act(one)
+    assert await stands() == before
+
+
+async def begun(one: SlurmController) -> bool:
+    return bool(await one.jobs())
+
+
+def test_a_node_in_a_reservation_is_not_open_and_stays_in_it(slurm: PrivateSlurm) -> None:
+    asyncio.run(_disturb_the_reserved(slurm))
+
+
+async def _disturb_the_reserved(slurm: PrivateSlurm) -> None:
+    one = node(slurm, "small1")
+    slurm.ask(
+        *("scontrol", "create", "reservation", "starttime=now", "duration=60"),
+        *("users=root", "nodes=small1", "flags=maint"),
+    )
+
+    async def reserved() -> bool:
+        return {"MAINTENANCE", "RESERVED"} <= (await one.own()).states
+
+    await until(reserved)
+    assert (await one.own()).standing.use == "drained"
+    # Jobs of the reservation may begin there.
+    await hold(one)
+    assert (await one.own()).reason == BY + HELD
+    await release(one)
+    assert (await reserved(), (await one.own()).standing.use) == (True, "drained")
+    with pytest.raises(Refused, match="somebody else drains it: MAINTENANCE, RESERVED"):
+        await resume(one)
+
+
+def test_a_node_that_slurm_gave_up_during_a_disturbance_is_mended_after_it(
+    slurm: PrivateSlurm,
+) -> None:
+    asyncio.run(_give_up_the_held(slurm))
+
+
+async def _give_up_the_held(slurm: PrivateSlurm) -> None:
+    one = node(slurm, "small2")
+    await hold(one)
+    os.kill(int((slurm.directory / "slurmd-small2.pid").read_text()), signal.SIGKILL)
+
+    async def down() -> bool:
+        return "DOWN" in (await one.own()).states
+
+    await until(down)
+    slurm.ask("slurmd", "-N", "small2")
+
+    async def answers() -> bool:
+        return SILENT not in (await one.own()).states
+
+    await until(answers)
+    await release(one)
+    await until(answers)
+    await mend(one)
+    assert (await one.own()).standing.use == "open"
+
+
+def test_a_suspended_job_and_a_task_of_an_array_are_jobs(slurm: PrivateSlurm) -> None:
+    asyncio.run(_suspend(slurm))
+
+
+async def _suspend(slurm: PrivateSlurm) -> None:
+    one = node(slurm, "small1")
+    words = ("--chdir=/", "--output=/dev/null", f"--wrap={slurm.until_go}")
+    told = slurm.ask("sbatch", "--parsable", "--nodelist=small1", "--array=27", *words)
+    array = told.strip()
+    await until(lambda: begun(one))
+    slurm.ask("scontrol", "suspend", array)
+    assert await seen(slurm, "small1") == [SlurmState.ALLOCATED]
+    with pytest.raises(Draining, match=f"Slurm's job {array}_27 runs"):
+        await hold(one)
+    assert await seen(slurm, "small1") == [SlurmState.DRAINING]
+
+
 def test_a_node_is_drained_as_desired_and_its_job_goes_on_to_its_end(slurm: PrivateSlurm) -> None:
     asyncio.run(_drain_as_desired(slurm))
 
@@ -226,7 +332,7 @@ async def _mend(slurm: PrivateSlurm) -> None:
         slurm.ask("scontrol", "update", "nodename=small3", "state=down", f"reason={reason}")
 
     async def answers() -> bool:
-        return SILENT not in (await one.own()).state_flags
+        return SILENT not in (await one.own()).states
 
     give_up("bad disk")
     with pytest.raises(Refused, match="Slurm gave it up: bad disk"):
@@ -266,7 +372,7 @@ async def _come_back(slurm: PrivateSlurm) -> None:
         return await used() == "down"
 
     async def answers() -> bool:
-        return SILENT not in (await one.own()).state_flags
+        return SILENT not in (await one.own()).states
 
     os.kill(int((slurm.directory / "slurmd-small2.pid").read_text()), signal.SIGKILL)
     await until(down)

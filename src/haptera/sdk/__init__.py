@@ -6,6 +6,7 @@ from haptera.model.answers.views import Condition, EntityView
 from haptera.model.declared.schema import Applied, Attribute, Extension, Kind, Plain, Variable
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
+from haptera.model.foreign import Foreign, ForeignError, read_foreign
 from haptera.model.news import News
 from haptera.model.parts import (
     ANY,
@@ -49,6 +50,8 @@ __all__ = [
     "EntityId",
     "EntityView",
     "Extension",
+    "Foreign",
+    "ForeignError",
     "HapteraError",
     "Kind",
     "Manifest",
@@ -68,5 +71,6 @@ __all__ = [
     "Variable",
     "expand",
     "fold",
+    "read_foreign",
     "uplink",
 ]

@@ -17,12 +17,8 @@ from typing import Final
 from haptera.daemon.queue.parent_side import ParentQueue
 from haptera.model.errors import HapteraError
 from haptera.modules.slurm.commands import SlurmRefusedError
-from haptera.modules.slurm.jobs import (
-    Partition,
-    Slurm,
-    SlurmJob,
-    SlurmOrder,
-)
+from haptera.modules.slurm.jobs import Partition, Slurm, SlurmOrder
+from haptera.modules.slurm.shapes import SlurmJob
 from haptera.queue.job import CPUS_MAX, MEMORY_MB_MAX, Size
 from haptera.queue.work import (
     REASON_CHARS_MAX,

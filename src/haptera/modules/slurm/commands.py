@@ -16,6 +16,10 @@ class SlurmAwayError(HapteraError):
     """Slurm does not answer; what it was asked may have been done."""
 
 
+class SlurmMissingError(SlurmAwayError):
+    """One of its commands is not installed."""
+
+
 class SlurmRefusedError(HapteraError):
     """Slurm says no, in its own words."""
 
@@ -35,6 +39,7 @@ class SlurmCommands:
 
         Raises:
             SlurmAwayError: it cannot be run, or takes too long.
+            SlurmMissingError: it is not installed.
             SlurmRefusedError: it failed, with its own words.
         """
         name = command[0]
@@ -48,7 +53,7 @@ class SlurmCommands:
             )
         except OSError as error:
             do = "install slurm-client on the parent"
-            raise SlurmAwayError(f"{name}: {error.strerror}", do=do) from error
+            raise SlurmMissingError(f"{name}: {error.strerror}", do=do) from error
         try:
             async with asyncio.timeout(self.within_s):
                 out, wrong = await process.communicate()

@@ -2,33 +2,37 @@
 
 import asyncio
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-import msgspec
+from msgspec.structs import replace
 
-from haptera.kinds.slurm import SlurmState, SlurmUse, name
-from haptera.modules.slurm.commands import SlurmAwayError, SlurmCommands, SlurmRefusedError
-from haptera.sdk import HapteraError, Refused, Target
-
-# What haptera drains it says so of; what bears another reason is another's, and stays drained.
-BY: Final = "haptera: "
-HELD: Final = "to be disturbed once its jobs have ended"
-DESIRED: Final = "drained as desired"
-# Why Slurm gives a node up that is well again once its slurmd answers.
-MENDABLE: Final = frozenset(
-    ("Node unexpectedly rebooted", "Not responding", "ResumeTimeout reached")
+from haptera.kinds.slurm import name
+from haptera.modules.slurm.commands import (
+    SlurmCommands,
+    SlurmMissingError,
+    SlurmRefusedError,
 )
+from haptera.modules.slurm.shapes import SlurmNode, nodes_in
+from haptera.modules.slurm.standing import (
+    HARMLESS,
+    MENDABLE,
+    NOT_RESPONDING,
+    SILENT,
+    reason_of,
+)
+from haptera.sdk import ForeignError, HapteraError, Refused, Target, expand
+
 # A node that is given up more often than this is not well.
 MENDS_MAX: Final = 3
 MENDS_WITHIN_NS: Final = 3_600 * 10**9
 # A gate may take no longer.
 COMMAND_S_MAX: Final = 1.8
+# Of all states, those in which a job has nodes.
+HAVE_NODES: Final = "running,suspended,completing,configuring,resizing,stopped,signaling,stage_out"
 # Of the jobs that are waited for, so many are named.
 JOBS_SHOWN_MAX: Final = 3
-GONE: Final = frozenset(("down", "error", "future", "unknown"))
-DRAIN: Final = "DRAIN"
-SILENT: Final = "NOT_RESPONDING"
 
 # A drain is read, then written: the gate and a step must not do so at once with one node.
 _turns: Final[defaultdict[str, asyncio.Lock]] = defaultdict(asyncio.Lock)
@@ -41,60 +45,6 @@ class SlurmSettings:
     """`conf` is Slurm's configuration, where it is not at its usual place."""
 
     conf: str | None = None
-
-
-class SlurmNode(msgspec.Struct, frozen=True):
-    """One node as `sinfo --json` has it."""
-
-    name: str
-    state: str
-    state_flags: list[str] = []
-    reason: str = ""
-    alloc_cpus: int = 0
-    features: str = ""
-    active_features: str = ""
-    partitions: list[str] = []
-
-    @property
-    def drains(self) -> bool:
-        """Whether no job begins on it."""
-        return DRAIN in self.state_flags
-
-    @property
-    def seen(self) -> SlurmState:
-        """How it stands: who is given up, runs nothing that Slurm knows of."""
-        if self.state in GONE:
-            return SlurmState.DOWN
-        if self.drains:
-            return SlurmState.DRAINING if self.has_jobs else SlurmState.DRAINED
-        return SlurmState.ALLOCATED if self.has_jobs else SlurmState.IDLE
-
-    @property
-    def use(self) -> SlurmUse:
-        """Whether it may have jobs, but for what haptera itself is about to disturb."""
-        if self.state in GONE:
-            return SlurmUse.DOWN
-        if not self.drains or self.claims == frozenset((HELD,)):
-            return SlurmUse.OPEN
-        return SlurmUse.DRAINING if self.has_jobs else SlurmUse.DRAINED
-
-    @property
-    def has_jobs(self) -> bool:
-        return self.alloc_cpus > 0 or "COMPLETING" in self.state_flags
-
-    @property
-    def claims(self) -> frozenset[str] | None:
-        """Why haptera drains it; None if somebody else does."""
-        if not self.drains:
-            return frozenset()
-        known = frozenset(self.reason.removeprefix(BY).split(", "))
-        ours = self.reason.startswith(BY) and known <= {HELD, DESIRED}
-        return known if ours else None
-
-
-class _Listing(msgspec.Struct, frozen=True):
-    nodes: list[SlurmNode]
-    errors: list[dict[str, object]] = []
 
 
 class SlurmController:
@@ -125,21 +75,25 @@ class SlurmController:
     async def drain(self, why: str) -> None:
         """Let no more jobs begin, and say why; what somebody else drains stays as it is."""
         async with _turns[self.node]:
-            claims = (await self.own()).claims
-            if claims is not None and why not in claims:
-                await self._drain(claims | {why})
+            one = (await self.own()).standing
+            if one.claims is not None and why not in one.claims:
+                await self._drain(reason_of(one.claims | {why}, one.before))
 
     async def resume(self, why: str) -> None:
         """Let jobs begin again, unless there is another reason to drain it."""
         async with _turns[self.node]:
-            claims = (await self.own()).claims
+            node = await self.own()
+            claims, before = node.standing.claims, node.standing.before
             if claims is None or why not in claims:
                 return
             if rest := claims - {why}:
-                await self._drain(rest)
-            else:
-                # Not `resume`, which would take a node for up that Slurm has given up.
-                await self._update("state=undrain")
+                await self._drain(reason_of(rest, before))
+                return
+            # Given up meanwhile by Slurm itself: a person would have had to give a reason.
+            if "DOWN" in node.states and not before:
+                before = NOT_RESPONDING
+            # Not `resume`, which would take a node for up that Slurm has given up.
+            await self._update("state=undrain", *([f"reason={before}"] if before else []))
 
     async def mend(self) -> None:
         """Take back a node that Slurm gave up, if it answers again.
@@ -149,9 +103,11 @@ class SlurmController:
         """
         async with _turns[self.node]:
             node = await self.own()
-            if node.state != "down" or node.drains or node.reason not in MENDABLE:
-                raise Refused(f"Slurm gave it up: {node.reason or 'for no reason that it tells'}")
-            if SILENT in node.state_flags:
+            others = node.states - HARMLESS
+            if others != {"DOWN"} or node.reason not in MENDABLE:
+                said = ", ".join([*sorted(others - {"DOWN"}), *([node.reason] * bool(node.reason))])
+                raise Refused(f"Slurm gave it up: {said or 'for no reason that it tells'}")
+            if SILENT in node.states:
                 raise Refused("Slurm gave it up, and its slurmd does not answer")
             now = self.target.now()
             lately = [one for one in _mended[self.node] if now - one < MENDS_WITHIN_NS]
@@ -161,16 +117,15 @@ class SlurmController:
             await self._update("state=resume")
 
     async def jobs(self) -> list[str]:
-        """The numbers of all jobs that have any of it, those that begin or end now among them."""
-        states = "--states=running,completing,suspended,configuring,stopped,signaling,stage_out"
+        """All jobs that have any of it, as people know them; those that begin or end among them."""
         nodes = f"--nodelist={self.node}"
         told = await self._commands.run(
-            "squeue", "--all", "--noheader", "--format=%A", nodes, states
+            "squeue", "--all", "--noheader", "--format=%i", nodes, f"--states={HAVE_NODES}"
         )
         return told.decode().split()
 
-    async def _drain(self, claims: frozenset[str]) -> None:
-        await self._update("state=drain", f"reason={BY}{', '.join(sorted(claims))}")
+    async def _drain(self, reason: str) -> None:
+        await self._update("state=drain", f"reason={reason}")
 
     async def _update(self, *words: str) -> None:
         try:
@@ -184,16 +139,31 @@ async def listed(commands: SlurmCommands) -> dict[str, SlurmNode]:
 
     Raises:
         SlurmAwayError: its controller does not answer.
+        ForeignError: it answers in a shape that is not known.
     """
-    told = await commands.run("sinfo", "--all", "--json")
+    nodes = await _nodes(commands)
+    # A suspended job has no CPUs, and goes on where it is.
+    told = await commands.run("squeue", "--all", "--noheader", "--states=suspended", "--format=%N")
+    suspended: set[str] = set()
+    for line in told.decode(errors="replace").splitlines():
+        with suppress(HapteraError):  # What is no list of hosts names none.
+            suspended.update(expand(line))
+    return {
+        name: replace(one, has_jobs=True) if name in suspended else one
+        for name, one in nodes.items()
+    }
+
+
+async def _nodes(commands: SlurmCommands) -> dict[str, SlurmNode]:
+    """By scontrol, which lists nodes in each version that has it; sinfo lists rows in some."""
     try:
-        listing = msgspec.json.decode(told, type=_Listing)
-    except msgspec.DecodeError as error:
-        raise SlurmAwayError(f"sinfo did not return a list of nodes: {error}") from error
-    # Without its controller sinfo succeeds, with an error and without nodes.
-    if listing.errors or not listing.nodes:
-        raise SlurmAwayError("slurmctld does not answer", do="check whether it runs")
-    return {one.name: one for one in listing.nodes}
+        told = await commands.run("scontrol", "--all", "--json", "show", "nodes")
+        return nodes_in("scontrol", told)
+    except (ForeignError, SlurmMissingError, SlurmRefusedError):
+        # Slurm 22.05 and older have no scontrol --json.
+        return nodes_in(
+            "sinfo", await commands.run("sinfo", "--all", "--Node", "--exact", "--json")
+        )
 
 
 def found(nodes: dict[str, SlurmNode], name: str) -> SlurmNode:

@@ -5,29 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
-from haptera.modules.slurm.commands import PATH, SlurmAwayError, SlurmCommands
+from haptera.modules.slurm.commands import PATH, SlurmCommands
+from haptera.modules.slurm.shapes import SlurmJob, jobs_in
 
 COMMAND_S_MAX: Final = 20.0
 SECONDS_PER_MINUTE: Final = 60
 # Takes the place of the shell at once: no word of a job is ever read by one.
 SCRIPT: Final = b'#!/bin/sh\nexec "$@"\n'
-
-
-class SlurmJob(msgspec.Struct, frozen=True):
-    """One job as `squeue --json` has it; the exit code is a wait status."""
-
-    job_id: int
-    name: str
-    job_state: str
-    state_reason: str = ""
-    exit_code: int | None = None
-    nodes: str = ""
-
-
-class _Listing(msgspec.Struct, frozen=True):
-    jobs: list[SlurmJob]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +47,11 @@ class Slurm:
         """All jobs of this user, ended ones among them for as long as Slurm remembers these.
 
         Raises:
-            SlurmAwayError: it does not answer, or not in JSON.
+            SlurmAwayError: it does not answer.
+            ForeignError: it answers in a shape that is not known.
         """
         told = await self._commands.run("squeue", "--me", "--all", "--states=all", "--json")
-        try:
-            return msgspec.json.decode(told, type=_Listing).jobs
-        except msgspec.DecodeError as error:
-            raise SlurmAwayError(f"squeue did not return a list of jobs: {error}") from error
+        return jobs_in("squeue", told)
 
     async def partitions(self) -> list[Partition]:
         """The partitions, each with what its nodes have.

@@ -7,14 +7,13 @@ from typing import Final, TypeVar
 from haptera.kinds import slurm
 from haptera.kinds.slurm import SlurmState, SlurmUse
 from haptera.modules.slurm.controller import (
-    DESIRED,
-    HELD,
     JOBS_SHOWN_MAX,
     SlurmController,
-    SlurmNode,
     SlurmSettings,
     found,
 )
+from haptera.modules.slurm.shapes import SlurmNode
+from haptera.modules.slurm.standing import DESIRED, HELD
 from haptera.sdk import (
     PARENT,
     Draining,
@@ -57,7 +56,7 @@ use = module.serves(slurm.use)
 async def look_state(
     nodes: Mapping[EntityId, SlurmController],
 ) -> Mapping[EntityId, SlurmState | Exception]:
-    return await _each(nodes, lambda one: one.seen)
+    return await _each(nodes, lambda one: one.standing.state)
 
 
 @use.look(
@@ -69,7 +68,7 @@ async def look_state(
 async def look_use(
     nodes: Mapping[EntityId, SlurmController],
 ) -> Mapping[EntityId, SlurmUse | Exception]:
-    return await _each(nodes, lambda one: one.use)
+    return await _each(nodes, lambda one: one.standing.use)
 
 
 @use.step(
@@ -97,9 +96,8 @@ async def drain(node: SlurmController) -> None:
 
 @use.step((SlurmUse.DRAINING, SlurmUse.DRAINED), SlurmUse.OPEN, within_s=10)
 async def resume(node: SlurmController) -> None:
-    there = await node.own()
-    if there.claims is None:
-        raise Refused(f"somebody else drains it: {there.reason}")
+    if others := (await node.own()).standing.others:
+        raise Refused(f"somebody else drains it: {others}")
     await node.resume(DESIRED)
 
 

@@ -6,18 +6,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import msgspec
-
 from haptera.kinds import node, slurm, system
 from haptera.kinds.slurm import SlurmState
 from haptera.kinds.system import SystemRun
 from haptera.modules.slurm.commands import SlurmAwayError, SlurmCommands
-from haptera.modules.slurm.controller import SlurmNode, listed
+from haptera.modules.slurm.controller import listed
 from haptera.modules.slurm.personalities import (
     PersonalityHost,
     PersonalityPolicy,
     wanted_images,
 )
+from haptera.modules.slurm.shapes import SlurmJob, SlurmNode, jobs_in
 from haptera.sdk import (
     Applied,
     Cluster,
@@ -25,6 +24,7 @@ from haptera.sdk import (
     Conflict,
     Controller,
     EntityView,
+    ForeignError,
     Variable,
 )
 
@@ -61,20 +61,6 @@ class PersonalitySettings:
             raise ValueError("a limit is a number of nodes")
 
 
-class AskingJob(msgspec.Struct, frozen=True):
-    """One job as `squeue --json` has it; of an array, the tasks that wait are one."""
-
-    partition: str
-    job_state: str
-    state_reason: str
-    features: str = ""
-    node_count: int = 1
-
-
-class _Queue(msgspec.Struct, frozen=True):
-    jobs: list[AskingJob]
-
-
 @dataclass(slots=True)
 class PersonalityMemory:
     """Since when nodes idle, and when images were last refused, as far as this process knows."""
@@ -83,7 +69,7 @@ class PersonalityMemory:
     refused: dict[str, float] = field(default_factory=dict)
 
     def learn(self, nodes: Mapping[str, SlurmNode], now: float) -> None:
-        idle = [name for name, one in nodes.items() if one.seen is SlurmState.IDLE]
+        idle = [name for name, one in nodes.items() if one.standing.state is SlurmState.IDLE]
         self.idle = {name: self.idle.get(name, now) for name in idle}
 
     def untried(
@@ -105,7 +91,7 @@ async def follow_jobs(cluster: Cluster[PersonalitySettings]) -> None:
     memory = PersonalityMemory()
     async for changes in cluster.watch(kinds=(node.kind.name, system.kind.name), tick_s=TICK_S):
         # A Slurm that is away is told of by `slurm.state`. Another's write will be told of.
-        with suppress(SlurmAwayError, Conflict):
+        with suppress(SlurmAwayError, ForeignError, Conflict):
             await _follow(cluster, commands, memory, changes.now)
         await asyncio.sleep(REST_S)
 
@@ -138,7 +124,7 @@ async def _follow(
 
 
 def asked_for(
-    jobs: list[AskingJob], limits: Mapping[str, int], partitions: frozenset[str]
+    jobs: list[SlurmJob], limits: Mapping[str, int], partitions: frozenset[str]
 ) -> dict[str, int]:
     """How many nodes waiting jobs ask for, of each image; who asks for too many counts nothing."""
     asked: dict[str, int] = {}
@@ -187,7 +173,7 @@ def _host(view: EntityView, there: SlurmNode, memory: PersonalityMemory) -> Pers
         view.entity,
         desired,
         desired if runs else None,
-        there.seen in (SlurmState.ALLOCATED, SlurmState.DRAINING),
+        there.standing.state in (SlurmState.ALLOCATED, SlurmState.DRAINING),
         memory.idle.get(there.name),
         waits=applied == Applied.STALE and view.condition is Condition.WAITING,
         refused=_known(view, system.refused) == Applied.CURRENT,
@@ -206,9 +192,5 @@ async def _publish(commands: SlurmCommands, there: SlurmNode, image: str | None)
         await commands.run("scontrol", "update", f"nodename={there.name}", *words)
 
 
-async def _waiting(commands: SlurmCommands) -> list[AskingJob]:
-    told = await commands.run("squeue", "--all", "--json")
-    try:
-        return msgspec.json.decode(told, type=_Queue).jobs
-    except msgspec.DecodeError as error:
-        raise SlurmAwayError(f"squeue did not return a list of jobs: {error}") from error
+async def _waiting(commands: SlurmCommands) -> list[SlurmJob]:
+    return jobs_in("squeue", await commands.run("squeue", "--all", "--json"))
