@@ -41,6 +41,24 @@ def test_there_are_mutants() -> None:
     assert len(PATCHES) >= 10
 
 
+@pytest.mark.skipif(shutil.which("git") is None, reason="there is no git here")
+def test_each_patch_applies() -> None:
+    """Which of them are tried hangs on what changed: one that no longer applies would hide."""
+    refused = {
+        patch.stem: said
+        for patch in PATCHES
+        if (said := _apply(patch, ROOT, "--check")) is not None
+    }
+    assert refused == {}
+
+
+def _apply(patch: Path, folder: Path, *options: str) -> str | None:
+    """Why a patch does not apply to this folder, if so."""
+    words = ["git", "apply", "-C1", *options, str(patch)]
+    ran = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    return ran.stderr if ran.returncode else None
+
+
 @pytest.mark.campaign
 @pytest.mark.timeout(FIND_WITHIN_S + 10)
 @pytest.mark.parametrize("patch", PATCHES, ids=lambda patch: patch.stem)
@@ -48,10 +66,7 @@ def test_a_planted_bug_is_found(patch: Path, tmp_path: Path) -> None:
     shutil.copytree(
         ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
     )
-    apply = subprocess.run(
-        ["git", "apply", "-C1", str(patch)], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert apply.returncode == 0, f"refresh the patch {patch.name}: {apply.stderr}"
+    assert _apply(patch, tmp_path) is None, f"refresh the patch {patch.name}"
     found_by = patch.read_text().splitlines()[1].removeprefix("Found by: ")
     first = found_by.removeprefix(BY_SEEDS)
     hunt = (TEST, found_by) if first == found_by else (HUNT, f"{first}+{SEEDS_MAX}")
