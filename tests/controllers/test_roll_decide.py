@@ -49,6 +49,12 @@ def test_the_canary_comes_first_then_each_that_is_proven_lets_one_more_be_under_
     assert next_moves(replace(ORDER, unavailable="3"), four).take == ("n5", "n6", "n7")
 
 
+def test_of_several_canaries_no_more_are_taken_than_are_left_of_them():
+    order = replace(ORDER, canary=3)
+    left = olds("n2", "n3", "n4", "n5", "n6")
+    assert next_moves(order, [new("n1"), *left]).take == ("n2", "n3")
+
+
 def test_free_systems_come_before_busy_ones_and_broken_ones_before_both():
     order = replace(ORDER, canary=3)
     members = [old("n1", free=False), old("n2"), old("n3", works=False), old("n4", works=None)]

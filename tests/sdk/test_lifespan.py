@@ -169,6 +169,16 @@ def test_no_more_threads_hang_than_twice_what_the_module_takes_at_once() -> None
     converse(scenario, {"settings": {"pause_s": 2}}, at_once=2)
 
 
+def test_a_thread_that_has_ended_gives_its_place_back() -> None:
+    async def scenario(daemon: Daemon) -> None:
+        for number in range(6):
+            await daemon.send(a_call(number, "look", "look"))
+            answer = await daemon.next()
+            assert (answer["id"], answer.get("note")) == (number, "thread")
+
+    converse(scenario, {"settings": {"pause_s": 2}}, at_once=2)
+
+
 def test_a_watch_must_be_an_async_generator() -> None:
     module = Module("trial", connect=lambda target: target)
     power = module.serves(node.power)
