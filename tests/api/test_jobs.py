@@ -122,3 +122,18 @@ def test_a_change_is_waited_for():
         return [job.id for job in waiting.result().jobs]
 
     assert asyncio.run(waits()) == [1]
+
+
+def test_a_job_that_asks_for_no_cpus_is_counted_like_others():
+    backend = FakeBackend()
+    queue = backend.jobs.queue
+    ask_for_work(queue, "n3", Size(2, 512), WorkAsked("a", 1), NOW)
+    queue.submit(Submission(owner="user:eve", name="no", spec=JobSpec(("true",), Size(0, 0))), NOW)
+    big = JobSpec(("true",), Size(0, 1024))
+    queue.submit(Submission(owner="user:eve", name="big", spec=big), NOW)
+    app = make_app(backend, Sites("quick"), cluster="quick", wall_s=lambda: NOW.wall_s + 60)
+
+    told = ask(app, "GET", "/v1/queue", token="read-token")
+
+    assert told.status == 200, told.body
+    assert [one["count"] for one in told.json["wanted"]] == [1]

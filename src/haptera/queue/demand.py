@@ -41,4 +41,5 @@ def _rank(job: Job) -> tuple[int, int]:
 def _places(free: Size, size: Size, most: int) -> int:
     """How many fit."""
     by_memory = free.memory_mb // size.memory_mb if size.memory_mb else most
-    return max(0, min(most, free.cpus // size.cpus, by_memory))
+    by_cpus = free.cpus // size.cpus if size.cpus else most
+    return max(0, min(most, by_cpus, by_memory))
