@@ -2,13 +2,11 @@
 
 import logging
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
-from haptera.model.errors import HapteraError
 from haptera.model.text import showable
 
-# The words of these say what is wrong; any other needs its name.
-_SPEAKING = (HapteraError, OSError)
+PACKAGE: Final = __name__.partition(".")[0]
 
 _log = logging.getLogger(__name__)
 
@@ -16,7 +14,8 @@ _log = logging.getLogger(__name__)
 class Boundary:
     """Turns any exception of one item into that item's failure, with its traceback in the log.
 
-    Whoever serves the item looks at `fault` then; what ends the process, or cancels, goes on, and
+    What haptera itself raises says all in its words, and needs none. Whoever serves the item looks
+    at `fault` then; what ends the process, or cancels, goes on, and
     so does what is to `pass_on`.
 
     >>> with Boundary("job 7") as job:
@@ -44,8 +43,11 @@ class Boundary:
         if not isinstance(error, Exception) or isinstance(error, self._pass_on):
             return False
         self.error = error
-        # Named by where the item is served: what is logged too often is left out by its place.
-        _log.error("%s failed", self._item, exc_info=error, stacklevel=2)
+        # As of where the item is served: what is logged too often is left out by its place.
+        if _is_ours(error):
+            _log.warning("%s: %s", self._item, error, stacklevel=2)
+        else:
+            _log.error("%s failed", self._item, exc_info=error, stacklevel=2)
         return True
 
     @property
@@ -54,5 +56,9 @@ class Boundary:
         if self.error is None:
             return None
         name, words = type(self.error).__name__, str(self.error)
-        speaks = words and isinstance(self.error, _SPEAKING)
+        speaks = words and (_is_ours(self.error) or isinstance(self.error, OSError))
         return showable(words if speaks else f"{name}: {words}" if words else name)
+
+
+def _is_ours(error: Exception) -> bool:
+    return type(error).__module__.partition(".")[0] == PACKAGE

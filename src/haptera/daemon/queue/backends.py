@@ -11,9 +11,11 @@ from haptera.daemon.queue.slurm import SlurmBackend
 from haptera.kinds import backend
 from haptera.modules.slurm.jobs import Slurm
 from haptera.runtime.processes.control import Source
+from haptera.sdk.boundary import Boundary
 
 NAME: Final = "backends"
 SCRIPT: Final = "slurm-job.sh"
+AGAIN_S: Final = 2.0
 
 _log = logging.getLogger(__name__)
 
@@ -46,8 +48,15 @@ class Backends:
                         task.cancel()
                         del self._running[name]
                 for name in sorted(wanted.keys() - self._running.keys()):
-                    task = tasks.create_task(self._backend(name, wanted[name]).run())
+                    task = tasks.create_task(self._keep(name, wanted[name]))
                     self._running[name] = wanted[name], task
+
+    async def _keep(self, name: str, terms: Terms) -> None:
+        """Run one; what ends it is its own, and it begins anew from what Slurm has."""
+        while True:
+            with Boundary(f"backend {name}"):
+                await self._backend(name, terms).run()
+            await asyncio.sleep(AGAIN_S)
 
     def _backend(self, name: str, terms: Terms) -> SlurmBackend:
         _log.info("backend %s: %s", name, terms)

@@ -8,8 +8,8 @@ What exists is read from what is declared and seen.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -42,6 +42,7 @@ from haptera.queue.duty import DutyState
 from haptera.runtime import clock
 from haptera.runtime.processes.control import Source
 from haptera.sdk import Cluster, Conflict
+from haptera.sdk.boundary import Boundary
 
 NAME: Final = "pools"
 # It is looked so often whatever happens: the power of machines is heard of in no other way.
@@ -91,11 +92,9 @@ class Pools:
             tasks.create_task(self._hear_of_entities(cluster))
             tasks.create_task(self._hear_of_jobs())
             while True:
-                try:
+                wait_s = RETRY_S
+                with Boundary("pools"):  # of the queue, which all of them follow
                     wait_s = await self._look(cluster)
-                except HapteraError as error:  # of the queue, which all of them follow
-                    _log.warning("pools: %s; tries again in %g s", error, RETRY_S)
-                    wait_s = RETRY_S
                 with suppress(TimeoutError):
                     async with asyncio.timeout(wait_s):
                         await self._waken.wait()
@@ -124,14 +123,13 @@ class Pools:
         for gone in self._jobs.pools.keys() - {one.said.name for one in kept} - wrong.keys():
             del self._jobs.pools[gone]
         for one in kept:
-            wanted, again_ns = self._decide(one, wanted, now)
-            until_ns = min(until_ns, until_ns if again_ns is None else again_ns)
+            with self._by_itself(one.said.name, wrong):
+                wanted, again_ns = self._decide(one, wanted, now)
+                until_ns = min(until_ns, until_ns if again_ns is None else again_ns)
         for one in kept:
-            try:
+            with self._by_itself(one.said.name, wrong):
                 await self._write(cluster, one.writes)
                 await self._forget(one.said, one.slots)
-            except (HapteraError, Conflict) as error:
-                self._complain(wrong, one.said.name, error)
         self._wrong = wrong
         if wrong:
             return RETRY_S
@@ -142,16 +140,29 @@ class Pools:
         for view in sorted(self._views.values(), key=lambda one: one.name):
             if view.kind != pool.kind.name or not view.desired:
                 continue
-            try:
+            one: _Kept | None = None
+            with self._by_itself(view.name, wrong):
                 said = pool_said(view)
                 supply = supply_of(said, self._owner, clock.wall_s())
-                yield _Kept(said, supply, await self._seen(cluster, supply))
-            except HapteraError as error:
-                self._complain(wrong, view.name, error)
+                one = _Kept(said, supply, await self._seen(cluster, supply))
+            if one is not None:
+                yield one
 
-    def _complain(self, wrong: dict[str, str], name: str, error: Exception) -> None:
+    @contextmanager
+    def _by_itself(self, name: str, wrong: dict[str, str]) -> Iterator[None]:
+        """What goes wrong with a pool keeps this one alone from being kept."""
+        try:
+            with Boundary(f"pool {name}", (HapteraError, Conflict)) as one:
+                yield
+            fault = one.fault
+        except (HapteraError, Conflict) as error:
+            fault = str(error)
+        if fault is not None:
+            self._complain(wrong, name, fault)
+
+    def _complain(self, wrong: dict[str, str], name: str, fault: str) -> None:
         """Say what keeps a pool from being kept: to whoever asks, and, once, in the log."""
-        wrong[name] = text = f"is not kept: {error}"
+        wrong[name] = text = f"is not kept: {fault}"
         self._jobs.pools[name] = text
         if self._wrong.get(name) != text:
             _log.warning("pool %s %s; tries again each %g s", name, text, RETRY_S)

@@ -29,6 +29,7 @@ from haptera.queue.work import (
     WorkTold,
 )
 from haptera.runtime.clock import now_ns
+from haptera.sdk.boundary import Boundary
 
 # How often Slurm is asked while it has something of ours, and how long work is waited for else.
 LOOK_EVERY_MS: Final = 1_000
@@ -100,15 +101,13 @@ class SlurmBackend:
         """Take work and have it run, until cancelled; what Slurm has goes on."""
         held = self._held_before()
         while True:
-            try:
-                jobs = await self._slurm.jobs()
-            except HapteraError as error:
-                _log.warning("backend %s: %s", self._name, error)
+            with Boundary(f"backend {self._name}") as looked:
+                self._see(await self._slurm.jobs())
+            if looked.error is not None:
                 # What it has may well run: it stays ours.
                 await self._ask(held, takes=False, wait_ms=0)
                 await asyncio.sleep(AWAY_S)
                 continue
-            self._see(jobs)
             held = self._held()
             unsettled = any(one.phase is not HoldingPhase.RUNNING for one in held.values())
             wait_ms = 0 if unsettled or self._on_hold() else LOOK_EVERY_MS if held else WAIT_MS
@@ -134,10 +133,12 @@ class SlurmBackend:
     def _held(self) -> dict[int, Holding]:
         held = dict(self._faults)
         for token, job in self._there.items():
-            name = SlurmName.parse(job.name)
-            assert name is not None
-            if token not in self._over:
-                held[token] = holding_of(name, job, stopping=token in self._stopping)
+            # One that cannot be read is told of once it can.
+            with Boundary(f"backend {self._name}, {job.name}"):
+                name = SlurmName.parse(job.name)
+                assert name is not None
+                if token not in self._over:
+                    held[token] = holding_of(name, job, stopping=token in self._stopping)
         return held
 
     def _on_hold(self) -> list[int]:
@@ -164,7 +165,7 @@ class SlurmBackend:
             if held[token].phase not in (HoldingPhase.RUNNING, HoldingPhase.STOPPING):
                 self._faults.pop(token, None)
                 self._over.add(token)
-        try:
+        with Boundary(f"backend {self._name}") as taken:
             for order in told.stop:
                 await self._stop(order.token, order.reason)
             for token in set(told.noted).intersection(self._on_hold()):
@@ -173,8 +174,7 @@ class SlurmBackend:
                 partitions = await self._slurm.partitions()
                 for work in told.work:
                     await self._submit(work, partitions)
-        except HapteraError as error:
-            _log.warning("backend %s: %s", self._name, error)
+        if taken.error is not None:
             await asyncio.sleep(AWAY_S)
 
     async def _stop(self, token: int, reason: str) -> None:
@@ -185,6 +185,14 @@ class SlurmBackend:
             self._stopping.add(token)
 
     async def _submit(self, work: Assignment, partitions: Iterable[Partition]) -> None:
+        """Submit it; what no later try would change is its end, and that of no other."""
+        # That Slurm does not answer is nobody's fault here.
+        with Boundary(f"job {work.job}", (HapteraError,)) as job:
+            await self._hand_over(work, partitions)
+        if job.fault is not None:
+            self._fail(work, job.fault)
+
+    async def _hand_over(self, work: Assignment, partitions: Iterable[Partition]) -> None:
         """Submit it, if it is not there; one that Slurm refuses is over, with its words."""
         if work.token in self._there:
             return
