@@ -41,6 +41,36 @@ ALLOWED: dict[tuple[str, str], str] = {
 }
 
 
+# Where any exception ends, and why.
+CATCH_ALL = {
+    "src/haptera/sdk/host.py": "the author's code may raise anything",
+    "src/haptera/sdk/threads.py": "the author's code may raise anything",
+    "src/haptera/sdk/gathering.py": "the author's code may raise anything",
+    "src/haptera/runtime/processes/zygote.py": "the last words of a process that ends anyway",
+    "src/haptera/lab/tree.py": "the last words of a process that ends anyway",
+    "src/haptera/testing/bench.py": "the author's code may raise anything",
+}
+# Who has tasks, and no boundary in any of them: they are not of many items.
+NOT_BOUNDED = {
+    "src/haptera/api/routes/stream.py": "two tasks of one answer",
+    "src/haptera/cli/lab.py": "two tasks of one command",
+    "src/haptera/cli/output/live/live.py": "two tasks of one command",
+    "src/haptera/cli/output/live/waiting.py": "two tasks of one command",
+    "src/haptera/conformance/talk.py": "one task of one talk",
+    "src/haptera/daemon/agent.py": "its parts; it is nothing without one of them",
+    "src/haptera/daemon/executing/executor.py": "two tasks of one command",
+    "src/haptera/daemon/parent/parent.py": "its parts; it is nothing without one of them",
+    "src/haptera/lab/bmc.py": "a lab is to fail loudly",
+    "src/haptera/lab/supervisor.py": "a lab is to fail loudly",
+    "src/haptera/modules/netboot/servers.py": "the parts of one server",
+    "src/haptera/runtime/enrolment/enrol_server.py": "its parts; who connects has a boundary below",
+    "src/haptera/sdk/controlling.py": "two tasks of one controller",
+    "src/haptera/sdk/gathering.py": "the author's code may raise anything, and is caught",
+    "src/haptera/sdk/host.py": "the author's code may raise anything, and is caught",
+    "src/haptera/testing/desk.py": "a test is to fail loudly",
+}
+
+
 def test_each_source_file_opens_with_one_sentence() -> None:
     unlike = {place(path): line for path, line in first_lines() if not is_one_sentence(line)}
 
@@ -121,6 +151,30 @@ def test_each_lock_pins_all_by_hash_and_the_second_holds_the_first() -> None:
     assert run - dev == set()
     # Without it, haptera itself could not be installed offline.
     assert any(pin.startswith("setuptools==") for pin in run)
+
+
+def test_all_exceptions_are_caught_in_few_places_alone() -> None:
+    """Who has to clean up raises them again; who serves many items has a boundary for each."""
+    found = {
+        place(path)
+        for path in modules()
+        for node in ast.walk(parse(path))
+        if isinstance(node, ast.ExceptHandler) and catches_all(node) and not raises(node)
+    }
+
+    assert found == set(CATCH_ALL)
+
+
+def test_who_runs_tasks_for_many_items_bounds_each() -> None:
+    """In a task group, what goes wrong with one ends all of them, and the daemon."""
+    served = {
+        place(path)
+        for path in modules()
+        if re.search(r"TaskGroup\(|create_task\(", path.read_text())
+    }
+    bounded = {one for one in served if "Boundary(" in (ROOT / one).read_text()}
+
+    assert served - bounded == set(NOT_BOUNDED), "give each item a Boundary, or say why not"
 
 
 def test_the_glossary_has_each_word_once_in_order_and_on_one_line() -> None:
@@ -224,6 +278,17 @@ def is_one_sentence(text: str) -> bool:
     # A command, or haptera itself, begins a sentence in small letters.
     begun = text[:1].isupper() or text.startswith(("`", "haptera"))
     return begun and text.endswith(".") and re.search(r"[.!?] [A-Z]", text) is None
+
+
+def catches_all(handler: ast.ExceptHandler) -> bool:
+    named = [] if handler.type is None else ast.walk(handler.type)
+    names = {one.id for one in named if isinstance(one, ast.Name)}
+    return handler.type is None or not names.isdisjoint({"Exception", "BaseException"})
+
+
+def raises(handler: ast.ExceptHandler) -> bool:
+    last = handler.body[-1]
+    return isinstance(last, ast.Raise) and last.exc is None
 
 
 def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:

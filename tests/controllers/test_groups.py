@@ -220,3 +220,12 @@ def test_a_rank_that_had_no_place_for_a_while_counts_on():
     assert elsewhere.undeclare == ["replica:ledger.0@n1"]
     back = decided(a_node("n1"), group, parked)
     assert back.desired == {"replica:ledger.0@n1": {"run": "running", "placement": 5}}
+
+
+def test_a_group_that_cannot_be_read_says_so_and_the_others_are_kept():
+    bad = a_view("group:audit", command="serve", replicas="many")
+    found = decide({one.entity: one for one in (bad, a_group(), a_node("n1"))}, OWNER)
+
+    assert list(found.declare) == ["replica:ledger.0@n1"]
+    assert found.desired["group:audit"]["says"].startswith("it is not kept: ValueError: ")
+    assert found.desired.keys() == {"group:audit", "group:ledger", "replica:ledger.0@n1"}

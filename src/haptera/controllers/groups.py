@@ -7,7 +7,7 @@ epoch of each group) is written before anybody is told of it.
 import asyncio
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from haptera.controllers.group_views import (
@@ -28,6 +28,7 @@ from haptera.controllers.group_views import (
 from haptera.controllers.handover import DOWN_DEFAULT, Handover, Incumbent, hand_over
 from haptera.controllers.leadership import Contender, Grant, Succession, succeed
 from haptera.controllers.replication import ReplicaHost, Settled, settle, shared
+from haptera.controllers.writes import Patch, Writes
 from haptera.kinds import group, lease, node, replica, system
 from haptera.kinds.group import (
     LeaderPolicy,
@@ -42,6 +43,8 @@ from haptera.kinds.service import Run
 from haptera.model.declared.schema import Applied
 from haptera.model.entity import EntityId, parse_entity
 from haptera.sdk import Cluster, Condition, Conflict, Controller, EntityView
+from haptera.sdk.boundary import Boundary
+from haptera.sdk.failures import cut
 from haptera.selectors.names import ALL_NODES, GroupName
 from haptera.selectors.nodeset import parse_nodeset
 
@@ -54,19 +57,6 @@ AGAIN_S: Final = 0.05
 LOOK_AGAIN_S: Final = 5.0
 
 Views = Mapping[str, EntityView]
-Patch = dict[str, str | int | None]
-
-
-@dataclass(slots=True)
-class Writes:
-    """What is to be desired, declared and undeclared, all in one write."""
-
-    desired: dict[str, Patch] = field(default_factory=dict)
-    declare: dict[str, dict[str, str]] = field(default_factory=dict)
-    undeclare: list[str] = field(default_factory=list)
-
-    def __bool__(self) -> bool:
-        return bool(self.desired or self.declare or self.undeclare)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +112,13 @@ def decide(views: Views, owner: str) -> Writes:
     cluster = _Views(views, owner)
     writes = Writes()
     for view in cluster.groups.values():
-        _decide_group(cluster, view, writes)
+        own = Writes()
+        with Boundary(view.entity) as one:
+            _decide_group(cluster, view, own)
+        if one.fault is not None:
+            own = Writes()
+            _say(view, f"it is not kept: {one.fault}", own)
+        writes.add(own)
     for view in cluster.orphans():
         writes.undeclare.append(view.entity)
     return writes
@@ -234,7 +230,11 @@ def _decide_group(cluster: _Views, view: EntityView, writes: Writes) -> None:
     placed = _placed(len(ranks), settled, near, () if held else dimensions)
     missing = lacks(view, choice, ranks)
     says = "; ".join(filter(None, [missing, placed, held, _led(grants, next_)]))
-    if desired(view, "says") != (says := says[: group.SAYS_BYTES_MAX]):
+    _say(view, says, writes)
+
+
+def _say(view: EntityView, says: str, writes: Writes) -> None:
+    if desired(view, "says") != (says := cut(says, group.SAYS_BYTES_MAX)):
         writes.desired.setdefault(view.entity, {})["says"] = says
 
 

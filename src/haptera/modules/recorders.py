@@ -9,6 +9,7 @@ from typing import Final
 
 from haptera.modules.console import ConsoleError, ConsoleRecord, record_of
 from haptera.sdk import HapteraError, Setup, Target
+from haptera.sdk.boundary import Boundary
 
 # One session with what brings a console, recorded until it ends. It raises ConsoleError where none
 # begins, HapteraError where a program is missing, and OSError where nothing can be written.
@@ -19,6 +20,8 @@ CONSOLES_MAX: Final = 1_000
 AGAIN_S: Final = 10.0
 # A node that nobody looked at for so long is not this module's any more.
 FORGOTTEN_S: Final = 600.0
+
+_ENDS: Final = (HapteraError, ConsoleError, OSError)
 
 _log = logging.getLogger(__name__)
 
@@ -106,10 +109,12 @@ class _Recorder:
         told = ""
         while True:
             self.now.clear()
+            said = "the session has ended"
             try:
-                await self.session(record)
-                said = "the session has ended"
-            except (HapteraError, ConsoleError, OSError) as error:
+                with Boundary(f"console at {self.address}", _ENDS) as session:
+                    await self.session(record)
+                said = session.fault or said
+            except _ENDS as error:
                 said = str(error)
             if said != told:
                 _log.warning("console at %s: %s", self.address, said)

@@ -23,6 +23,7 @@ from haptera.runtime.network.accepting import Accepting
 from haptera.runtime.network.crowd import Crowd, Guest
 from haptera.runtime.network.handshakes import Handshakes
 from haptera.runtime.network.peers import unix_peer
+from haptera.sdk.boundary import Boundary
 
 BACKLOG: Final = 256
 CONNECTIONS_MAX: Final = 512
@@ -112,16 +113,16 @@ class Server:
         """Up to the end of the handshake; from then on the connection is the protocol's."""
         loop = asyncio.get_running_loop()
         handshake_s = None if self._tls is None else self._within_s
-        try:
+        with contextlib.suppress(OSError), Boundary(f"the connection from {address}", (OSError,)):
             await loop.connect_accepted_socket(
                 lambda: self._protocol(guest, address),
                 end,
                 ssl=self._tls,
                 ssl_handshake_timeout=handshake_s,
             )
-        except OSError:
-            self._counts["no handshake"] += 1
-            self._crowd.leave(guest)
+            return
+        self._counts["no handshake"] += 1
+        self._crowd.leave(guest)
 
     def _protocol(self, guest: Guest, address: str) -> Connection:
         def let_in() -> None:

@@ -12,6 +12,7 @@ from haptera.kinds import node, roll, system
 from haptera.kinds.roll import HALTED_BYTES_MAX
 from haptera.model.answers.views import EntityView
 from haptera.sdk import Cluster, Conflict, Controller
+from haptera.sdk.boundary import Boundary
 
 # Time passes deadlines, and makes of the silent the vanished: so often that is looked at.
 TICK_S: Final = 2.0
@@ -60,7 +61,8 @@ async def keep_rolling(cluster: Cluster[RollSettings]) -> None:
         silences.listen(views, now)
         for name in sorted(views):
             if views[name].kind == roll.kind.name:
-                with suppress(Conflict):  # Another was faster: what came of it will be told.
+                # Where another was faster, what came of it will be told.
+                with suppress(Conflict), Boundary(name, (Conflict,)):
                     await _bring_on(cluster, views[name], views, silences, now)
         await asyncio.sleep(REST_S)
 

@@ -40,6 +40,7 @@ from haptera.runtime.network.request_server import CONVERSE_WITHIN_S, Execute, R
 from haptera.runtime.network.tls import Certificate, client_context, is_parent, server_context
 from haptera.runtime.network.tls_server import TlsServer
 from haptera.runtime.processes.secrets import read_here
+from haptera.sdk.boundary import Boundary
 from haptera.wire.updates import Codec
 
 # How often it is seen whether the certificate is past its half life, and tried anew if so.
@@ -146,7 +147,8 @@ class AgentChannel:
     async def renew(self, every_s: float = RENEWAL_EVERY_S) -> None:
         """Have the certificate renewed once half of its life is over, until cancelled."""
         while True:
-            await self._renew_if_due()
+            with Boundary("the renewal of the certificate"):
+                await self._renew_if_due()
             await asyncio.sleep(every_s)
 
     async def _renew_if_due(self) -> None:

@@ -20,6 +20,7 @@ from haptera.runtime.network.peer_messages import (
     SchemaTold,
     Unable,
 )
+from haptera.sdk.boundary import Boundary
 from haptera.wire.updates import Codec
 
 # What the engine has asked for and is not asked yet; more is answered as if nobody were there.
@@ -59,7 +60,13 @@ class Exchange:
         """Ask until cancelled, each neighbour in a task of its own."""
         async with asyncio.TaskGroup() as tasks:
             while True:
-                tasks.create_task(self.carry_out(await self._errands.get()))
+                tasks.create_task(self._by_itself(await self._errands.get()))
+
+    async def _by_itself(self, errand: Errand) -> None:
+        with Boundary(f"{type(errand).__name__} of {errand.peer}") as one:
+            await self.carry_out(errand)
+        if one.error is not None and isinstance(errand, FetchList):
+            self._deliver([Listed(errand.peer, None)])
 
     async def carry_out(self, errand: Errand) -> None:
         """Ask this now; what came of it is delivered."""

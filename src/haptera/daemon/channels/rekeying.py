@@ -9,6 +9,8 @@ import secrets
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from haptera.sdk.boundary import Boundary
+
 # How long datagrams are sealed with one key.
 REKEY_S: Final = 24 * 3_600.0
 # What SQLite has room for in an integer.
@@ -29,7 +31,8 @@ async def rekey(peers: Callable[[], Iterable[str]], begin: Callable[[str], None]
     while True:
         names = sorted(peers())
         for name in names:
-            begin(name)
+            with Boundary(f"new keys with {name}"):
+                begin(name)
             await asyncio.sleep(REKEY_S / len(names))
         if not names:
             await asyncio.sleep(REKEY_S)

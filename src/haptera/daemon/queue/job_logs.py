@@ -10,6 +10,7 @@ from haptera.model.entity import EntityId
 from haptera.queue.job import Job
 from haptera.runtime.identity.private import private_directory, write_private
 from haptera.runtime.network.peer_messages import Answer, LogAsked, LogPlace, LogTold, Request
+from haptera.sdk.boundary import Boundary
 
 # So many are kept, each of LOG_BYTES_MAX at most; the oldest go first.
 LOGS_KEPT_MAX: Final = 1_000
@@ -47,18 +48,19 @@ class JobLogs:
         """Take them, one after the other, until cancelled."""
         while True:
             job = await self._wanted.get()
-            assert job.holder is not None
-            asked = LogAsked(EntityId("job", str(job.id), None))
-            answer = await self._ask(job.holder, asked, ASK_WITHIN_S)
-            if not isinstance(answer, LogTold):
-                _log.info("job %d: what it wrote is not taken: %s", job.id, answer)
-                continue
-            try:
-                private_directory(self._directory)
-                write_private(self._place(job), answer.text)
-                self._forget_oldest()
-            except OSError as error:
-                _log.warning("job %d: what it wrote is not kept: %s", job.id, error)
+            with Boundary(f"what job {job.id} wrote"):
+                await self._keep(job)
+
+    async def _keep(self, job: Job) -> None:
+        assert job.holder is not None
+        asked = LogAsked(EntityId("job", str(job.id), None))
+        answer = await self._ask(job.holder, asked, ASK_WITHIN_S)
+        if not isinstance(answer, LogTold):
+            _log.info("job %d: what it wrote is not taken: %s", job.id, answer)
+            return
+        private_directory(self._directory)
+        write_private(self._place(job), answer.text)
+        self._forget_oldest()
 
     def told(self, job: Job, after: LogPlace | None) -> LogTold | None:
         """What was taken of it, unless that is known; None where nothing was."""

@@ -22,6 +22,7 @@ from haptera.queue.work import WorkAsked, WorkTold
 from haptera.runtime import clock
 from haptera.runtime.store.sqlite_writer import Failure
 from haptera.runtime.store.store import Store
+from haptera.sdk.boundary import Boundary
 
 # How often it is seen whether leases, or deadlines of drains, are over.
 EXPIRE_EVERY_S: Final = 1.0
@@ -90,11 +91,9 @@ class ParentQueue:
         """Take from who was silent beyond its lease what it holds, until cancelled."""
         while True:
             await asyncio.sleep(EXPIRE_EVERY_S)
-            try:
+            with Boundary("the queue of jobs"):
                 self.queue.expire(_now())
                 await self._write()
-            except HapteraError as error:
-                _log.error("the queue: %s", error)
 
     # Holders
 

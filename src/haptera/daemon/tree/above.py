@@ -31,6 +31,7 @@ from haptera.runtime.store.optimistic_write import Proposing, write
 from haptera.runtime.store.replica import Replica
 from haptera.runtime.store.sessions import SavedSession
 from haptera.runtime.store.store import STATE_FILE
+from haptera.sdk.boundary import Boundary
 
 FOLDER: Final = "above"
 ASK_AGAIN_S: Final = 0.3
@@ -115,7 +116,8 @@ class Above:
         replica = Replica.open(self._home / STATE_FILE)
         try:
             for place in cycle(self._places):
-                await self._follow_one(place, replica)
+                with Boundary(f"the parent of {place}"):
+                    await self._follow_one(place, replica)
                 await asyncio.sleep(ASK_AGAIN_S)
         finally:
             replica.close()
@@ -172,7 +174,8 @@ class Above:
                 pass
             self._news.clear()
             if self._place is not None:
-                await self._report_to(self._place)
+                with Boundary(f"the report to the parent of {self._place}"):
+                    await self._report_to(self._place)
             await asyncio.sleep(EVERY_S)
 
     async def _report_to(self, place: Path) -> None:

@@ -10,6 +10,7 @@ from haptera.modules.netboot import tftp
 from haptera.modules.netboot.offers import BootOffer, Here, Offers
 from haptera.modules.netboot.tftp import Ack, Error, Read, Terms, TftpWrite
 from haptera.sdk import HapteraError
+from haptera.sdk.boundary import Boundary
 
 PORT: Final = 69
 TRANSFERS_MAX: Final = 256
@@ -57,9 +58,16 @@ class TftpServer(asyncio.DatagramProtocol):
         if path is None:
             self._refuse(addr, Error(tftp.NOT_FOUND, "not offered"))
             return
-        task = asyncio.get_running_loop().create_task(self._send(offer, path, options, addr))
+        sends = self._by_itself(offer, path, options, addr)
+        task = asyncio.get_running_loop().create_task(sends)
         self._transfers[addr] = task
         task.add_done_callback(lambda _: self._transfers.pop(addr, None))
+
+    async def _by_itself(
+        self, offer: BootOffer, path: Path, options: dict[str, str], addr: Address
+    ) -> None:
+        with Boundary(f"{offer.node}: {path.name} to {addr[0]}"):
+            await self._send(offer, path, options, addr)
 
     async def _send(
         self, offer: BootOffer, path: Path, options: dict[str, str], addr: Address

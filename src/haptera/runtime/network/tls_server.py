@@ -15,6 +15,7 @@ from haptera.runtime.network.accepting import Accepting
 from haptera.runtime.network.crowd import Crowd, Guest
 from haptera.runtime.network.handshakes import Handshakes
 from haptera.runtime.network.tls import hang_up
+from haptera.sdk.boundary import Boundary
 
 CONNECTIONS_MAX: Final = 512
 BACKLOG_MAX: Final = 1024
@@ -100,7 +101,8 @@ class TlsServer:
 
     async def _serve(self, connection: socket.socket, host: str, guest: Guest) -> None:
         try:
-            await self._talk(connection, host, guest)
+            with Boundary(f"the connection from {host}"):
+                await self._talk(connection, host, guest)
         finally:
             self._crowd.leave(guest)
 

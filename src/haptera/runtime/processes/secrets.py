@@ -27,6 +27,7 @@ from haptera.model.events import Event, Exited, Failed
 from haptera.runtime.identity.private import private_directory, write_durable
 from haptera.runtime.identity.sealing import VARIABLE, Sealer, is_sealed
 from haptera.runtime.processes.process import ModuleProcesses
+from haptera.sdk.boundary import Boundary
 from haptera.sdk.target import Boot
 from haptera.selectors.selector import Selector, parse_selector
 
@@ -307,13 +308,12 @@ class Starter:
             task.cancel()
 
     async def _start(self, start: Start, settings: Any, named: list[Reference]) -> None:
-        try:
+        late = f"its secrets were not found within {FOUND_WITHIN_S:.0f} s"
+        with Boundary(f"the secrets of module {start.module}") as found:
             async with asyncio.timeout(FOUND_WITHIN_S):
                 values = {one: await self._find(start.module, one) for one in named}
-        except TimeoutError:
-            self._fail(start, f"its secrets were not found within {FOUND_WITHIN_S:.0f} s")
-        except HapteraError as error:
-            self._fail(start, str(error))
+        if found.fault is not None:
+            self._fail(start, late if isinstance(found.error, TimeoutError) else found.fault)
         else:
             self._waiting.pop((start.module, start.process), None)
             holed = [one for one in references(settings) if one.has_holes]

@@ -11,6 +11,7 @@ from typing import Any, Final
 from haptera.model.changes import Cause
 from haptera.model.errors import HapteraError
 from haptera.runtime.store.journaled import JournaledConnection, pack
+from haptera.sdk.boundary import Boundary
 
 WRITES_QUEUED_MAX: Final = 10_000
 # How many share one commit, so that the first of them does not wait for ever.
@@ -35,6 +36,10 @@ class RefusalError(Exception):
 
 class StaleError(RefusalError):
     """Raised by a job that was made for what is no longer so."""
+
+
+# What a write is refused with, which its author hears of.
+_REFUSALS: Final = (RefusalError, HapteraError, OverflowError, UnicodeError)
 
 
 # Takes the statements of one commit, packed.
@@ -154,8 +159,11 @@ class Writer:
         mark = len(self._connection.journal or ())
         self._connection.execute("SAVEPOINT job")
         try:
-            result = job.work(self._connection)
-        except (RefusalError, HapteraError, OverflowError, UnicodeError) as refusal:
+            with Boundary("a write", (sqlite3.Error, *_REFUSALS)) as one:
+                result = job.work(self._connection)
+            if one.fault is not None:
+                raise RefusalError(one.fault)
+        except _REFUSALS as refusal:
             self._connection.execute("ROLLBACK TO job")
             self._drop_since(mark)
             stale = isinstance(refusal, StaleError)
