@@ -2,17 +2,28 @@
 
 import asyncio
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 from haptera.kinds.node import Power
 from haptera.model.entity import node_id
+from haptera.modules.effects import DeviceError, Effect, LoginError, NotYetError
 from haptera.modules.ipmi import module
+from haptera.modules.ipmi.answers import COMPLETIONS, Completion, failure
 from haptera.modules.ipmi.bmc import TOOL, IpmiBmc, IpmiSettings
 from haptera.modules.power import UnsettledError, boot, look_power, switch_off
-from haptera.sdk import HapteraError, Secret, Target
-from tests.modules.ipmi_rig import PASSWORD, USER, Machine, bmc_of, machine, overheard
+from haptera.sdk import HapteraError, Refused, Secret, Target
+from tests.modules.ipmi_rig import (
+    PASSWORD,
+    USER,
+    Machine,
+    bmc_of,
+    machine,
+    overheard,
+    settings_of,
+)
 
 
 def test_a_password_longer_than_ipmi_allows_is_refused() -> None:
@@ -62,15 +73,107 @@ def test_a_system_that_shuts_down_keeps_its_power_until_it_has(tmp_path: Path) -
 
 @pytest.mark.net
 @pytest.mark.campaign
-@pytest.mark.parametrize("why", ["it refuses", "the site says so"])
+@pytest.mark.parametrize("why", ["its script fails", "the site says so"])
 def test_a_bmc_that_asks_no_system_to_shut_down_cuts_its_power(tmp_path: Path, why: str) -> None:
     with machine(tmp_path) as one:
         one.set_power("1")
-        if why == "it refuses":
+        if why == "its script fails":  # FFh: the system may have been asked, and has its time.
             (tmp_path / "refuses").touch()
         quirks = "no-shutdown" if why == "the site says so" else ""
-        asyncio.run(switch_off(bmc_of(one, quirks, graceful_s=30)))
+        asyncio.run(switch_off(bmc_of(one, quirks, graceful_s=0.5)))
         assert (one.power, one.record) == ("0", ["set power 0"])
+
+
+FAILING = """#!/bin/sh
+cd {folder}
+case "$*" in
+*status) [ -e off ] && echo "Chassis Power is off" || echo "Chassis Power is on" ;;
+*soft) echo soft >>asked; echo "Set Chassis Power Control to Soft failed: $(cat words)" >&2
+  exit 1 ;;
+*off) echo off >>asked; touch off ;;
+esac
+"""
+
+
+def ipmitool(folder: Path, monkeypatch: pytest.MonkeyPatch, words: str) -> Path:
+    """In place of ipmitool: its answer to `soft` fails in these words; what it was asked."""
+    (folder / "bin").mkdir()
+    (folder / "words").write_text(words)
+    (folder / "asked").touch()
+    tool = folder / "bin" / TOOL
+    tool.write_text(FAILING.format(folder=folder))
+    tool.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tool.parent}:{os.environ['PATH']}")
+    return folder / "asked"
+
+
+@pytest.mark.parametrize("one", COMPLETIONS, ids=lambda one: f"{one.code:02X}h")
+def test_the_power_is_cut_where_a_system_cannot_be_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one: Completion
+) -> None:
+    asked = ipmitool(tmp_path, monkeypatch, one.words)
+    bmc = IpmiBmc(Target(node_id("n01"), {"bmc": "10.0.0.1"}, settings=settings_of(graceful_s=60)))
+    match one.effect:
+        case Effect.LACKING:
+            asyncio.run(switch_off(bmc))
+        case Effect.NEVER:
+            with pytest.raises(Refused, match=rf"\({one.code:02X}h\)"):
+                asyncio.run(switch_off(bmc))
+        case Effect.NOT_YET:
+            with pytest.raises(NotYetError):
+                asyncio.run(bmc.ask_to_shut_down())
+        case Effect.UNKNOWN:
+            with pytest.raises(DeviceError):
+                asyncio.run(bmc.ask_to_shut_down())
+    cut = ["off"] * (one.effect is Effect.LACKING)
+    assert asked.read_text().split() == ["soft", *cut]
+
+
+def test_what_passes_is_told_from_what_never_will_be() -> None:
+    by_code = {one.code: one.effect for one in COMPLETIONS}
+    assert {by_code[code] for code in (0xC0, 0xD0, 0xD1, 0xD2)} == {Effect.NOT_YET}
+    assert {by_code[code] for code in (0xC3, 0xCE, 0xCF, 0xFF)} == {Effect.UNKNOWN}
+    assert {by_code[code] for code in (0xC1, 0xCC, 0xD5, 0xD6)} == {Effect.LACKING}
+    assert by_code[0xD4] is Effect.NEVER
+
+
+def test_the_words_of_a_completion_are_those_of_the_installed_ipmitool() -> None:
+    place = shutil.which(TOOL)
+    if place is None:
+        pytest.skip("ipmitool is missing")
+    content = Path(place).read_bytes()
+    missing = [one for one in COMPLETIONS if one.code >= 0xC0 and one.words.encode() not in content]
+    assert missing == []
+
+
+def test_the_page_has_each_completion_with_its_effect() -> None:
+    page = Path(__file__).resolve().parents[2] / "docs" / "reference" / "ipmi.md"
+    rows = [row for row in page.read_text().splitlines() if row.startswith("| ")]
+    missing = [
+        one
+        for one in COMPLETIONS
+        if not any(f"{one.code:02X}h" in row and f"| {one.effect} |" in row for row in rows)
+    ]
+    assert missing == []
+
+
+LOGINS = {
+    "> RAKP 2 HMAC is invalid": (LoginError, "refuses the login"),
+    "RAKP 2 message indicates an error : unauthorized name": (LoginError, "refuses the login"),
+    "RAKP 2 message indicates an error : insufficient resources for session":
+        (NotYetError, "has no place for a session"),
+    "Error in open session response message : no matching cipher suite":
+        (HapteraError, "does not have this cipher suite"),
+    "Get Auth Capabilities error": (DeviceError, "does not answer"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("words", LOGINS)
+def test_a_bmc_that_refuses_is_told_from_one_that_is_not_there(words: str) -> None:
+    kind, match = LOGINS[words]
+    last = "Error: Unable to establish IPMI v2 / RMCP+ session"
+    with pytest.raises(kind, match=match):
+        raise failure("BMC at 10.0.0.1:623", f"{words}\n{last}\n", last)
 
 
 @pytest.mark.net

@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +15,7 @@ from haptera.kinds.node import Power
 from haptera.model.answers.views import Condition
 from haptera.model.entity import node_id
 from haptera.modules import ipmi, libvirt, qemu, redfish
-from haptera.modules.ipmi.bmc import IpmiError
+from haptera.modules.effects import INSIST_S, DeviceError, LoginError, NotYetError
 from haptera.modules.power import (
     MachineBmc,
     PowerName,
@@ -27,8 +27,7 @@ from haptera.modules.power import (
 )
 from haptera.modules.quirks import quirks_of
 from haptera.modules.redfish import connection
-from haptera.modules.redfish.connection import RedfishError
-from haptera.sdk import HapteraError, Module, Target
+from haptera.sdk import HapteraError, Module, Refused, Target
 from haptera.testing.bench import Bench
 from tests.modules import ipmi_rig, redfish_rig
 
@@ -88,7 +87,7 @@ class Silent(Chassis):
     """Stands for one that answers nothing."""
 
     async def status(self) -> PowerName:
-        raise IpmiError("BMC does not answer")
+        raise DeviceError("BMC does not answer")
 
 
 def on_bench(module: Module[Any], chassis: Chassis, **more: str) -> Bench[Any]:
@@ -119,6 +118,93 @@ def test_a_machine_is_asked_to_shut_down_before_its_power_is_cut(
     node = asyncio.run(on_bench(module, chassis).settle({"power": "off"}))
     assert node.condition is Condition.CONVERGED
     assert chassis.told == told
+
+
+@dataclass
+class Moody(Chassis):
+    """Stands for one that answers commands with these, one after the other, then does them."""
+
+    moods: list[Exception] = field(default_factory=list)
+
+    async def ask_to_shut_down(self) -> bool:
+        self._answer("soft?")
+        return await super().ask_to_shut_down()
+
+    async def power_on(self) -> None:
+        self._answer("on?")
+        await super().power_on()
+
+    async def force_off(self) -> None:
+        self._answer("off?")
+        await super().force_off()
+
+    def _answer(self, asked: str) -> None:
+        if self.moods:
+            self.told.append(asked)
+            raise self.moods.pop(0)
+
+
+def busy() -> NotYetError:
+    return NotYetError("Node busy", after_s=0)
+
+
+def test_a_busy_bmc_is_asked_again_before_the_power_is_cut() -> None:
+    chassis = Moody("on", moods=[busy(), busy()])
+    asyncio.run(switch_off(chassis))
+    assert chassis.told == ["soft?", "soft?", "soft"]
+
+
+def test_a_bmc_that_is_busy_for_all_the_time_that_a_system_has_cuts_the_power() -> None:
+    chassis = Moody("on", obeys=False, moods=[busy()])
+    asyncio.run(switch_off(chassis))
+    assert chassis.told == ["soft?", "off"]
+
+
+def test_a_system_that_may_have_been_asked_has_its_time() -> None:
+    chassis = Moody("off", moods=[DeviceError("Timeout")])
+    asyncio.run(switch_off(chassis))
+    assert chassis.told == ["soft?"]
+
+
+def test_who_may_not_ask_a_system_to_shut_down_does_not_cut_its_power() -> None:
+    chassis = Moody("on", moods=[Refused("Insufficient privilege level")])
+    with pytest.raises(Refused, match="privilege"):
+        asyncio.run(switch_off(chassis))
+    assert chassis.told == ["soft?"]
+
+
+@pytest.mark.parametrize(("command", "word"), [(switch_on, "on"), (force_off, "off")])
+def test_a_busy_bmc_is_commanded_again(
+    command: Callable[[MachineBmc], Coroutine[Any, Any, None]], word: str
+) -> None:
+    chassis = Moody(moods=[busy(), busy()])
+    asyncio.run(command(chassis))
+    assert chassis.told == [f"{word}?", f"{word}?", word]
+
+
+def test_a_bmc_that_stays_busy_says_so_once_that_is_over() -> None:
+    chassis = Moody(moods=[NotYetError("Node busy", after_s=INSIST_S)])
+    with pytest.raises(NotYetError):
+        asyncio.run(force_off(chassis))
+    assert chassis.told == ["off?"]
+
+
+class Blinking(Chassis):
+    """Stands for one whose first reading fails."""
+
+    failed = False
+
+    async def status(self) -> PowerName:
+        if not self.failed:
+            self.failed = True
+            raise DeviceError("Timeout")
+        return await super().status()
+
+
+def test_a_reading_that_fails_while_a_system_shuts_down_is_no_reason_to_give_up() -> None:
+    chassis = Blinking("on")
+    asyncio.run(switch_off(chassis))
+    assert (chassis.shows, chassis.told) == ("off", ["soft"])
 
 
 @modules
@@ -214,9 +300,9 @@ def test_a_real_bmc_that_cannot_be_asked_says_so(tmp_path: Path, language: str, 
                 one.process.kill()
                 one.process.wait()
         known = {"password": "another"} if fault == "lets nobody in" else {}
-        with pytest.raises(
-            (IpmiError, RedfishError),
-            match=r"does not answer|refuses the login",
-        ):
+        kind, words = (
+            (LoginError, "refuses the login") if known else (DeviceError, "does not answer")
+        )
+        with pytest.raises(kind, match=words):
             asyncio.run(one.bmc(**known).status())
         one.process.send_signal(signal.SIGCONT)

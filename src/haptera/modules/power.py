@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
 from typing import Any, Final, Literal, Protocol, TypeVar
 
 from haptera.kinds import node
 from haptera.kinds.node import Agent, Busy, Netboot, Power
+from haptera.modules.effects import DeviceError, NotYetError, insist
 from haptera.sdk import ANY, EntityId, Module
 
 PowerName = Literal["on", "off"]
@@ -42,7 +44,12 @@ class MachineBmc(Protocol):
 
     async def power_on(self) -> None: ...
     async def ask_to_shut_down(self) -> bool:
-        """Ask the operating system to shut down; False where this BMC cannot."""
+        """Ask the operating system to shut down; False where this BMC cannot.
+
+        Raises:
+            NotYetError: it can, and has not asked.
+            DeviceError: nobody knows whether it has.
+        """
 
     async def force_off(self) -> None: ...
     @property
@@ -155,34 +162,53 @@ def _settled(
 
 
 async def switch_on(bmc: MachineBmc) -> None:
-    await bmc.power_on()
+    await insist(bmc.power_on)
 
 
 async def boot(bmc: MachineBmc) -> None:
-    await bmc.boot_from_network_once()
-    await bmc.power_on()
+    await insist(bmc.boot_from_network_once)
+    await insist(bmc.power_on)
 
 
 async def switch_off(bmc: MachineBmc) -> None:
-    """Ask the operating system to shut down; cut the power if it has not in time."""
-    if await bmc.ask_to_shut_down():
-        try:
-            async with asyncio.timeout(bmc.graceful_s):
+    """Ask the operating system to shut down.
+
+    The power is cut if it has not in time, or if the BMC cannot ask it: not because it was busy.
+    """
+    ends_at = asyncio.get_running_loop().time() + bmc.graceful_s
+    if await _asked_to_shut_down(bmc, ends_at):
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(ends_at):
                 await _wait_until_off(bmc)
-        except TimeoutError:
-            await bmc.force_off()
-    else:
-        await bmc.force_off()
+                return
+    await insist(bmc.force_off)
 
 
 async def force_off(bmc: MachineBmc) -> None:
-    await bmc.force_off()
+    await insist(bmc.force_off)
+
+
+async def _asked_to_shut_down(bmc: MachineBmc, ends_at: float) -> bool:
+    """Whether its operating system was asked, or may have been; a busy BMC is told again."""
+    while True:
+        try:
+            return await bmc.ask_to_shut_down()
+        except DeviceError:
+            return True
+        except NotYetError as busy:
+            left_s = ends_at - asyncio.get_running_loop().time()
+            if left_s <= 0:
+                return False
+            await asyncio.sleep(min(busy.after_s, left_s))
 
 
 async def _wait_until_off(bmc: MachineBmc) -> None:
-    """A change as any other: two readings agree on it."""
+    """A change as any other: two readings agree on it; one that fails is none."""
     readings = 0
     while readings < 2:
-        # A BMC tells nothing unasked.
-        readings = readings + 1 if await bmc.status() == "off" else 0
+        try:
+            # A BMC tells nothing unasked.
+            readings = readings + 1 if await bmc.status() == "off" else 0
+        except (DeviceError, NotYetError):
+            readings = 0
         await asyncio.sleep(SETTLE_S if readings else GRACEFUL_READ_S)

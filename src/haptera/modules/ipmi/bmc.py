@@ -6,17 +6,19 @@ from typing import Final
 
 from haptera.kinds.host_port import HostPort
 from haptera.modules import tool
+from haptera.modules.effects import DeviceError, LackingError
+from haptera.modules.ipmi.answers import failure
 from haptera.modules.power import PowerName, check_graceful
 from haptera.modules.quirks import Quirk, quirks_of
-from haptera.sdk import HapteraError, Refused, Secret, Target
+from haptera.sdk import HapteraError, Secret, Target
 
 TOOL: Final = "ipmitool"
 DEFAULT_PORT: Final = 623
-# How long ipmitool waits for one answer, and how often it asks.
-ANSWER_S: Final = 1
-TRIES_MAX: Final = 2
 # Past this a BMC, or ipmitool itself, hangs: a session takes up to six exchanges.
 COMMAND_S_MAX: Final = 8.0
+# How long ipmitool waits for one answer, and how often it asks: as long as we wait for it.
+ANSWER_S: Final = 1
+TRIES_MAX: Final = int(COMMAND_S_MAX) // ANSWER_S
 WORDS_MAX: Final = 300
 # IPMI 2.0 has no longer ones.
 PASSWORD_BYTES_MAX: Final = 20
@@ -25,10 +27,6 @@ _ANSWERS: Final[dict[str, PowerName]] = {
     "Chassis Power is on": "on",
     "Chassis Power is off": "off",
 }
-
-
-class IpmiError(Exception):
-    """The BMC does not answer, or its answer cannot be understood."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +65,9 @@ class IpmiBmc:
     async def status(self) -> PowerName:
         answer = (await self._run("chassis", "power", "status")).strip()
         if answer not in _ANSWERS:
-            raise IpmiError(f"BMC at {self.address} reports no power state: {answer[:WORDS_MAX]!r}")
+            raise DeviceError(
+                f"BMC at {self.address} reports no power state: {answer[:WORDS_MAX]!r}"
+            )
         return _ANSWERS[answer]
 
     async def boot_from_network_once(self) -> None:
@@ -82,7 +82,7 @@ class IpmiBmc:
             return False
         try:
             await self._run("chassis", "power", "soft")
-        except Refused:  # IPMI leaves it to a BMC whether it has this.
+        except LackingError:  # IPMI leaves it to a BMC whether it has this.
             return False
         return True
 
@@ -109,21 +109,18 @@ class IpmiBmc:
         """What ipmitool prints for these words.
 
         Raises:
-            Refused: the BMC answered that it does not do it.
-            IpmiError: it did not answer, in time or in a way that can be understood.
+            Refused: the BMC answered that it does not do it, or not now.
+            DeviceError: it did not answer, in time or in a way that can be understood.
         """
+        bmc = f"BMC at {self.address}"
         try:
-            ended = await tool.run(*self._command(*words), within_s=COMMAND_S_MAX)
+            # The first `-v` says why no session came about, and nothing else that matters.
+            ended = await tool.run(*self._command("-v", *words), within_s=COMMAND_S_MAX)
         except TimeoutError:
-            raise IpmiError(f"BMC at {self.address} does not answer") from None
+            raise DeviceError(f"{bmc} does not answer") from None
         if ended.status == 0:
             return ended.out
-        last = ended.last_error
-        if "Unable to establish" in ended.errors:
-            raise IpmiError(f"BMC at {self.address} refuses the login, or is not there: {last}")
-        if " failed: " in last:
-            raise Refused(last.rpartition(" failed: ")[2])
-        raise IpmiError(f"BMC at {self.address}: {last}")
+        raise failure(bmc, ended.errors, ended.last_error)
 
 
 def _address(target: Target) -> HostPort:

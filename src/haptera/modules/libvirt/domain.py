@@ -8,6 +8,7 @@ from typing import Final
 
 from haptera.modules import recorders, tool
 from haptera.modules.console import ConsoleRecord
+from haptera.modules.effects import DeviceError
 from haptera.modules.power import PowerName, Statuses, check_graceful
 from haptera.modules.terminal import record_terminal
 from haptera.sdk import EntityId, HapteraError, Refused, Target
@@ -33,7 +34,7 @@ _NUMBERS: Final = {str(number): power for number, power in enumerate(_STATES.val
 _STATISTICS: Final = re.compile(r"^Domain: '(.*)'\n  state\.state=(\d+)$", re.MULTILINE)
 
 
-class LibvirtError(Exception):
+class LibvirtError(DeviceError):
     """libvirt does not answer, or does not know the domain."""
 
 

@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from haptera.modules.effects import DeviceError
 from haptera.sdk import Refused
 
 # A monitor that has not answered in this time is not going to.
@@ -13,7 +14,7 @@ ANSWER_S_MAX: Final = 5.0
 LINE_BYTES_MAX: Final = 64 << 10
 
 
-class MonitorError(Exception):
+class MonitorError(DeviceError):
     """The monitor does not answer, or its answer cannot be understood."""
 
 

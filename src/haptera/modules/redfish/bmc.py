@@ -10,6 +10,7 @@ from typing import Final, Literal, TypeVar
 
 import msgspec
 
+from haptera.modules.effects import LackingError
 from haptera.modules.power import PowerName, check_graceful
 from haptera.modules.quirks import Quirk, quirks_by, quirks_of
 from haptera.modules.redfish.connection import (
@@ -175,7 +176,10 @@ class RedfishBmc:
         knows = reset is not None and _first(SHUT_DOWN, reset.allowed) is not None
         if not knows or Quirk.NO_SHUTDOWN in self._quirks:
             return False
-        self._reset(connection, SHUT_DOWN)
+        try:
+            self._reset(connection, SHUT_DOWN)
+        except LackingError:
+            return False
         return True
 
     def _reset(self, connection: RedfishConnection, wanted: Sequence[str]) -> None:

@@ -24,6 +24,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from haptera.kinds.host_port import HostPort
+from haptera.modules.effects import DeviceError, Effect, LoginError, failure_of
+from haptera.modules.redfish.statuses import effect_of
 from haptera.sdk import HapteraError, Refused
 from haptera.sdk.https import CheckedConnection
 
@@ -35,11 +37,11 @@ WORDS_MAX: Final = 300
 SESSIONS_PATH: Final = "/redfish/v1/SessionService/Sessions"
 
 
-class RedfishError(Exception):
+class RedfishError(DeviceError):
     """The BMC does not answer, or its answer cannot be understood."""
 
 
-class NotLetInError(RedfishError):
+class NotLetInError(LoginError):
     """It does not know who asks, or knows it no more."""
 
 
@@ -223,12 +225,12 @@ class RedfishConnection:
         if status < HTTPStatus.MULTIPLE_CHOICES:
             return
         said = f"{status} {_message(content)}".rstrip()
-        if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+        if status == HTTPStatus.UNAUTHORIZED:
             raise NotLetInError(f"{self._name} refuses the login: {said}")
-        changes = method != "GET"
-        if changes and HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR:
-            raise Refused(said)
-        raise RedfishError(f"{self._name} answers {said}")
+        effect = effect_of(status)
+        if method == "GET" or effect is Effect.UNKNOWN:
+            raise RedfishError(f"{self._name} answers {said}")
+        raise failure_of(effect, said)
 
     def _check_pin(self, connected: ssl.SSLSocket) -> None:
         pin = self._trust.pin
