@@ -79,3 +79,9 @@ def test_a_module_that_reads_a_node_busy_is_believed_whatever_the_node_declares(
     assert row is not None
     assert (row.belief.known[busy.name].value, row.work.conflicts) == ("busy", {})
     assert one.called == []
+
+
+def test_who_is_silent_is_named_before_what_only_its_agent_could_read() -> None:
+    one = rig(GATE, silent={"n01"})
+    one.run(60)
+    assert one.why("n01") == "bmc.switch_off waits: the agent of n01 is silent: no-permit"

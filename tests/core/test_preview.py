@@ -116,6 +116,7 @@ def previewed(
     catalog: Catalog = CATALOG,
     wall_offset_ns: int = 0,
     brake: str | None = None,
+    silent: bool = False,
 ) -> Plan:
     """The plan of these changes."""
     timers, turn = Timers(), Turn(2 * S)
@@ -124,7 +125,13 @@ def previewed(
     freezes = Freezes(SIDE, table, timers, proposals)
     freezes.set_clock(wall_offset_ns)
     told_by = PreviewContext(
-        table, catalog, usual or Usual(), freezes, lambda _: brake, rounds(table)
+        table,
+        catalog,
+        usual or Usual(),
+        freezes,
+        lambda _: brake,
+        rounds(table),
+        lambda *_: silent,
     )
     previews = Previews(told_by, proposals, searches, timers)
     previews.consider(turn, Considered(5, changes))
@@ -142,7 +149,10 @@ def grounds(table: EntityTable, catalog: Catalog = CATALOG) -> PreviewContext:
     """A table, and nothing laid over it but its freezes."""
     proposals = Proposals(table, catalog, Policies(table, catalog))
     freezes = Freezes(SIDE, table, Timers(), proposals)
-    return PreviewContext(table, catalog, Usual(), freezes, lambda _: None, rounds(table))
+    usual, by_budgets = Usual(), rounds(table)
+    return PreviewContext(
+        table, catalog, usual, freezes, lambda _: None, by_budgets, lambda *_: False
+    )
 
 
 def rounds(table: EntityTable) -> grouping.Rounds:
@@ -515,6 +525,23 @@ def test_that_the_brake_is_on_is_told_and_is_nothing_that_a_plan_stands_on() -> 
     braked, plan = previewed(lab_node(), off, brake="12 of 40"), previewed(lab_node(), off)
     assert (braked.brake, plan.brake) == ("12 of 40", None)
     assert braked.digest == plan.digest
+
+
+def test_what_waits_for_an_agent_that_may_stay_silent_is_told_before_with_the_way_out() -> None:
+    off = SetDesired(LAB, "power", "off", "site")
+    (group,) = previewed(lab_node(power="on"), off, silent=True).groups
+    assert (group.condition, [link.part for link in group.chain]) == (
+        Condition.WAITING,
+        ["labnode.switch_off"],
+    )
+    assert group.why == (
+        "labnode.switch_off waits on n1: no agent is heard there, which would have to permit it;"
+        " haptera override NODE --why TEXT goes on without"
+    )
+    table = lab_node(power="off")
+    table.apply(SetDesired(LAB, "power", "off", "site"), 1)
+    (on,) = previewed(table, SetDesired(LAB, "power", "on", "site"), silent=True).groups
+    assert (on.condition, on.why) == (Condition.ACTING, None)
 
 
 def test_what_is_rewritten_is_told_once_for_all_of_which_it_is_so() -> None:

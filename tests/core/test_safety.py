@@ -262,7 +262,25 @@ def test_a_silent_node_is_left_alone_for_good() -> None:
     rig.run(1000)
     assert rig.called == []
     assert rig.why("n01") == "bmc.switch_off waits: the agent of n01 is silent: no-permit"
-    assert rig.needs("n01") == "the agent of n01, to be heard"
+    assert rig.needs("n01") == "the agent of n01, to be heard, or haptera override n01 --why TEXT"
+
+
+@pytest.mark.parametrize(
+    ("given", "asked"),
+    [
+        ({"silent": {"n01"}}, True),
+        ({"silent": {"n01"}, "attributes": {"if_lost": "recover"}}, False),
+        ({}, False),
+    ],
+)
+def test_only_who_is_silent_for_good_needs_a_person(given: dict[str, Any], asked: bool) -> None:
+    rig = Rig(("n01",), desired=("none",), **given)
+    rig.run(2 * H / S)
+    row = rig.engine.table.get(node_id("n01"))
+    assert row is not None
+    assert rig.engine.safety.needs_a_person(row, rig.now) is asked
+    rig._tell([Released("n01")])
+    assert not rig.engine.safety.needs_a_person(row, rig.now)
 
 
 def test_a_silent_node_that_may_be_recovered_is_so_after_24_hellos() -> None:

@@ -119,9 +119,9 @@ class Engine:
     def _wire(self, supervisor: Supervisor, table: EntityTable, calls: Calls) -> None:
         """Make what decides, of what carries decisions out."""
         side, catalog, near, policies = self.side, self.catalog, self.neighbours, self.policies
-        grounds = PreviewContext(
-            table, catalog, near.usual, self.freezes, self.safety.unrest.braked, self.safety.rounds
-        )
+        braked, rounds = self.safety.unrest.braked, self.safety.rounds
+        alone = self.safety.needs_a_person
+        grounds = PreviewContext(table, catalog, near.usual, self.freezes, braked, rounds, alone)
         self.previews = Previews(grounds, self.proposals, self.searches, self.timers)
         hands = Hands(
             self.looks, self.acts, self.contests, self.freezes, policies, self.safety, self.searches

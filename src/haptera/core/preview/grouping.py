@@ -33,7 +33,7 @@ from haptera.model.answers.plan import (
 from haptera.model.answers.views import Condition
 from haptera.model.chain import Chain, Do, Find, Link, NoChain, ReasonKind
 from haptera.model.entity import EntityId, node_id
-from haptera.model.parts import Context, Step
+from haptera.model.parts import Context, Part, Step
 from haptera.planner.contingent import Outcomes
 from haptera.planner.domain.pieces import Pieces
 from haptera.planner.domain.task import Memory
@@ -52,6 +52,10 @@ FOLDING: Final = 20
 # 10,000 of them in some 10 ms.
 TOLD_A_TURN_MAX: Final = 100_000
 
+SILENT: Final = (
+    "no agent is heard there, which would have to permit it; haptera override NODE --why TEXT goes"
+    " on without"
+)
 # Which services are hit, which nodes are waited for, what is frozen, and in how many rounds.
 _Laid = tuple[str | None, str | None, list[PlanFreeze], int | None]
 
@@ -79,6 +83,7 @@ class PreviewContext:
     freezes: Freezes
     brake: Callable[[int], str | None]
     rounds: Rounds
+    needs_a_person: Callable[[EntityState, int], bool]
 
 
 class Telling:
@@ -128,7 +133,8 @@ def _telling(
         waits = yield from _waits(grounds.table, nodes)
         rounds = yield from _rounds(some[0], entities, grounds.rounds)
         yield FOLDING * len(entities)
-        never = _never(some[0], entities, draft, grounds.catalog)
+        silent = yield from _silent(some[0], entities, grounds, now)
+        never = _never(some[0], entities, draft, grounds.catalog) or silent
         laid = (hit, waits, frozen, rounds)
         groups.append(_group(some[0], entities, grounds.usual, laid, never))
     disrupted |= dict.fromkeys(one.name for one in draft.leave if one.kind == NODE)
@@ -189,13 +195,33 @@ def _never(
     one: AnsweredCase, entities: Iterable[EntityId], draft: Draft, catalog: Catalog
 ) -> str | None:
     """On which nodes what disturbs of the chain never runs, for nobody can permit it."""
-    links = one.plan.links if isinstance(one.plan, Chain) else ()
-    step = next((link.part for link in links if _disturbs(link)), None)
-    node = one.case.node
+    step, node = _disturbing(one), one.case.node
     if step is None or node is None or gates_at_parent(catalog, node):
         return None
     mute = [name for name in _nodes(entities) if is_mute(draft.attributes(name) or {})]
     return f"{step.path} waits on {folded(mute)}: {NEVER}" if mute else None
+
+
+def _silent(
+    one: AnsweredCase, entities: Iterable[EntityId], grounds: PreviewContext, now: int
+) -> Pieces[str | None]:
+    """On which nodes what disturbs of the chain waits for an agent that may never be heard."""
+    step = _disturbing(one)
+    silent: list[str] = []
+    for name in () if step is None else _nodes(entities):
+        yield LOOKING
+        row = grounds.table.get(node_id(name))
+        if row is not None and grounds.needs_a_person(row, now):
+            silent.append(name)
+    if step is None or not silent:
+        return None
+    yield FOLDING * len(silent)
+    return f"{step.path} waits on {folded(silent)}: {SILENT}"
+
+
+def _disturbing(one: AnsweredCase) -> Part | None:
+    links = one.plan.links if isinstance(one.plan, Chain) else ()
+    return next((link.part for link in links if _disturbs(link)), None)
 
 
 def _at_least_ns(links: Iterable[Link], usual: Usual, rounds: int | None) -> int:

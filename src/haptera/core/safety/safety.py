@@ -98,8 +98,9 @@ class Safety:
             or _contested(row)
             or _contested(node)
             or self._evidence.never_permitted(node, asked)
-            or self._evidence.unknown(row, node, step, {*asked, self._side.context})
+            # Before what only its agent could read: a person helps with the agent, not the reading.
             or (self._silent(row, node, turn.now) if Context.SELF in asked else None)
+            or self._evidence.unknown(row, node, step, {*asked, self._side.context})
         )
         if absent is not None:
             return absent
@@ -191,6 +192,14 @@ class Safety:
             may_boot(row)
         return self.predecessor.begin(steps, now)
 
+    def needs_a_person(self, node: EntityState, now: int) -> bool:
+        """Whether its agent has to permit what disturbs it, is silent, and may be so for good."""
+        name, recovers = node.id.name, node.desired.attributes.get(if_lost.name) == RECOVER
+        if recovers or not self._near.keeps(name) or Context.SELF not in self._asked_for(node, now):
+            return False
+        peer = self._peer(name)
+        return peer is None or not peer.fresh(now, self._side.hello_ns)
+
     def rounds(self, entities: Iterable[EntityId]) -> Pieces[int | None]:
         """In how many rounds the budgets let these be disturbed, at the least; None: in none."""
         return self._budgets.rounds((one, self._rules.where(one)) for one in entities)
@@ -277,8 +286,12 @@ class Safety:
         if peer is not None and node.desired.attributes.get(if_lost.name) == RECOVER:
             down_at = peer.silent_since + DOWN_AFTER * self._side.hello_ns
             self._timers.soonest(("decide", row.id), max(down_at, now + MS))
-        agent = f"the agent of {node.id.name}"
-        return Lacking(f"{agent} is silent: no-permit", f"{agent}, to be heard")
+        name, recovers = node.id.name, node.desired.attributes.get(if_lost.name) == RECOVER
+        way_out = "" if recovers else f", or haptera override {name} --why TEXT"
+        return Lacking(
+            f"the agent of {name} is silent: no-permit",
+            f"the agent of {name}, to be heard{way_out}",
+        )
 
     def _unpermitted(
         self, row: EntityState, asked: Collection[Context], now: int

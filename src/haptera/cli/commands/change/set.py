@@ -74,13 +74,14 @@ def write(
     *,
     dry_run: bool,
     output: str,
-) -> None:
-    """Write these values of what is meant, and tell what that starts."""
+) -> int:
+    """Write these values of what is meant, and tell what that starts; at which revision it is."""
     meant = entity_named(meant)
     client, one = the_client(ctx), is_one(meant)
     if one and not dry_run and terms.digest is None:
-        _tell_one(client.ask(calls.desire(meant, values, take=terms.take, why=terms.why)), output)
-        return
+        view = client.ask(calls.desire(meant, values, take=terms.take, why=terms.why))
+        _tell_one(view, output)
+        return view.revision
     names = [meant] if one else _meant(client, meant)
     call = calls.patch(
         [EntityPatch(name, {**values}) for name in names],
@@ -99,6 +100,7 @@ def write(
         click.echo(f"{_folded(names)} written (revision {bulk.revision})")
         for plan in bulk.plans:
             print_groups(plan)
+    return bulk.revision
 
 
 def is_one(text: str) -> bool:
