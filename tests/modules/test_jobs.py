@@ -453,3 +453,57 @@ def test_a_job_of_slurm_holds_the_gate_from_its_prolog_to_its_epilog() -> None:
     ran = subprocess.run(command, capture_output=True, text=True)
 
     assert (ran.stdout.split(), ran.stderr) == (["0", "1", "0"], "")
+
+
+def test_who_holds_a_lock_is_named_where_whoever_took_it_has_ended(
+    gate: JobsGate, start: Start, tmp_path: Path
+) -> None:
+    holder = start('exec 9<"$G"; flock -s -n 9; echo in; exec sleep 60')
+    assert said(holder) == "in"
+
+    assert holders(gate_path(tmp_path)) == [holder.pid]
+    assert refusal(gate) == f"1 job runs (locked by {holder.pid}): sleep 60"
+
+
+# In a /run of its own, with a scontrol that says of the job what is in /run/slurm. A line a step:
+# whether the gate is held.
+FORGOTTEN = """
+mount -t tmpfs none /run
+gate=/run/haptera/jobs/open/gate
+mkdir -p "${gate%/*}" /run/bin
+: >"$gate"
+printf '#!/bin/sh\ncat /run/slurm; echo >>/run/asked\n' >/run/bin/scontrol
+chmod 755 /run/bin/scontrol
+: >/run/asked
+export PATH=/run/bin:$PATH HAPTERA_HOLDER_EVERY=0.1
+say() { echo "$1" >/run/slurm; }
+asked() { until [ "$(wc -l </run/asked)" -gt "$1" ]; do sleep 0.1; done; }
+held() { if flock -n "$gate" true; then echo free; else echo held; fi; }
+env -i PATH="$PATH" HAPTERA_HOLDER_EVERY=0.1 SLURM_JOB_ID=7 "$0/prolog"
+say 'JobId=7 JobState=RUNNING Reason=None'
+asked 3 && held
+say 'Unable to contact slurm controller (connect failure)'
+asked 9 && held
+SLURM_JOB_ID=7 sleep 600 &
+process=$!
+SLURM_JOB_ID=77 sleep 600 &
+other=$!
+say 'slurm_load_jobs error: Invalid job id specified'
+sleep 1
+held
+kill $process
+flock -w 60 "$gate" true && held
+kill $other
+[ -e /run/haptera-jobs/7 ] || echo gone
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0, reason="a /run of its own needs root")
+def test_a_job_that_slurm_forgot_holds_the_gate_until_nothing_of_it_runs() -> None:
+    scripts = ROOT / "contrib/slurm"
+    command = ["unshare", "--mount", "--propagation", "private", "sh", "-c", FORGOTTEN, scripts]
+
+    ran = subprocess.run(command, capture_output=True, text=True)
+
+    assert (ran.stdout.split(), ran.stderr) == (["held", "held", "held", "free", "gone"], "")

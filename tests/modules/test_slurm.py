@@ -14,6 +14,7 @@ import pytest
 from haptera.kinds import slurm as kind
 from haptera.kinds.slurm import SlurmState
 from haptera.model.entity import node_id
+from haptera.modules.jobs.gate import JobsGate
 from haptera.modules.slurm.controller import (
     MENDS_MAX,
     SlurmController,
@@ -30,7 +31,7 @@ from haptera.modules.slurm.module import (
 )
 from haptera.modules.slurm.standing import BY, DESIRED, HELD, SILENT
 from haptera.sdk import Draining, HapteraError, Refused, Target
-from tests.daemon.test_slurm import PrivateSlurm
+from tests.daemon.test_slurm import ROOT, PrivateSlurm
 
 WITHIN_S = 180.0
 JOBS = 6
@@ -395,3 +396,64 @@ async def _ask_nobody(slurm: PrivateSlurm) -> None:
     for ask in (lambda: hold(one), lambda: look_state({node_id("small1"): one})):
         with pytest.raises(HapteraError, match="does not answer"):
             await ask()
+
+
+def test_jobs_that_slurm_forgot_let_go_of_the_gate_of_their_node_and_no_sooner(
+    tmp_path: Path,
+) -> None:
+    slurm = PrivateSlurm(tmp_path)
+    try:
+        asyncio.run(_forget(slurm, tmp_path))
+    finally:
+        slurm.stop()
+
+
+async def _forget(slurm: PrivateSlurm, path: Path) -> None:
+    # Not the numbers of jobs that another test may have left on this machine.
+    flags = ["PrologFlags=Alloc", f"FirstJobId={10_000 + os.getpid()}"]
+    for name in ("prolog", "epilog"):
+        text = (ROOT / "contrib/slurm" / name).read_text()
+        (path / name).write_text(text.replace("/run/", f"{path}/").replace(":-30}", ":-1}"))
+        (path / name).chmod(0o755)
+        flags.append(f"{name.capitalize()}={path / name}")
+    gate = JobsGate(path / "haptera")
+    gate.release()
+    slurm.start(LAYOUT="one", MORE="\n".join(flags))
+    # Nothing of this one runs, and no epilog of it will, once it is forgotten.
+    slurm.ask("salloc", "--no-shell", "--nodelist=small1")
+    words = ("--chdir=/", "--output=/dev/null", f"--wrap={slurm.until_go}")
+    slurm.ask("sbatch", "--array=1-2", "--nodelist=small2", *words)
+    files = path / "haptera-jobs"
+
+    async def held() -> bool:
+        return len([*files.glob("*")]) == 2 and bool(await node(slurm, "small2").jobs())
+
+    await until(held)
+    idle, task = sorted(files.glob("*"), key=lambda one: int(one.name))
+    os.kill(int((path / "slurmctld.pid").read_text()), signal.SIGKILL)
+    assert gate.in_use
+    await asyncio.to_thread(slurm.start, CLEAN="yes", LAYOUT="one", MORE="\n".join(flags))
+
+    def runs() -> bool:
+        sign = f"SLURM_JOB_ID={task.name}\0".encode()
+        return any(sign in text for text in map(_environment, Path("/proc").glob("[0-9]*")))
+
+    async def dropped() -> bool:
+        assert gate.in_use or not runs()
+        return not idle.exists()
+
+    await until(dropped)
+    slurm.go.touch()
+
+    async def free() -> bool:
+        assert gate.in_use or not runs()
+        return not gate.in_use
+
+    await until(free)
+
+
+def _environment(process: Path) -> bytes:
+    try:
+        return (process / "environ").read_bytes()
+    except OSError:
+        return b""

@@ -11,6 +11,7 @@ import fcntl
 import os
 import select
 import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -98,31 +99,74 @@ class JobsGate:
         new.rename(self._closed)
 
 
-def holders(gate: Path) -> list[int]:
-    """Which processes locked the gate, each for one job, as far as the kernel tells us."""
+def holders(gate: Path) -> list[int | None]:
+    """For each lock of the gate, which is one job: who holds it; None where nobody is found.
+
+    The kernel names who locked, which may have ended and left the lock to what it began.
+    """
     try:
         status, locks = gate.stat(), _LOCKS.read_text(encoding="ascii")
     except OSError:
         return []
+    file = _lock_of(status)
+    lockers = sorted(int(words[4]) for words in map(str.split, locks.splitlines()) if file(words))
+    ended = {pid for pid in lockers if not _has_open(pid, status)}
+    heirs = _heirs(ended, status) if ended else {}
+    return [heirs.get(pid) if pid in ended else pid for pid in lockers]
+
+
+def _lock_of(status: os.stat_result) -> Callable[[list[str]], bool]:
+    """Whether a line of /proc/locks is a job's lock of this file."""
     major, minor = os.major(status.st_dev), os.minor(status.st_dev)
     file = f"{major:02x}:{minor:02x}:{status.st_ino}"
-    pids: list[int] = []
-    for line in locks.splitlines():
-        # 12: FLOCK  ADVISORY  READ 4711 fe:00:1234 0 EOF; those that wait have an arrow first.
-        words = line.split()
-        if words[1:4:2] == ["FLOCK", "READ"] and words[5] == file:
-            pids.append(int(words[4]))
-    return sorted(pids)
+    # 12: FLOCK  ADVISORY  READ 4711 fe:00:1234 0 EOF; those that wait have an arrow first.
+    return lambda words: words[1:4:2] == ["FLOCK", "READ"] and words[5] == file
 
 
-def _told(pids: list[int]) -> str:
+def _heirs(lockers: set[int], status: os.stat_result) -> dict[int, int]:
+    """By who locked, the first process that has what it locked."""
+    found: dict[int, int] = {}
+    lock = _lock_of(status)
+    for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
+        for descriptor in _open(pid, status):
+            with contextlib.suppress(OSError):
+                info = Path(f"/proc/{pid}/fdinfo/{descriptor}").read_text(encoding="ascii")
+                rows = (line.split()[1:] for line in info.splitlines() if line[:5] == "lock:")
+                for words in rows:
+                    if lock(words) and int(words[4]) in lockers:
+                        found.setdefault(int(words[4]), pid)
+        if found.keys() == lockers:
+            break
+    return found
+
+
+def _has_open(pid: int, status: os.stat_result) -> bool:
+    return any(True for _ in _open(pid, status))
+
+
+def _open(pid: int, status: os.stat_result) -> Iterator[str]:
+    """The descriptors of a process that are of this file, as far as we may see them."""
+    try:
+        descriptors = os.listdir(f"/proc/{pid}/fd")
+    except OSError:
+        return
+    for descriptor in descriptors:
+        with contextlib.suppress(OSError):
+            if os.path.samestat(os.stat(f"/proc/{pid}/fd/{descriptor}"), status):
+                yield descriptor
+
+
+def _told(pids: list[int | None]) -> str:
     if not pids:
         return "a job runs, or is about to"
     jobs = "1 job runs" if len(pids) == 1 else f"{len(pids)} jobs run"
-    more = ", …" if len(pids) > PIDS_TOLD_MAX else ""
-    command = _command(pids[0])
+    known = [pid for pid in pids if pid is not None]
+    if not known:
+        return jobs
+    more = ", …" if len(known) > PIDS_TOLD_MAX else ""
+    command = _command(known[0])
     what = f": {command}" if command else ""
-    return f"{jobs} (locked by {', '.join(map(str, pids[:PIDS_TOLD_MAX]))}{more}){what}"
+    return f"{jobs} (locked by {', '.join(map(str, known[:PIDS_TOLD_MAX]))}{more}){what}"
 
 
 def _command(pid: int) -> str:
