@@ -1,13 +1,24 @@
 """What of an image is looked at before it is run: its paths, as they are seen from inside."""
 
+import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from haptera.kinds.system import parse_limits
+from haptera.modules.image.build import MACHINE
 from haptera.modules.image.manifest import ImageManifest
-from haptera.modules.system.bundle import SystemSurroundings, check_command, configuration, inside
+from haptera.modules.system.bundle import (
+    REAPER_INSIDE,
+    SYSTEMD_STOP,
+    SystemSurroundings,
+    check_command,
+    configuration,
+    inside,
+)
 from haptera.modules.system.container import number_of
+from haptera.modules.system.reaper import ELF, INITS, needs_reaper, reaper
 from haptera.sdk import HapteraError, Refused
 
 
@@ -69,6 +80,48 @@ def test_an_init_that_is_there_passes(root: Path, image: ImageManifest) -> None:
 def test_an_image_without_an_init_is_refused_by_name(root: Path, image: ImageManifest) -> None:
     with pytest.raises(Refused, match=f"image a has no {image.command[0]} that can be run"):
         check_command(image, root)
+
+
+@pytest.mark.parametrize("name", sorted(INITS))
+def test_an_image_with_an_init_gets_no_other(root: Path, name: str) -> None:
+    (root / "usr/sbin" / name).write_bytes(ELF)
+    assert not needs_reaper(an_image(name), root)
+
+
+def test_an_image_whose_first_process_is_none_gets_one(root: Path) -> None:
+    (root / "usr/sbin/init").write_text("#!/bin/sh\nexec slurmd -D\n")
+    (root / "usr/sbin/slurmd").write_bytes(ELF)
+    assert needs_reaper(an_image("/sbin/init"), root)
+    assert needs_reaper(an_image("slurmd", "-D"), root)
+    by_systemd = msgspec.structs.replace(an_image("/sbin/init"), stop_signal=SYSTEMD_STOP)
+    assert not needs_reaper(by_systemd, root)
+
+
+def test_the_command_of_an_image_is_named_to_its_added_init_by_its_path(root: Path) -> None:
+    (root / "usr/sbin/slurmd").touch(mode=0o755)
+    around = SystemSurroundings("n1", root / "jobs", {}, reaper=root / "init")
+    said = configuration(an_image("slurmd", "-D"), root, around, "/haptera/a")
+    assert said["process"]["args"] == [REAPER_INSIDE, "/usr/sbin/slurmd", "-D"]
+    (bound,) = [one for one in said["mounts"] if one["destination"] == REAPER_INSIDE]
+    assert bound["source"] == str(root / "init")
+
+
+@pytest.mark.parametrize(
+    ("line", "status"), [("exit 7", 7), ("kill -9 $$", 137), ("kill -TERM $PPID; sleep 60", 143)]
+)
+def test_an_added_init_ends_as_its_command_does(tmp_path: Path, line: str, status: int) -> None:
+    program = reaper(MACHINE)
+    if program is None:
+        pytest.skip("there is none for this machine")
+    place = tmp_path / "init"
+    place.write_bytes(program)
+    place.chmod(0o755)
+    assert subprocess.run([place, "/bin/sh", "-c", line], check=False).returncode == status
+    assert subprocess.run([place, "/none"], capture_output=True, check=False).returncode == 127
+
+
+def test_there_is_an_init_for_each_machine_that_images_are_made_for() -> None:
+    assert {name for name in ("amd64", "arm64", "s390x") if reaper(name)} == {"amd64", "arm64"}
 
 
 def test_of_haptera_only_the_gate_is_inside(tmp_path: Path) -> None:

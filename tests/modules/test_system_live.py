@@ -43,8 +43,7 @@ pytestmark = [
 ]
 
 SERVES = "trap 'exit 0' TERM; echo begun; while :; do sleep 1000 & wait; done"
-# PID 1 of a namespace hears only of signals that it handles.
-DEAF = "echo begun; while :; do sleep 1000; done"
+DEAF = "trap '' TERM; echo begun; while :; do sleep 1000; done"
 ENDS = "echo the database is gone; exit 3"
 LEAVES_A_CHILD = "(trap '' TERM; while :; do sleep 1000; done) & exit 0"
 
@@ -141,7 +140,7 @@ def test_an_image_runs_and_stops_and_leaves_nothing(rig: Rig) -> None:
         inside = Path(f"/proc/{init_of(one)}/root")
         assert (inside / "etc").is_dir()
         (inside / "tmp/written").touch()  # the root can be written to
-        assert sorted(os.listdir(inside / "run/haptera")) == ["jobs"]
+        assert sorted(os.listdir(inside / "run/haptera")) == ["init", "jobs"]
         mine = os.readlink("/proc/self/ns/pid")
         assert os.readlink(f"/proc/{init_of(one)}/ns/pid") != mine
 
@@ -166,6 +165,39 @@ def test_an_erofs_runs_as_a_squashfs_does(rig: Rig) -> None:
         assert await run("findmnt", "--noheadings", "--output", "FSTYPE", str(lower)) == "erofs\n"
 
     lived(rig, scenario)
+
+
+# Ten processes, each left by its parent, before a command that waits for none.
+ORPHANS = "for i in 1 2 3 4 5 6 7 8 9 10; do (sleep 0.1 &); done; echo begun; exec sleep 1000"
+
+
+@pytest.mark.parametrize("init", [True, False])
+def test_what_is_left_by_its_parent_is_reaped_unless_that_is_not_desired(
+    rig: Rig, init: bool
+) -> None:
+    an_image(rig, "a", ORPHANS)
+
+    async def scenario(node: Node) -> None:
+        node.settings = SystemSettings(scratch_mb=16, init=init)
+        one = await node.runs("a")
+        place = os.readlink(f"/proc/{init_of(one)}/ns/pid")
+        async with asyncio.timeout(60):
+            while sorted(states_in(place)) != (["S", "S"] if init else ["S", *"Z" * 10]):  # noqa: ASYNC110 - nobody tells
+                await asyncio.sleep(0.05)
+        await stop(one)
+        assert await look_run(one) is SystemRun.STOPPED
+
+    lived(rig, scenario)
+
+
+def states_in(place: str) -> list[str]:
+    """The states of all processes in a namespace."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            if os.readlink(f"/proc/{pid}/ns/pid") == place:
+                found.append(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0])
+    return found
 
 
 def loops(folder: Path) -> list[str]:

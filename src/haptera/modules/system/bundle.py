@@ -1,6 +1,6 @@
 """How a system is run: the configuration that an OCI runtime is given for an image."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -9,8 +9,9 @@ from haptera.kinds.system import SystemLimits
 from haptera.modules.image.manifest import PATH_DEFAULT, ImageManifest, command_places
 from haptera.sdk import Refused
 
-# Where the gate of the node's jobs stands in the system: the one thing of haptera that is there.
+# Where the gate of the node's jobs stands in the system, and an init: all of haptera that is there.
 JOBS_INSIDE: Final = "/run/haptera/jobs"
+REAPER_INSIDE: Final = "/run/haptera/init"
 RESOLV: Final = Path("/etc/resolv.conf")
 LINKS_MAX: Final = 40
 # What root of a system may do: what containers usually may.
@@ -29,12 +30,14 @@ _QUIET: Final = ("nosuid", "noexec", "nodev")
 
 @dataclass(frozen=True, slots=True)
 class SystemSurroundings:
-    """What a system finds around it: its host name, the jobs' gate, variables, and its limits."""
+    """What a system finds around it: host name, the jobs' gate, variables, limits, an init."""
 
     hostname: str
     jobs: Path
     environment: Mapping[str, str]
     limits: SystemLimits = field(default_factory=SystemLimits)
+    # Where the program lies that is its first process, if the image has none.
+    reaper: Path | None = None
 
 
 def configuration(
@@ -55,7 +58,7 @@ def configuration(
         "hostname": around.hostname,
         "root": {"path": str(root)},
         "process": {
-            "args": [*manifest.command],
+            "args": [*_command(manifest, root, around)],
             "cwd": manifest.folder,
             "env": [f"{name}={value}" for name, value in given.items()],
             "user": {"uid": 0, "gid": 0},
@@ -73,6 +76,15 @@ def configuration(
             "readonlyPaths": [f"/proc/{one}" for one in _READ_ONLY],
         },
     }
+
+
+def _command(manifest: ImageManifest, root: Path, around: SystemSurroundings) -> Iterable[str]:
+    if around.reaper is None:
+        return manifest.command
+    # It looks for nothing: the command is named by its path.
+    there = (place for place in command_places(manifest) if inside(root, place) is not None)
+    command, *words = manifest.command
+    return (REAPER_INSIDE, next(there, command), *words)
 
 
 def check_command(manifest: ImageManifest, root: Path) -> None:
@@ -134,6 +146,8 @@ def _mounts(around: SystemSurroundings) -> list[dict[str, Any]]:
         _mount("/run", "tmpfs", "nosuid", "nodev", "mode=755", "size=64m"),
         _bind(around.jobs, JOBS_INSIDE),
     ]
+    if around.reaper is not None:
+        found.append(_bind(around.reaper, REAPER_INSIDE))
     return [*found, _bind(RESOLV, str(RESOLV))] if RESOLV.exists() else found
 
 

@@ -10,7 +10,8 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -30,6 +31,7 @@ from haptera.modules.system.container import Runtime, end
 from haptera.modules.system.home import Staged, SystemHome, SystemStart, home_of
 from haptera.modules.system.mounts import Root
 from haptera.modules.system.one_system import System
+from haptera.modules.system.reaper import needs_reaper, reaper
 from haptera.modules.system.staging import stage_image
 from haptera.sdk import (
     ANY,
@@ -70,11 +72,14 @@ class SystemSettings:
 
     Where artefacts are not to be fetched, the command `attach` makes one ready that is elsewhere,
     and prints its place: a block device, or a file; `detach` undoes that.
+
+    `init`: an image whose command is no init gets one that reaps.
     """
 
     scratch_mb: int = 256
     attach: str | None = None
     detach: str | None = None
+    init: bool = True
 
 
 def connect(target: Target) -> System:
@@ -280,11 +285,23 @@ async def _create(one: System, root: Root, ready: Staged) -> tuple[str, ServiceP
     before = one.home.started()
     await one.runtime.sweep(before.run if before and before.process.lives else None)
     name = f"{one.target.name}-{one.target.node}-{secrets.token_hex(4)}"
-    around = _around(one, ready.manifest)
+    around = replace(_around(one, ready.manifest), reaper=_reaper(one, root, ready.manifest))
     around.jobs.mkdir(parents=True, exist_ok=True)
     said = configuration(ready.manifest, root.path, around, f"/haptera/{name}")
     (root.folder / "config.json").write_bytes(msgspec.json.encode(said))
     return name, await one.runtime.create(name, root.folder, one.home.output)
+
+
+def _reaper(one: System, root: Root, manifest: ImageManifest) -> Path | None:
+    """Where the first process lies that is to be added, if any is."""
+    program = reaper(manifest.architecture)
+    if not one.target.settings.init or program is None or not needs_reaper(manifest, root.path):
+        return None
+    place = root.folder / "init"
+    place.unlink(missing_ok=True)  # It may still be run.
+    place.write_bytes(program)
+    place.chmod(0o755)
+    return place
 
 
 def _around(one: System, manifest: ImageManifest) -> SystemSurroundings:
