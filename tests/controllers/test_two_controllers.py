@@ -8,6 +8,7 @@ from haptera.controllers.groups import controller, keep_groups
 from haptera.daemon.parent.backend import EngineBackend
 from haptera.model.changes import Author, Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
+from haptera.model.token_scope import Scope
 from haptera.runtime.processes.control import Control
 from haptera.sdk import Cluster
 from tests.api.real_backend import comes, real_backend
@@ -75,7 +76,9 @@ def test_r3_what_an_earlier_controller_still_writes_is_refused_whole(tmp_path: P
             running.append(asyncio.create_task(new.run()))
             await comes(lambda: len(placed(backend)) == 2, lambda: placed(backend))
             fewer = (SetDesired(GROUP, "replicas", 1, "site"),)
-            assert (await backend.propose(fewer, None, Author("site"))).refusal is None
+            assert (
+                await backend.propose(fewer, None, Author("site", may=Scope.ADMIN))
+            ).refusal is None
             await comes(lambda: len(placed(backend)) == 1, lambda: placed(backend))
 
             before, revision, answers = placed(backend), backend.revision(), len(old.answers)

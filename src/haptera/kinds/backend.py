@@ -3,6 +3,7 @@
 from enum import StrEnum
 
 from haptera.model.declared.desired_check import nearest
+from haptera.model.declared.meaning import Meaning
 from haptera.model.declared.schema import Kind, Plain
 from haptera.model.errors import HapteraError
 
@@ -23,8 +24,8 @@ def _check_folder(text: str) -> None:
 
 engine = Plain("backend", "engine", str, 16, _check_engine)
 # Of slurm: its slurm.conf, where that is not in Slurm's own place.
-conf = Plain("backend", "conf", str, 256, _check_folder)
+conf = Plain("backend", "conf", str, 256, _check_folder, meaning=Meaning.CODE_FILE)
 # Where what jobs write is kept, on the machines that run them; without it, it is not kept.
-output = Plain("backend", "output", str, 256, _check_folder)
+output = Plain("backend", "output", str, 256, _check_folder, meaning=Meaning.HOST_PATH)
 
 kind = Kind("backend", (), plain=(engine, conf, output), of_cluster=True)

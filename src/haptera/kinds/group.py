@@ -9,6 +9,7 @@ from typing import Final
 from haptera.kinds import service
 from haptera.kinds.extensions import node_kind
 from haptera.model.declared.desired_check import between, nearest
+from haptera.model.declared.meaning import Meaning
 from haptera.model.declared.schema import Kind, Plain
 from haptera.model.errors import Code, HapteraError
 from haptera.model.walltime import parse_duration_ms
@@ -190,9 +191,9 @@ def members_of(text: str) -> tuple[str, ...]:
     return tuple(filter(None, _ITEMS.split(text)))
 
 
-command = Plain("group", "command", str, size_bytes_max=COMMAND_BYTES_MAX)
+command = Plain("group", "command", str, COMMAND_BYTES_MAX, meaning=Meaning.COMMAND)
 port = Plain("group", "port", int, size_bytes_max=8, check=between(1, service.PORT_MAX))
-ready = Plain("group", "ready", str, size_bytes_max=80, check=service.parse_ready)
+ready = Plain("group", "ready", str, 80, service.parse_ready, meaning=Meaning.COMMAND)
 # What each replica may take: past that it is stopped.
 limits = Plain("group", "limits", str, size_bytes_max=LIMITS_BYTES_MAX, check=parse_limits)
 replicas = Plain("group", "replicas", int, size_bytes_max=8, check=between(0, REPLICAS_MAX))
@@ -222,5 +223,6 @@ kind = Kind(
         *(replicas, on, apart, down, leader, choice, lead, epoch, says),
     ),
     of_cluster=True,
+    on_nodes=True,
     whole=check_whole,
 )

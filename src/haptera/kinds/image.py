@@ -3,6 +3,7 @@
 from enum import StrEnum
 from typing import Final
 
+from haptera.model.declared.meaning import Meaning
 from haptera.model.declared.schema import Applied, Kind, Plain, Variable
 
 # Where there are images of the OCI or of Docker, in the words of containers-transports(5).
@@ -28,9 +29,9 @@ applied = Variable(
 )
 
 # A folder with a Dockerfile, on the parent's machine.
-recipe = Plain("image", "recipe", str, size_bytes_max=256)
+recipe = Plain("image", "recipe", str, 256, meaning=Meaning.CODE_FILE)
 # Or what it is imported from: docker://, oci:, docker-archive:, or a path on the parent's machine.
-source = Plain("image", "source", str, size_bytes_max=256)
+source = Plain("image", "source", str, 256, meaning=Meaning.CODE_FILE)
 
 kind = Kind(
     "image",

@@ -9,6 +9,7 @@ from typing import Final
 from haptera.kinds import group, node, service
 from haptera.kinds.service import Run
 from haptera.model.declared.desired_check import between
+from haptera.model.declared.meaning import Meaning
 from haptera.model.declared.schema import Applied, Attribute, Kind, Plain, Variable
 
 WHY_BYTES_MAX: Final = 160
@@ -31,9 +32,9 @@ role = Variable(
     {ReplicaRole.UNKNOWN: 0, ReplicaRole.STANDBY: 1, ReplicaRole.LEADER: 2},
 )
 
-command = Plain("replica", "command", str, size_bytes_max=group.COMMAND_BYTES_MAX)
+command = Plain("replica", "command", str, group.COMMAND_BYTES_MAX, meaning=Meaning.COMMAND)
 port = Plain("replica", "port", int, size_bytes_max=8, check=service.port.check)
-ready = Plain("replica", "ready", str, 80, check=service.parse_ready)
+ready = Plain("replica", "ready", str, 80, service.parse_ready, meaning=Meaning.COMMAND)
 limits = Plain("replica", "limits", str, group.LIMITS_BYTES_MAX, group.parse_limits)
 # Counts where its rank was placed: the first place is 1.
 placement = Plain("replica", "placement", int, size_bytes_max=8, check=between(1, 2**31))

@@ -8,6 +8,7 @@ from typing import Final
 
 from haptera.kinds import node
 from haptera.model.declared.desired_check import between
+from haptera.model.declared.meaning import Meaning
 from haptera.model.declared.schema import Applied, Kind, Plain, Variable
 from haptera.model.errors import HapteraError, ParseError
 
@@ -98,9 +99,9 @@ applied = Variable(
     {Applied.UNKNOWN: 0, Applied.STALE: 1, Applied.CURRENT: 2},
 )
 
-command = Plain("service", "command", str, size_bytes_max=512)
+command = Plain("service", "command", str, size_bytes_max=512, meaning=Meaning.COMMAND)
 port = Plain("service", "port", int, size_bytes_max=8, check=between(1, PORT_MAX))
-ready = Plain("service", "ready", str, size_bytes_max=128, check=parse_ready)
+ready = Plain("service", "ready", str, 128, parse_ready, meaning=Meaning.COMMAND)
 
 kind = Kind(
     "service",

@@ -8,6 +8,7 @@ from typing import Final
 from haptera.kinds import node
 from haptera.kinds.service import check_command
 from haptera.model.declared.desired_check import between
+from haptera.model.declared.meaning import Meaning
 from haptera.model.declared.schema import Applied, Kind, Plain, Variable
 from haptera.model.entity import check_name
 from haptera.model.errors import HapteraError
@@ -101,7 +102,7 @@ spare = Plain("system", "spare", str, size_bytes_max=80, compared_by=(staged.nam
 # Counted up where what was refused is to be tried once more.
 attempt = Plain("system", "attempt", int, 8, between(1, ATTEMPTS_MAX), compared_by=(refused.name,))
 # A command in the system; until it has succeeded, a system that was just started is not proven.
-health = Plain("system", "health", str, 200, check_command, compared_by=())
+health = Plain("system", "health", str, 200, check_command, compared_by=(), meaning=Meaning.COMMAND)
 # What it may take, from its next start on.
 limits = Plain("system", "limits", str, 64, parse_limits, compared_by=())
 # The roll that this system is in, which exchanges its image and its spare.

@@ -7,6 +7,7 @@ import msgspec
 from haptera.model.entity import EntityId
 from haptera.model.intent import Intent
 from haptera.model.parts import EnrolmentLevel
+from haptera.model.token_scope import Scope
 
 
 class Declare(msgspec.Struct, frozen=True, gc=False, tag="declare"):
@@ -58,16 +59,23 @@ class Cause(StrEnum):
 
     INVALID = "invalid"  # it names what is not there, or cannot be
     OPEN_SECRET = "open secret"  # it has a secret in it that should be named only
+    FORBIDDEN = "forbidden"  # it changes what is run, and its author may not
     BUSY = "busy"  # others write so much that nothing could be made of what is desired now
     STALE = "stale"  # what is desired has changed since the revision that it was made for
     STORAGE = "storage"  # it could not be made durable: a full disk
 
 
 class Author(msgspec.Struct, frozen=True, gc=False):
-    """Who asked for changes (`user:NAME`, `controller:NAME`, `site`), and why, in their words."""
+    """Who asked for changes (`user:NAME`, `controller:NAME`, `site`), and why, in their words.
+
+    What they `may` decides about fields that are code: nothing, where nobody says so. One who is
+    `limited` to some entities changes none of an entity that is on no node.
+    """
 
     who: str
     why: str | None = None
+    may: Scope = Scope.READ
+    limited: bool = False
 
 
 Change = Declare | Undeclare | SetDesired | UnsetDesired | OpenIntent | CloseIntent

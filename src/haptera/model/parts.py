@@ -132,6 +132,7 @@ class Setting:
     """One setting that a module takes; a secret one is given by reference only.
 
     `secrets` are the paths of those below it: `*` is each item, `strips.*.password` one of each.
+    `code` are those of what is run or opened (`haptera.model.declared.meaning`); "" is all of it.
     """
 
     name: str
@@ -139,10 +140,12 @@ class Setting:
     required: bool = False
     secret: bool = False
     secrets: tuple[str, ...] = ()
+    code: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         marks = [word for word in ("secret", "required") if getattr(self, word)]
         marks += [f"secret in {path}" for path in self.secrets]
+        marks += [f"code in {path}" if path else "code" for path in self.code]
         return f"{self.name}: {', '.join([self.type, *marks])}"
 
 

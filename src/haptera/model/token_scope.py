@@ -1,6 +1,7 @@
 """What a token of the API allows."""
 
 from enum import StrEnum
+from typing import Final
 
 
 class Scope(StrEnum):
@@ -10,3 +11,6 @@ class Scope(StrEnum):
     WRITE = "write"
     EXEC = "exec"
     ADMIN = "admin"
+
+
+RANK: Final = {scope: rank for rank, scope in enumerate(Scope)}

@@ -4,6 +4,7 @@ from typing import Annotated, Final
 
 import msgspec
 
+from haptera.model.declared.meaning import Meaning
 from haptera.model.text import Argument
 
 # A command runs for so long where nobody says for how long.
@@ -18,7 +19,9 @@ STDIN_BYTES_MAX: Final = 512 * 1024
 class ExecBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A command: its words, without a shell; `stdin` is what it reads, nothing if not given."""
 
-    words: Annotated[list[Argument], msgspec.Meta(min_length=1, max_length=WORDS_MAX)]
+    words: Annotated[
+        list[Argument], msgspec.Meta(min_length=1, max_length=WORDS_MAX), Meaning.COMMAND
+    ]
     stdin: bytes | None = None
     within_s: Annotated[int, msgspec.Meta(ge=1, le=WITHIN_S_MAX)] = WITHIN_S_DEFAULT
 

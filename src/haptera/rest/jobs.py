@@ -4,6 +4,7 @@ from typing import Annotated, Final
 
 import msgspec
 
+from haptera.model.declared.meaning import Meaning
 from haptera.model.text import Argument, OneLine, User
 from haptera.queue.demand import Wanted
 from haptera.queue.duty import DutyMode, DutyState
@@ -27,7 +28,9 @@ class SubmitSpec(JobSpec, frozen=True, gc=False, forbid_unknown_fields=True):
     """What a job is to run, as it is asked for; `backend` and `user` as a `JobSpec` has them."""
 
     command: Annotated[
-        tuple[Argument, ...], msgspec.Meta(min_length=1, max_length=COMMAND_WORDS_MAX)
+        tuple[Argument, ...],
+        msgspec.Meta(min_length=1, max_length=COMMAND_WORDS_MAX),
+        Meaning.COMMAND,
     ]
     backend: Label | None = None
     user: User | None = None

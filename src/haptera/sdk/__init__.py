@@ -3,6 +3,7 @@
 from typing import Final
 
 from haptera.model.answers.views import Condition, EntityView
+from haptera.model.declared.meaning import CodeFile, Command, HostPath, Meaning, ProgramPath
 from haptera.model.declared.schema import Applied, Attribute, Extension, Kind, Plain, Variable
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
@@ -40,6 +41,8 @@ __all__ = [
     "Boot",
     "Changes",
     "Cluster",
+    "CodeFile",
+    "Command",
     "Condition",
     "Conditions",
     "Conflict",
@@ -53,13 +56,16 @@ __all__ = [
     "Foreign",
     "ForeignError",
     "HapteraError",
+    "HostPath",
     "Kind",
     "Manifest",
+    "Meaning",
     "Module",
     "News",
     "Plain",
     "Policy",
     "Privilege",
+    "ProgramPath",
     "Refused",
     "Secret",
     "Served",

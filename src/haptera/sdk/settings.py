@@ -2,12 +2,13 @@
 
 import dataclasses
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any, Final, NewType, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from haptera.model.declared.desired_check import nearest
+from haptera.model.declared.meaning import MEANINGS
 from haptera.model.errors import DeclarationError
 from haptera.model.parts import Setting, SettingType
 
@@ -20,6 +21,7 @@ DEPTH_MAX: Final = 8
 _TYPES: Final[Mapping[Any, SettingType]] = {
     str: SettingType.TEXT,
     Secret: SettingType.TEXT,
+    **dict.fromkeys(MEANINGS, SettingType.TEXT),
     int: SettingType.INTEGER,
     float: SettingType.NUMBER,
     bool: SettingType.BOOLEAN,
@@ -54,16 +56,21 @@ def _settings(shape: type) -> Iterator[Setting]:
             _TYPES.get(hint, SettingType.ANY),
             required=not given,
             secret=hint is Secret,
-            secrets=() if hint is Secret else tuple(dict.fromkeys(_below(hint, DEPTH_MAX))),
+            secrets=() if hint is Secret else _paths(hint, {Secret}),
+            code=_paths(hint, MEANINGS),
         )
 
 
-def _below(hint: Any, depth: int) -> Iterator[str]:
-    """The paths of the secrets within a value of this type; `*` is each of its items."""
+def _paths(hint: Any, of: Container[Any]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(_below(hint, of, DEPTH_MAX)))
+
+
+def _below(hint: Any, of: Container[Any], depth: int) -> Iterator[str]:
+    """The paths of what has one of these types in a value of this one; `*` is each of its items."""
     if depth == 0:
         do = "declare them flatter, or without recursion"
         raise DeclarationError(f"settings over {DEPTH_MAX} levels deep", do=do)
-    if hint is Secret:
+    if hint in of:
         yield ""
         return
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
@@ -71,12 +78,12 @@ def _below(hint: Any, depth: int) -> Iterator[str]:
         within = [(one.name, hints[one.name]) for one in dataclasses.fields(hint)]
     elif get_origin(hint) in (Union, types.UnionType):
         for one in get_args(hint):
-            yield from _below(one, depth)
+            yield from _below(one, of, depth)
         return
     else:
         within = [("*", one) for one in get_args(hint)]
     for name, inner in within:
-        yield from (f"{name}.{path}".rstrip(".") for path in _below(inner, depth - 1))
+        yield from (f"{name}.{path}".rstrip(".") for path in _below(inner, of, depth - 1))
 
 
 def _without_none(hint: Any) -> Any:

@@ -14,6 +14,7 @@ from haptera.model.answers.views import EntityView
 from haptera.model.changes import Author, Change, StoredEntity
 from haptera.model.effects import Reply
 from haptera.model.entity import EntityId
+from haptera.model.token_scope import Scope
 from haptera.modules import load
 from haptera.runtime.processes.control import Control
 from haptera.sdk import Cluster, Controller
@@ -61,7 +62,7 @@ class Desk(Generic[Settings]):
     def propose(self, *changes: Change) -> Reply:
         """Write as somebody else, and let time pass until that is answered."""
         return self._loop.run_until_complete(
-            self._source.propose(changes, None, Author("user:else"))
+            self._source.propose(changes, None, Author("user:else", may=Scope.ADMIN))
         )
 
     def entity(self, entity: EntityId) -> EntityView | None:
@@ -134,7 +135,7 @@ class _Source:
     async def propose(
         self, changes: tuple[Change, ...], if_revision: int | None, author: Author
     ) -> Reply:
-        ticket = self._world.propose(changes, if_revision)
+        ticket = self._world.propose(changes, if_revision, author)
         replies = self._world.parent.replies
         while (reply := replies.pop(ticket, None)) is None:  # noqa: ASYNC110  time is simulated
             await asyncio.sleep(STEP_S)

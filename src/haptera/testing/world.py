@@ -8,7 +8,7 @@ from haptera.core.state.limits import MS, S
 from haptera.core.state.side import PARENT
 from haptera.kinds import KINDS
 from haptera.model.answers.views import SETTLED
-from haptera.model.changes import Change
+from haptera.model.changes import Author, Change
 from haptera.model.declared.packing import schema_digest
 from haptera.model.declared.schema import Kind
 from haptera.model.events import (
@@ -100,10 +100,15 @@ class World:
         machine.late_ms = machine.late_ms * (1_000_000 - self.drift_ppm) // 1_000_000
         return machine
 
-    def propose(self, changes: Iterable[Change], if_revision: int | None = None) -> int:
+    def propose(
+        self,
+        changes: Iterable[Change],
+        if_revision: int | None = None,
+        author: Author | None = None,
+    ) -> int:
         """Ask the parent for changes of desired state; returns the ticket of its reply."""
         ticket = next(self._tickets)
-        self.parent.deliver([Proposed(ticket, tuple(changes), if_revision)])
+        self.parent.deliver([Proposed(ticket, tuple(changes), if_revision, author)])
         return ticket
 
     @property

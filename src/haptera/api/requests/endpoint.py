@@ -20,6 +20,7 @@ from haptera.model.changes import Author
 from haptera.model.entity import parse_entity
 from haptera.model.errors import Code, DuplicateError, HapteraError, LimitError, UnknownNameError
 from haptera.model.text import is_line, steering
+from haptera.model.token_scope import RANK
 from haptera.runtime.clock import now_ns
 from haptera.runtime.identity.tokens import Scope
 from haptera.selectors.covering import covers
@@ -39,7 +40,6 @@ UNWRITTEN: Final = (
 )
 
 REMOVE: Final = "write it in one line, without control characters"
-_RANK: Final = {scope: rank for rank, scope in enumerate(Scope)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +191,8 @@ def author(request: Request, caller: Caller) -> Author:
         )
     if why is not None and not is_line(why):
         raise HapteraError("the reason has several lines", where="why in the query", do=REMOVE)
-    return Author(f"user:{caller.name}", why or None)
+    assert caller.scope is not None, "who has no token changes nothing"
+    return Author(f"user:{caller.name}", why or None, caller.scope, caller.within is not None)
 
 
 def check_by_name(selectors: Iterable[Selector]) -> None:
@@ -251,7 +252,7 @@ def _admit(request: Request, endpoint: Endpoint, callers: Callers) -> Caller:
     if scope is None:
         return Caller(None)
     known = callers.of(request)
-    if _RANK[known.scope] < _RANK[scope]:
+    if RANK[known.scope] < RANK[scope]:
         raise HapteraError(
             f"this needs a token of scope {scope}, {known.name}'s allows {known.scope}",
             do=f"use a token that allows {scope}",

@@ -38,7 +38,7 @@ PATCHES_AT_ONCE: Final = 200
 # How many errors are told where nothing is done for them.
 ERRORS_MAX: Final = 20
 # For these it is some patch that is at fault, not all of them together.
-_OF_ONE: Final = (Cause.INVALID, Cause.OPEN_SECRET)
+_OF_ONE: Final = (Cause.INVALID, Cause.OPEN_SECRET, Cause.FORBIDDEN)
 
 
 @dataclass(frozen=True, slots=True)

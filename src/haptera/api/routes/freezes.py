@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from dataclasses import dataclass
 from typing import Final
 
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -28,7 +29,6 @@ from haptera.kinds.meaning import check_selector
 from haptera.kinds.rules import freeze
 from haptera.kinds.rules.rule import parse_rule
 from haptera.model.changes import (
-    Author,
     Change,
     Declare,
     SetDesired,
@@ -97,7 +97,8 @@ class FreezeRoutes:
             held = None if known is None else self.backend.declared(known.entity)
             return tuple(_freezing(held, wanted, owner))
 
-        await write(self.backend, make, Author(owner, body.reason))
+        by = replace(author(request, caller), why=body.reason)
+        await write(self.backend, make, by)
         there = await self._there()
         if (mine := there.freeze_of(owner, body.selector)) is None:
             raise HapteraError(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
 
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -37,7 +38,7 @@ from haptera.api.writes.planning import UNPLANNED, Planning
 from haptera.core.desired.revert import revert
 from haptera.kinds.meaning import check_selector
 from haptera.model.answers.past import Changed, Deed, Happened, Page, PastView
-from haptera.model.changes import Author, Change
+from haptera.model.changes import Change
 from haptera.model.entity import EntityId
 from haptera.model.errors import Code, HapteraError
 from haptera.model.walltime import WALL_S_MAX, utc_text_s
@@ -136,8 +137,8 @@ class HistoryRoutes:
             return revert(changed, self.backend.declared)
 
         by = author(request, caller)
-        why = by.why or f"revert of {changed[0].revision}"
-        return as_json(await self.planning.apply(request, make, Author(by.who, why)))
+        by = replace(by, why=by.why or f"revert of {changed[0].revision}")
+        return as_json(await self.planning.apply(request, make, by))
 
 
 def _chosen(request: Request, caller: Caller) -> Callable[[EntityId], bool]:

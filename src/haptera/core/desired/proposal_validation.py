@@ -9,13 +9,22 @@ from typing import Any, Final
 import msgspec
 
 from haptera.core.desired.contradictions import Contradictions
+from haptera.core.desired.new_code import NewCode
 from haptera.core.desired.policies import Policies
 from haptera.core.desired.whole import checking_whole
 from haptera.core.modules.catalog import Catalog
 from haptera.core.state.table import EntityTable
 from haptera.core.state.turn import Turn
 from haptera.kinds import module, node
-from haptera.model.changes import Cause, Change, Declare, SetDesired, Undeclare, UnsetDesired
+from haptera.model.changes import (
+    Author,
+    Cause,
+    Change,
+    Declare,
+    SetDesired,
+    Undeclare,
+    UnsetDesired,
+)
 from haptera.model.declared.desired_check import check_desired
 from haptera.model.declared.remote_schema import ModuleSum
 from haptera.model.declared.secrets import SECRET_DO, open_secrets
@@ -61,6 +70,7 @@ class Check:
 
     changes: tuple[Change, ...]
     then: Callable[[Turn, Checked], None]
+    author: Author | None
     made_for: tuple[int, Mapping[str, ModuleSum]] | None = None
     pieces: Pieces[Checked] | None = None
     anew: int = 0
@@ -81,6 +91,7 @@ class Checks:
         self._policies = policies
         self._settling = settling
         self._contradictions = Contradictions(table, catalog)
+        self._code = NewCode(table, catalog)
         self._waiting: deque[Check] = deque()
         self._work_left = CHECKED_WORK_MAX
 
@@ -90,14 +101,21 @@ class Checks:
         return bool(self._waiting)
 
     def ask(
-        self, turn: Turn, changes: tuple[Change, ...], then: Callable[[Turn, Checked], None]
+        self,
+        turn: Turn,
+        changes: tuple[Change, ...],
+        then: Callable[[Turn, Checked], None],
+        author: Author | None = None,
     ) -> None:
-        """Check these after all that were asked for before, at once where there is time."""
+        """Check these after all that were asked for before, at once where there is time.
+
+        Without an author nothing is written, or haptera itself writes.
+        """
         if len(self._waiting) >= WAITING_MAX:
             text = f"{WAITING_MAX} changes are queued for checking already; try again later"
             then(turn, ProposalRefusal(text, Cause.STORAGE))
             return
-        self._waiting.append(Check(changes, then))
+        self._waiting.append(Check(changes, then, author))
         self._go_on(turn)
 
     def tend(self, turn: Turn) -> None:
@@ -122,7 +140,7 @@ class Checks:
             if check.anew > ANEW_MAX:
                 text = f"the state that it is checked against changed {check.anew} times meanwhile"
                 return ProposalRefusal(text, Cause.STALE)
-            check.made_for, check.pieces = now, self._checking(check.changes)
+            check.made_for, check.pieces = now, self._checking(check.changes, check.author)
         try:
             work = next(check.pieces)
         except StopIteration as done:
@@ -132,20 +150,20 @@ class Checks:
         turn.allowance.spend(work)
         return None
 
-    def _checking(self, changes: Sequence[Change]) -> Pieces[Checked]:
+    def _checking(self, changes: Sequence[Change], author: Author | None) -> Pieces[Checked]:
         added: set[EntityId] = set()
         unfit = lru_cache(UNFIT_CACHED_MAX)(self._unfit)  # Many are given the same.
-        secret: str | None = None
+        withheld: ProposalRefusal | None = None
         for some in slices(changes, CHECKED_AT_ONCE):
             for change in some:
                 if (problem := self._astray(change, added, unfit)) is not None:
                     return ProposalRefusal(problem, Cause.INVALID)
-                secret = secret or self._open(change)
+                withheld = withheld or self._withheld(change, author)
             yield CHECKING_EACH * len(some)
         if (problem := (yield from self._policies.checking(changes))) is not None:
             return ProposalRefusal(problem, Cause.INVALID)
-        if secret is not None:
-            return ProposalRefusal(secret, Cause.OPEN_SECRET)
+        if withheld is not None:
+            return withheld
         if (problem := (yield from self._doubled(changes))) is not None:
             return ProposalRefusal(problem, Cause.INVALID)
         if (problem := (yield from self._contradictions.checking(changes))) is not None:
@@ -214,6 +232,14 @@ class Checks:
             case _:
                 return "only desired state can be proposed"
         return None
+
+    def _withheld(self, change: Change, author: Author | None) -> ProposalRefusal | None:
+        """What in a change is not its author's to change so, though it could be desired."""
+        code = None if author is None else self._code.refusal(change, author)
+        if code is not None:
+            return ProposalRefusal(code, Cause.FORBIDDEN)
+        secret = self._open(change)
+        return None if secret is None else ProposalRefusal(secret, Cause.OPEN_SECRET)
 
     def _open(self, change: Change) -> str | None:
         """Which secret of a module is in a change itself, not by its name."""

@@ -62,7 +62,7 @@ class Proposals:
 
     def propose(self, turn: Turn, event: Proposed) -> None:
         """Have it written once it is checked, in the order of proposals."""
-        self.checks.ask(turn, event.changes, partial(self._checked, event))
+        self.checks.ask(turn, event.changes, partial(self._checked, event), event.author)
 
     def change(self, turn: Turn, *changes: Change) -> None:
         """Have written what follows from what is desired now; refused if that changes meanwhile."""

@@ -8,6 +8,7 @@ from haptera.core.desired.ownership import Claim
 from haptera.daemon.parent.backend import EngineBackend
 from haptera.model.changes import Author, Change
 from haptera.model.errors import ConflictError, HapteraError, InputError
+from haptera.model.token_scope import Scope
 from haptera.runtime.store.optimistic_write import write
 from haptera.site.apply.sites import Sites
 from haptera.site.syntax.sources import constants_of, gather
@@ -30,7 +31,7 @@ async def apply_at_start(
         return await asyncio.to_thread(proposal.changes, stored, Claim.LEAVE)
 
     try:
-        await write(backend, make, Author("site", f"{site} at the start"))
+        await write(backend, make, Author("site", f"{site} at the start", Scope.ADMIN))
     except InputError as error:
         if not all(isinstance(one, ConflictError) for one in error.errors):
             return error

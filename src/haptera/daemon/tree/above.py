@@ -21,6 +21,7 @@ from haptera.model.changes import Author, Change, StoredEntity
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.model.events import Event, ReportAnswer, ToldFromAbove
+from haptera.model.token_scope import Scope
 from haptera.runtime.clock import now_ns
 from haptera.runtime.identity.private import private_directory
 from haptera.runtime.identity.sealing import Sealer
@@ -156,7 +157,9 @@ class Above:
         async def make() -> tuple[Change, ...]:
             return changes(wanted, await self._backend.stored())
 
-        await write(self._backend, make, Author("above", "as the parent above desires"))
+        await write(
+            self._backend, make, Author("above", "as the parent above desires", Scope.ADMIN)
+        )
         nodes = nodes_of(entities, self._name)
         for saved in await self._take(
             [one for one in sessions if one.peer in nodes],

@@ -8,6 +8,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
+from haptera.model.declared.meaning import Meaning
 from haptera.model.declared.told_bytes import TOLD_BYTES_MAX, desired_bytes, observed_bytes
 from haptera.model.errors import DeclarationError, DuplicateError, LimitError
 
@@ -70,12 +71,14 @@ class Attribute:
     A `wide` one decides about more than its entity: where that is reached, what fails with it,
     which rules hold for it. So a token that is limited to some entities may not change it. One
     that says nothing of that is wide: an outlet's number switches whatever is plugged in there.
+    One with a `meaning` is code: see `Plain`.
     """
 
     kind: str
     name: str
     size_bytes_max: int = 64
     wide: bool = True
+    meaning: Meaning | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,7 @@ class Plain:
 
     `check` raises a HapteraError where a value of this type cannot be meant all the same.
     `compared_by` are the variables that compare it; None: all that compare at all.
+    One with a `meaning` is code: to change it takes the scope of who may run commands there.
     """
 
     kind: str
@@ -92,6 +96,7 @@ class Plain:
     size_bytes_max: int = 64
     check: Callable[[Any], object] | None = field(default=None, hash=False, compare=False)
     compared_by: tuple[str, ...] | None = None
+    meaning: Meaning | None = None
 
     def is_compared_by(self, variable: str | None) -> bool:
         """Whether this variable says of it that it is in force, or not; None stands for any."""
@@ -124,6 +129,7 @@ class Kind:
     `leaves` is what an entity is brought to once it is no longer declared, before it is forgotten.
     An entity told `everywhere` is the whole cluster's, and each node's agent is told of it. One
     that is `of_cluster` is the whole cluster's too, and there for whoever desires something of it.
+    What is code of one whose work is done `on_nodes` runs there, else at the parent.
     The attributes of an `extended` kind may be more than one entity has room for: all that one
     has are checked together. `in_force` are the variables that are to become current, all where
     the first of them can; without them, the first that compares at all. What `halts` is stuck,
@@ -142,6 +148,7 @@ class Kind:
     leaves: tuple[tuple[Variable[Any], str], ...] = ()
     everywhere: bool = False
     of_cluster: bool = False
+    on_nodes: bool = False
     extended: bool = False
     in_force: tuple[Variable[Any], ...] = ()
     halts: Halt | None = None

@@ -11,7 +11,7 @@ from haptera.modules.console import ConsoleRecord
 from haptera.modules.effects import DeviceError
 from haptera.modules.power import PowerName, Statuses, check_graceful
 from haptera.modules.terminal import record_terminal
-from haptera.sdk import EntityId, HapteraError, Refused, Target
+from haptera.sdk import Command, EntityId, HapteraError, Refused, Target
 
 TOOL: Final = "virsh"
 # It starts a QEMU meanwhile.
@@ -40,12 +40,13 @@ class LibvirtError(DeviceError):
 
 @dataclass(frozen=True, slots=True)
 class LibvirtSettings:
-    """Which libvirt keeps the machines. A machine has `graceful_s` to shut down before it ends.
+    """Which libvirt keeps the machines; a `uri` may name a command that leads there.
 
-    To record consoles takes a process for each node.
+    A machine has `graceful_s` to shut down before it ends. To record consoles takes a process for
+    each node.
     """
 
-    uri: str = "qemu:///system"
+    uri: Command = Command("qemu:///system")
     graceful_s: float = 30.0
     record_consoles: bool = False
 

@@ -12,7 +12,7 @@ import msgspec
 from haptera.kinds import node
 from haptera.modules.netboot.answers import SCRIPT
 from haptera.modules.netboot.offers import BootOffer, Here
-from haptera.sdk import Boot, HapteraError, Target
+from haptera.sdk import Boot, Command, HapteraError, HostPath, Target
 
 KERNEL: Final = "kernel"
 INITRAMFS: Final = "initramfs"
@@ -77,9 +77,10 @@ class NetbootSettings:
     dhcp: Literal["full", "proxy"] = "full"
     http_port: int = 4281
     router: str | None = None
-    folder: str | None = None
-    loaders: str = "/usr/lib/ipxe"
-    kernel_arguments: str = "console=tty0 console={serial} panic=10"
+    folder: HostPath | None = None
+    loaders: HostPath = HostPath("/usr/lib/ipxe")
+    # `init=` is one.
+    kernel_arguments: Command = Command("console=tty0 console={serial} panic=10")
 
     def __post_init__(self) -> None:
         if any(ord(character) < 32 for character in self.kernel_arguments):

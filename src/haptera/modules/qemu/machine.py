@@ -10,7 +10,7 @@ from haptera.modules import recorders, tool
 from haptera.modules.console import ConsoleError, ConsoleRecord, record_stream
 from haptera.modules.power import PowerName, check_graceful
 from haptera.modules.qemu.monitor import HungUpError, MonitorError, command
-from haptera.sdk import HapteraError, Refused, Target
+from haptera.sdk import Command, HapteraError, ProgramPath, Refused, Target
 
 # Until the machine is there: QEMU then leaves whoever started it.
 START_S_MAX: Final = 15.0
@@ -32,9 +32,9 @@ class QemuSettings:
     serial line, after those of `arguments`.
     """
 
-    arguments: list[str]
-    network: list[str] = field(default_factory=lambda: ["-boot", "once=n"])
-    program: str = "qemu-system-x86_64"
+    arguments: list[Command]
+    network: list[Command] = field(default_factory=lambda: [Command("-boot"), Command("once=n")])
+    program: ProgramPath = ProgramPath("qemu-system-x86_64")
     graceful_s: float = 30.0
     record_consoles: bool = False
 
@@ -58,7 +58,7 @@ class QemuMachine:
         self._socket = target.run_dir / f"{target.name}.qmp"
         self._pid_file = target.run_dir / f"{target.name}.pid"
         self.console = target.run_dir / f"{target.name}.serial"
-        self._added: list[str] = []
+        self._added: list[Command] = []
 
     @property
     def address(self) -> str:

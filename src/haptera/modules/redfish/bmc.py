@@ -20,7 +20,7 @@ from haptera.modules.redfish.connection import (
     Trust,
     end_sessions,
 )
-from haptera.sdk import HapteraError, Refused, Secret, Setup, Target
+from haptera.sdk import HapteraError, HostPath, Refused, Secret, Setup, Target
 
 # How many BMCs are asked at once: each has a thread while it is.
 AT_ONCE: Final = 32
@@ -58,7 +58,7 @@ class RedfishSettings:
     password: Secret
     auth: Literal["basic", "session"] = "basic"
     trust: Literal["pinned", "verified"] = "pinned"
-    ca_file: str = ""
+    ca_file: HostPath = HostPath("")
     graceful_s: float = 30.0
 
     def __post_init__(self) -> None:

@@ -22,7 +22,7 @@ from haptera.modules.slurm.standing import (
     SILENT,
     reason_of,
 )
-from haptera.sdk import ForeignError, HapteraError, Refused, Target, expand
+from haptera.sdk import CodeFile, ForeignError, HapteraError, Refused, Target, expand
 
 # A node that is given up more often than this is not well.
 MENDS_MAX: Final = 3
@@ -44,7 +44,7 @@ _mended: Final[defaultdict[str, list[int]]] = defaultdict(list)
 class SlurmSettings:
     """`conf` is Slurm's configuration, where it is not at its usual place."""
 
-    conf: str | None = None
+    conf: CodeFile | None = None
 
 
 class SlurmController:

@@ -20,6 +20,7 @@ from haptera.modules.slurm.shapes import SlurmJob, SlurmNode, jobs_in
 from haptera.sdk import (
     Applied,
     Cluster,
+    CodeFile,
     Condition,
     Conflict,
     Controller,
@@ -52,7 +53,7 @@ class PersonalitySettings:
     limits: dict[str, int]
     idle_s: float = 600.0
     system: str = "compute"
-    conf: str | None = None
+    conf: CodeFile | None = None
 
     def __post_init__(self) -> None:
         if self.base in self.limits:

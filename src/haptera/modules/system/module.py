@@ -37,6 +37,7 @@ from haptera.sdk import (
     ANY,
     SELF,
     Applied,
+    Command,
     Conditions,
     HapteraError,
     Module,
@@ -77,8 +78,8 @@ class SystemSettings:
     """
 
     scratch_mb: int = 256
-    attach: str | None = None
-    detach: str | None = None
+    attach: Command | None = None
+    detach: Command | None = None
     init: bool = True
 
 

@@ -16,6 +16,7 @@ from haptera.model.changes import Author, Cause, Change, Desired, StoredEntity
 from haptera.model.effects import Reply
 from haptera.model.entity import EntityId, parse_entity
 from haptera.model.errors import Code, ConflictError, HapteraError
+from haptera.model.token_scope import Scope
 from haptera.planner.domain.pieces import Pieces, slices
 from haptera.runtime.over_turns import over_turns
 from haptera.runtime.store.optimistic_write import WriteError, write
@@ -157,9 +158,8 @@ class Control:
                 async def make() -> tuple[Change, ...]:
                     return tuple(self._changes(request))
 
-                revision, _ = await write(
-                    self._source, make, Author(self._owner), request.if_revision
-                )
+                by = Author(self._owner, may=Scope.WRITE)
+                revision, _ = await write(self._source, make, by, request.if_revision)
                 self._say(control.WrittenAt(request.id, revision))
             case _:
                 assert_never(request)

@@ -14,6 +14,7 @@ WRITTEN_WITHIN_S: Final = 30.0
 _CODES: Final = {
     Cause.INVALID: Code.CONFLICT,
     Cause.OPEN_SECRET: Code.OPEN_SECRET,
+    Cause.FORBIDDEN: Code.FORBIDDEN,
     Cause.BUSY: Code.BUSY,
     Cause.STALE: Code.CHANGED,
     Cause.STORAGE: Code.STORAGE_FAILED,
@@ -41,6 +42,8 @@ class WriteError(HapteraError):
 def refused(why: str | None, cause: Cause = Cause.INVALID) -> WriteError:
     """What is answered to changes that are not written for this reason."""
     do = "fix the cause, then try again"
+    if cause is Cause.FORBIDDEN:
+        do = "use a token of that scope, or leave the field as it is"
     return WriteError(cause, f"nothing was written: {why}", do=do)
 
 
