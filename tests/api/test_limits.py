@@ -96,10 +96,13 @@ def test_a_secret_that_is_not_named_there_yet_is_not_named(cluster):
     assert ask(app, "PATCH", path, token=token, body=same).status == 200
 
 
-@pytest.mark.parametrize(("token", "status"), [("write-token", 403), ("admin-token", 201)])
-def test_only_a_token_for_admin_has_a_job_run_as_another_user(cluster, token, status):
+@pytest.mark.parametrize("user", ["eve", "root"])
+@pytest.mark.parametrize(
+    ("token", "status"), [("write-token", 403), ("exec-token", 201), ("admin-token", 201)]
+)
+def test_only_who_may_run_commands_chooses_the_user_of_a_job(cluster, user, token, status):
     _, app, _ = cluster
-    spec = {"command": ["true"], "size": {"cpus": 1, "memory_mb": 1}, "user": "eve"}
+    spec = {"command": ["true"], "size": {"cpus": 1, "memory_mb": 1}, "user": user}
     assert ask(app, "POST", "/v1/jobs", token=token, body={"spec": spec}).status == status
 
 

@@ -4,13 +4,14 @@ import asyncio
 import os
 import pwd
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from haptera.daemon.queue.agent_side import AgentQueue
-from haptera.daemon.queue.bounds import NodeBounds
+from haptera.daemon.queue.bounds import NodeBounds, unprivileged
 from haptera.daemon.queue.job_home import JobHome, JobNote, home_of
 from haptera.modules.jobs.gate import JobsGate, enter, gate_path
 from haptera.modules.service import keeper
@@ -33,6 +34,8 @@ until [ -s stray ]; do sleep 0.01; done
 
 
 ENDS = "exit 3"
+ME = pwd.getpwuid(os.geteuid()).pw_name
+WORK = Assignment(1, 7, "it", JobSpec(("true",), Size(1, 0)))
 
 
 class Desk:
@@ -42,14 +45,22 @@ class Desk:
         self.run_dir = run_dir
         JobsGate(run_dir).release()
 
-    async def start(self, script: str, memory_mb: int = 0, user: str | None = None) -> JobHome:
-        spec = JobSpec(("sh", "-c", script), Size(1, memory_mb), user=user)
-        work = Assignment(1, 7, "it", spec)
+    async def start(
+        self,
+        script: str,
+        memory_mb: int = 0,
+        user: str | None = ME,
+        hidden: Iterable[str] = (),
+    ) -> JobHome:
+        """Without another user it may write in its own directory, where the script begins."""
+        begin = f"cd {home_of(self.run_dir, WORK).path}; " if user == ME and not hidden else ""
+        spec = JobSpec(("sh", "-c", begin + script), Size(1, memory_mb), user=user)
+        work = msgspec.structs.replace(WORK, spec=spec)
         home = home_of(self.run_dir, work)
         home.write(JobNote(work))
         gate = enter(gate_path(self.run_dir))
         assert gate is not None
-        bounds = NodeBounds.of_this_node().of(spec, home.path)
+        bounds = NodeBounds.of_this_node(hidden).of(spec, home.path)
         environment = {"PATH": os.environ["PATH"]}
         fault = await home.start(bounds, environment, gate, now_ns() + HOUR_NS)
         os.close(gate)
@@ -205,6 +216,44 @@ def test_a_job_of_another_user_has_their_groups_and_environment_and_nothing_of_o
         groups = " ".join(map(str, os.getgrouplist("nobody", account.pw_gid)))
         told = ["nobody", groups, account.pw_dir, "/"]
         assert said(home).splitlines()[:4] == told
+
+    asyncio.run(test())
+
+
+@ROOT
+def test_a_job_that_says_no_user_is_one_without_rights(desk: Desk) -> None:
+    async def test() -> None:
+        (desk.run_dir / "key.pem").write_text("secret")
+        (desk.run_dir / "key.pem").chmod(0o600)
+        told = "id -u; grep -h CapEff /proc/self/status; cat "
+        home = await desk.start(f"{told} {desk.run_dir}/key.pem {desk.run_dir}", user=None)
+        assert await home.ends() != (0, None)
+        uid, capabilities, *refused = said(home).splitlines()
+        assert (int(uid), capabilities.split()[1]) == (unprivileged().pw_uid, "0" * 16)
+        assert int(uid) != 0
+        assert all("Permission denied" in line for line in refused), refused
+
+    asyncio.run(test())
+
+
+@ROOT
+def test_a_job_reaches_nothing_of_its_agent_even_as_root(desk: Desk) -> None:
+    """The gate of jobs alone is there, as for services; and what hides the rest stays."""
+
+    async def test() -> None:
+        for name in ("key.pem", "session.json"):
+            (desk.run_dir / name).write_text("secret")
+            (desk.run_dir / name).chmod(0o644)  # so that nothing but the cover hides it
+        desk.run_dir.chmod(0o755)
+        script = f"""
+            cd {desk.run_dir} && ls; cd ~; pwd; cat {desk.run_dir}/key.pem session.json
+            umount {desk.run_dir}; mount -t tmpfs none /mnt; mknod disk b 8 0
+            cat /proc/$PPID/cwd/../../key.pem /proc/$PPID/root{desk.run_dir}/key.pem
+        """
+        home = await desk.start(script, hidden=[str(desk.run_dir)])
+        assert await home.ends() != (0, None)
+        assert said(home).splitlines()[0] == "jobs", said(home)
+        assert "secret" not in said(home)
 
     asyncio.run(test())
 

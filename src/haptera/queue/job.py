@@ -66,7 +66,8 @@ NOTHING: Final = Size(0, 0)
 class JobSpec(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """What a job is to run; `backend` names who runs it, None: the cluster's own nodes.
 
-    It runs as `user`, None: as the agent of its node does.
+    It runs as `user`, None: as one without rights, or as the agent of its node where that is not
+    root.
     """
 
     # Texts are checked where they come in, and not here: what an earlier version let in is to be

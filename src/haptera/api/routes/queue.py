@@ -26,6 +26,7 @@ from haptera.api.routes.job_list import JobList
 from haptera.api.writes.patching import missing
 from haptera.model.entity import node_id
 from haptera.model.errors import Code, HapteraError
+from haptera.model.token_scope import RANK, Scope
 from haptera.queue.demand import demand
 from haptera.queue.duty import Duty
 from haptera.queue.entry import Holder, Submission
@@ -42,7 +43,6 @@ from haptera.rest.jobs import (
     SubmitBody,
     Submitted,
 )
-from haptera.runtime.identity.tokens import Scope
 from haptera.selectors.subscription import Cursor, parse_cursor
 
 # How long an answer waits for the end of a job.
@@ -96,9 +96,9 @@ class JobRoutes:
     async def submit(self, request: Request, caller: Caller) -> Response:
         """Queue a job, or an array of them; it is durable once this is answered."""
         body = await read_body(request, SubmitBody)
-        if body.spec.user is not None and caller.scope is not Scope.ADMIN:
-            what = f"a token for {caller.scope} cannot run a job as another user"
-            do = "omit the user, or use a token of scope admin"
+        if body.spec.user is not None and RANK[caller.scope or Scope.READ] < RANK[Scope.EXEC]:
+            what = f"a token for {caller.scope} cannot choose the user of a job: that needs exec"
+            do = f"omit the user, or use a token of scope {Scope.EXEC}"
             raise HapteraError(what, where="user", do=do, code=Code.FORBIDDEN)
         made = await self.desk.submit(
             Submission(

@@ -16,6 +16,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from haptera.core.state.side import PARENT
+from haptera.daemon.confining import grounds_of_agent
 from haptera.daemon.queue.bounds import NodeBounds
 from haptera.daemon.queue.job_home import (
     ADOPTED,
@@ -93,7 +94,7 @@ class AgentQueue:
         self._node = node
         self._runs: dict[int, _Run] = {}
         self._boot = kernel_boot()
-        self._bounds = NodeBounds.of_this_node()
+        self._bounds = NodeBounds.of_this_node(grounds_of_agent(self._run_dir, ()).hidden)
         self._wake = asyncio.Event()
         self._tasks: asyncio.TaskGroup
 

@@ -1,23 +1,35 @@
-"""What a job may use of its node: a cgroup of its own where there are any, else its rlimits.
+"""What a job may use of its node, and as whom: a cgroup where there are any, else its rlimits.
 
 With cgroups (v2, and root) memory and CPUs are those of the whole job, and whatever it starts ends
 with it at once. Without, memory bounds each of its processes for itself, and CPUs nothing.
+
+Where the agent is root, a job is a user without rights, unless it says which one it is; and it
+sees nothing of the agent's files, whoever it is, as services of the node do.
 """
 
 import contextlib
 import hashlib
 import os
 import pwd
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from haptera.modules.jobs.gate import JOBS
 from haptera.modules.service.cgroups import CONTROLLERS, bounded_in, cgroups_of
+from haptera.modules.service.module import KEEPS
 from haptera.queue.job import JobSpec, Size
 from haptera.queue.work import JobLimits
+from haptera.runtime.processes.confinement import capabilities, mounting
 
 GROUPS: Final = "haptera-jobs"
+# Who runs what says no user: the first of them that the node has.
+USERS: Final = ("haptera-jobs", "nobody")
+# What nodes without any of them have: the number of nobody.
+NOBODY: Final = pwd.struct_passwd(("nobody", "x", 65_534, 65_534, "", "/", "/bin/sh"))
+# Root's powers, of a job that is root: those of services.
+KEPT: Final = capabilities.of_needs(KEEPS)
 CPU_PERIOD_US: Final = 100_000
 
 _BYTES_PER_MB: Final = 1 << 20
@@ -30,6 +42,8 @@ class JobBounds:
     size: Size
     cgroup: Path | None = None
     user: pwd.struct_passwd | None = None
+    hidden: tuple[Path, ...] = ()
+    kept: Path | None = None
 
     def text(self) -> str:
         """As the job's keeper reads it."""
@@ -42,6 +56,11 @@ class JobBounds:
             name, gid = self.user.pw_name, self.user.pw_gid
             groups = ",".join(map(str, os.getgrouplist(name, gid)))
             lines.append(f"user {self.user.pw_uid} {gid} {groups} {self.user.pw_dir or '/'}")
+        if self.hidden:
+            lines.append(f"mounting {Path(mounting.__file__).parent}")
+            lines.append(f"kept {self.kept}")
+            lines += [f"hidden-{number} {path}" for number, path in enumerate(self.hidden)]
+            lines.append(f"capabilities {' '.join(str(int(one)) for one in sorted(KEPT))}")
         return "".join(f"{line}\n" for line in lines)
 
     def environment(self) -> Mapping[str, str]:
@@ -76,11 +95,12 @@ class NodeBounds:
     """What this node can bound: `groups` is the directory of its jobs' cgroups, if any."""
 
     groups: Path | None = None
+    hidden: tuple[Path, ...] = ()
 
     @classmethod
-    def of_this_node(cls) -> "NodeBounds":
-        """What there is; makes the directory."""
-        return cls(cgroups_of(GROUPS))
+    def of_this_node(cls, hidden: Iterable[str] = ()) -> "NodeBounds":
+        """What there is; makes the directory. Jobs see nothing of what is `hidden`."""
+        return cls(cgroups_of(GROUPS), tuple(map(Path, hidden)))
 
     @property
     def limits(self) -> JobLimits:
@@ -98,7 +118,24 @@ class NodeBounds:
         # Other nodes on this machine, as a lab's, have jobs of the same numbers.
         node = hashlib.sha256(bytes(home)).hexdigest()[:8]
         cgroup = None if self.groups is None else self.groups / f"{home.name}-{node}"
-        return JobBounds(spec.size, cgroup, None if spec.user is None else _account(spec.user))
+        hidden = [one for one in self.hidden if os.geteuid() == 0 and one.is_dir()]
+        kept = home.parents[1] / JOBS
+        return JobBounds(spec.size, cgroup, _user_of(spec), tuple(hidden), kept)
+
+
+def _user_of(spec: JobSpec) -> pwd.struct_passwd | None:
+    """As whom a job runs; None: as the agent, which is not root."""
+    if spec.user is not None:
+        return _account(spec.user)
+    return unprivileged() if os.geteuid() == 0 else None
+
+
+def unprivileged() -> pwd.struct_passwd:
+    """The account of jobs that say no user."""
+    known = {one.pw_name: one for one in pwd.getpwall()}
+    one = next((known[name] for name in USERS if name in known), NOBODY)
+    home = one.pw_dir if os.path.isdir(one.pw_dir) else "/"
+    return pwd.struct_passwd((*one[:5], home, "/bin/sh"))
 
 
 def _account(name: str) -> pwd.struct_passwd:

@@ -17,7 +17,8 @@ import warnings  # noqa: F401 - for execvp, while we may still read the library:
 # A job runs once, and only until the time in its lease: ns of the clock of the boot.
 LEASE, EXPIRED = "lease", "expired"
 # Lines of a word and its values: `memory` in bytes, `cgroup` a path; `user` with uid, gid, groups
-# with commas between, and home.
+# with commas between, and home. Of folders that are `hidden-` it sees what is `kept` alone, by the
+# program in the folder `mounting`; of root's powers it may ever have its `capabilities`.
 BOUNDS = "bounds"
 # What a job writes beyond this is dropped, and its last line says so.
 OUTPUT_BYTES_MAX = 16 << 20
@@ -26,6 +27,7 @@ OUT_OF_MEMORY = "oom"
 LEASE_LOOKED_AT_EVERY_MS = 1_000
 CHUNK_BYTES = 1 << 16
 PR_SET_PDEATHSIG = 1
+PR_CAPBSET_DROP = 24
 PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -47,6 +49,10 @@ class KeptJob:
         """Be bounded, in the process that becomes the job."""
         os.dup2(self._writing, 1)
         os.dup2(self._writing, 2)
+        # First, for what hides things takes more memory than a job may have.
+        if "mounting" in self._bounds:
+            _hide(self._bounds)
+            _lower(self._bounds["capabilities"])
         if self._cgroup:
             _write(f"{self._cgroup}/cgroup.procs", "0")
         if "memory" in self._bounds:
@@ -128,6 +134,32 @@ class KeptJob:
                 os.waitpid(-1, 0)
         except ChildProcessError:
             pass  # there are none any more
+
+
+def _hide(bounds: dict[str, list[str]]) -> None:
+    """See nothing of what is hidden; where root may not mount, its modes hide it from others."""
+    import sys
+    from pathlib import Path
+
+    sys.path.append(" ".join(bounds["mounting"]))
+    import mounting  # type: ignore[import-not-found] # found there
+
+    hidden = [Path(" ".join(one)) for word, one in bounds.items() if word.startswith("hidden-")]
+    try:  # noqa: SIM105 - as below
+        mounting.hide(hidden, [Path(" ".join(bounds["kept"]))])
+    except PermissionError:
+        pass
+
+
+def _lower(kept: list[str]) -> None:
+    """Have no program that this process becomes be given more than these, even as root."""
+    last = int(_read("/proc/sys/kernel/cap_last_cap"))
+    try:
+        for number in range(last + 1):
+            if str(number) not in kept:
+                _prctl(PR_CAPBSET_DROP, number)
+    except PermissionError:
+        pass  # root of some containers; it has not got them itself
 
 
 def leave_cgroup(cgroup: str) -> bool:

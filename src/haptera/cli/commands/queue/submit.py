@@ -39,7 +39,7 @@ _MEMORY: Final = re.compile(r"([0-9]{1,9})([MGT]?)B?")
     help="lost: run it again if its node is lost while it runs.",
 )
 @click.option("--backend", help="Another engine to run it: slurm.")
-@click.option("--user", help="Run as this user of the node; needs scope admin.")
+@click.option("--user", help="Run as this user of the node, root if need be; needs scope exec.")
 @click.option("--wait", is_flag=True, help="Wait until it ends; exit with its code.")
 @names_option
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
