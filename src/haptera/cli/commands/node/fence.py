@@ -2,13 +2,14 @@
 
 import os
 import signal
-import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 import click
 
 from haptera.app import Fence, GroupReplica, NotLeaderError, StaleEpochError
+from haptera.app.whole import WholeCommand
 from haptera.model.errors import HapteraError
 
 EPOCH: Final = "HAPTERA_EPOCH"
@@ -28,8 +29,10 @@ def run(command: tuple[str, ...]) -> int:
     r"""Wait until this replica is the leader, then run COMMAND while it stays the leader.
 
     To be used as the command of a group, or below it. COMMAND finds its epoch in HAPTERA_EPOCH.
-    Where the lease is taken back or about to run out, all processes of this group are killed;
-    whoever keeps the replica starts it again, to stand by. Exits as COMMAND does.
+    Where the lease is taken back or about to run out, COMMAND is killed with all that it started,
+    whatever process groups and sessions that made, and with it the rest of the replica's session;
+    whoever keeps the replica starts it again, to stand by. What COMMAND leaves behind when it ends
+    is killed, too. Exits as COMMAND does.
 
     \b
     Examples:
@@ -59,9 +62,9 @@ def run(command: tuple[str, ...]) -> int:
 def check(epoch: int | None, file: Path, command: tuple[str, ...]) -> int:
     r"""Run COMMAND exclusively, unless a later epoch has already acted here.
 
-    FILE keeps the highest epoch, and is locked meanwhile; it is made where there is none. It
-    belongs beside what COMMAND changes. Exits as COMMAND does; with 1, COMMAND not run, where the
-    epoch is over.
+    FILE keeps the highest epoch, and is locked until COMMAND has ended and all that it started, of
+    which what is left then is killed; it is made where there is none. It belongs beside what
+    COMMAND changes. Exits as COMMAND does; with 1, COMMAND not run, where the epoch is over.
 
     \b
     Examples:
@@ -72,7 +75,7 @@ def check(epoch: int | None, file: Path, command: tuple[str, ...]) -> int:
         raise HapteraError("the epoch is not given", do=f"give --epoch, or set {EPOCH}")
     try:
         with Fence(file).passed(epoch):
-            return _status(_started(command, epoch).wait())
+            return _carry_out(command, epoch, lambda: True)
     except StaleEpochError as error:
         raise HapteraError(str(error), where=str(file), do="let the later leader act") from None
     except ValueError:
@@ -84,21 +87,30 @@ def check(epoch: int | None, file: Path, command: tuple[str, ...]) -> int:
 
 
 def _run(replica: GroupReplica, epoch: int, command: tuple[str, ...]) -> int:
-    process = _started(command, epoch)
-    while True:
-        try:
-            return _status(process.wait(LOOK_EVERY_S))
-        except subprocess.TimeoutExpired:
-            if replica.epoch() != epoch:
-                # With all that it started: nothing of it may act a moment longer.
-                os.killpg(0, signal.SIGKILL)
+    def leads() -> bool:
+        return replica.epoch() == epoch
+
+    return _carry_out(command, epoch, leads)
 
 
-def _started(command: tuple[str, ...], epoch: int) -> "subprocess.Popen[bytes]":
+def _carry_out(command: tuple[str, ...], epoch: int, may_act: Callable[[], bool]) -> int:
+    """What this process exits with once the command has ended, in its own way where it is asked."""
+    asked: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _: asked.append(number))
+    # A terminal sends it to the command as well.
+    signal.signal(signal.SIGINT, lambda *_: None)
     try:
-        return subprocess.Popen(command, env={**os.environ, EPOCH: str(epoch)})
+        whole = WholeCommand.start(command, {**os.environ, EPOCH: str(epoch)})
     except OSError as error:
         raise HapteraError(f"cannot be run: {error.strerror}", where=command[0]) from None
+    while (code := whole.wait(LOOK_EVERY_S)) is None:
+        if not may_act():
+            # With all that it started: nothing of it may act a moment longer.
+            whole.kill()
+        if asked:
+            whole.ask_to_end()
+            asked.clear()
+    return _status(code)
 
 
 def _status(code: int) -> int:
