@@ -45,8 +45,10 @@ WAYS_OUT = [
     pytest.param((), id="none"),
     pytest.param(("timeout", "2000"), id="timeout"),
     pytest.param(("setsid",), id="setsid"),
-    pytest.param(("bash", "-mc", '"$@" & wait', "-"), id="bash -m"),
-    pytest.param(("setsid", "bash", "-mc", '"$@" & disown; exec sleep 1000', "-"), id="disown"),
+    pytest.param(("bash", "-c", 'set -m; "$@" & wait', "-"), id="job control"),
+    pytest.param(
+        ("setsid", "bash", "-c", 'set -m; "$@" & disown; exec sleep 1000', "-"), id="disown"
+    ),
     pytest.param((sys.executable, "-c", TWICE), id="forked twice"),
 ]
 HAPTERA = Path(sys.executable).with_name("haptera")

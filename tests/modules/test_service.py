@@ -241,8 +241,12 @@ def test_what_a_service_started_is_stopped_with_it(web: Callable[..., Service]) 
     os.close(pidfd)
 
 
-def test_what_a_service_leaves_behind_when_it_dies_is_killed(web: Callable[..., Service]) -> None:
-    one = web("sh -c 'sleep 1000 & echo $! >child.new; mv child.new child; wait'")
+@pytest.mark.parametrize("mode", ["true", "set -m"])
+def test_what_a_service_leaves_behind_when_it_dies_is_killed(
+    web: Callable[..., Service], mode: str
+) -> None:
+    """Also what has a process group of its own, as a shell's job control makes it."""
+    one = web(f"bash -c '{mode}; sleep 1000 & echo $! >child.new; mv child.new child; wait'")
     asyncio.run(start(one))
     child = asyncio.run(until(lambda: read_pid(one.home.path / "child")))
     pidfd = os.pidfd_open(child)

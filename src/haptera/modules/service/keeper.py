@@ -18,6 +18,8 @@ import sys
 ALREADY_RUNS = 75
 NOT_EXECUTED = 127
 COMM_BYTES_MAX = 15
+# So often is looked for what a service left behind: it may have forked meanwhile.
+KILLS_MAX = 10
 # Imported, not run as a script: compiling it anew would cost each keeper another megabyte.
 PROGRAM = "import sys; sys.path.append(sys.argv.pop(1)); import keeper; keeper.main()"
 LOCK, STATE, STATUS, STOP, OUTPUT = "lock", "state", "status", "stop", "output.log"
@@ -59,7 +61,7 @@ def main() -> None:
 
 
 class KeptService:
-    """A command that goes on until it is stopped; what it began in its group ends with it."""
+    """A command that goes on until it is stopped; what it began in its session ends with it."""
 
     def prepare(self) -> None:
         """Nothing, in the keeper."""
@@ -71,13 +73,12 @@ class KeptService:
         os.dup2(output, 2)
 
     def await_end(self, pid: int) -> int:
-        """Its status; what it leaves in its process group goes with it, or would hold its port."""
-        # Not reaped yet, so the group's number is still its own.
+        """Its status; what it leaves in its session goes with it, or would hold its port."""
+        # Not reaped yet, so the session's number is still its own.
         os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-        try:  # noqa: SIM105 - contextlib would cost every keeper its memory
-            os.killpg(pid, signal.SIGKILL)
-        except OSError:
-            pass  # nothing is left, or nothing that is ours to kill
+        for _ in range(KILLS_MAX):
+            if not _kill_session(pid):
+                break
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
@@ -103,6 +104,22 @@ def read_state(path: str) -> dict[str, list[str]]:
     except FileNotFoundError:
         return {}
     return {words[0]: words[1:] for line in lines if (words := line.split(" "))}
+
+
+def _kill_session(leader: int) -> bool:
+    """Whether there was anything to kill in the session of a dead leader that is not reaped."""
+    found = False
+    for name in os.listdir("/proc"):
+        try:
+            if name.isdigit() and name != str(leader) and os.getsid(int(name)) == leader:
+                descriptor = os.pidfd_open(int(name))
+                if os.getsid(int(name)) == leader:  # it is still that process
+                    signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+                    found = True
+                os.close(descriptor)
+        except OSError:
+            pass  # it has ended, or is not ours to kill
+    return found
 
 
 def _runs_without_keeper() -> bool:
