@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from haptera.core.act.act import READ_AGAIN_NS
 from haptera.core.engine import Engine
 from haptera.core.modules.catalog import Catalog
-from haptera.core.modules.slots import SlotCaller, Slots
+from haptera.core.modules.slots import Reliability, SlotCaller, SlotClaim, Slots
 from haptera.core.state.limits import ANSWER_GRACE_NS, MS, S
 from haptera.kinds import KINDS
 from haptera.model.answers.views import Condition
@@ -204,9 +204,32 @@ def test_an_outcome_whose_look_waits_in_line_is_not_decided_on_until_its_turn_co
     assert deadline > now + 3 * READ_AGAIN_NS
 
 
-LIMITS = Manifest("m", "1", Context.PARENT, (), (), at_once=3, device="d", per_device=1)
+LIMITS = Manifest("m", "1", Context.PARENT, (), (), at_once=4, device="d", per_device=1)
 NUMBERS = st.integers(0, 9)
-ACTIONS = st.lists(st.tuples(st.sampled_from(["take", "stay", "back", "settle"]), NUMBERS))
+ACTIONS = st.lists(st.tuples(st.sampled_from(["take", "stay", "back", "settle", "rest"]), NUMBERS))
+
+
+def claim(number: int) -> SlotClaim:
+    """Of ten callers, some share a device, some answer, and some keep their place in line."""
+    device = None if number == 0 else f"d{number % 4}"
+    return SlotClaim(device, Reliability(number % 3), lasts=number % 2 == 0)
+
+
+def test_what_fails_leaves_slots_to_what_answers_also_where_both_are_at_one_device() -> None:
+    slots = Slots(lambda _: LIMITS)
+    failing = [SlotCaller("m", node_id(f"f{number}"), "m.look") for number in range(3)]
+    first, second, third = (SlotClaim(one, Reliability.FAILING) for one in ("d1", "d2", "d2"))
+    # Until anybody answers, all that there are may be theirs.
+    assert slots.take(SlotCaller("m", node_id("well"), "m.look"), SlotClaim(None), 1)
+    assert slots.take(failing[0], first, 1)
+    assert not slots.take(failing[1], second, 1)
+    for number in range(2):
+        answers = SlotCaller("m", node_id(f"n{number}"), "m.look")
+        assert slots.take(answers, SlotClaim("d2"), 2) is (number == 0)
+    assert not slots.take(failing[2], third, 2)
+    slots.give_back(SlotCaller("m", node_id("n0"), "m.look"))
+    assert slots.take_woken() == {node_id("n1")}
+    slots.check()
 
 
 @given(ACTIONS)
@@ -216,8 +239,7 @@ def test_slots_are_never_overdrawn_nor_left_unused_while_somebody_waits(
     slots, taken = Slots(lambda _: LIMITS), set[int]()
     for time, (what, number) in enumerate(actions):
         caller = SlotCaller("m", node_id(f"n{number}"), "m.look")
-        device = None if number == 0 else f"d{number % 4}"
-        if what == "take" and number not in taken and slots.take(caller, device, time):
+        if what == "take" and number not in taken and slots.take(caller, claim(number), time):
             taken.add(number)
         elif what == "stay" and number not in taken:
             slots.stay(caller)
@@ -226,12 +248,13 @@ def test_slots_are_never_overdrawn_nor_left_unused_while_somebody_waits(
             taken.discard(number)
         elif what == "settle" and number not in taken:
             slots.settle(caller.entity)
+        elif what == "rest" and number not in taken:
+            slots.rest(caller.entity)
         # Who was granted a slot takes it, or is decided on without.
         for entity in sorted(slots.take_woken()):
             if time % 2:
                 woken = int(entity.name.removeprefix("n"))
-                device = None if woken == 0 else f"d{woken % 4}"
-                assert slots.take(SlotCaller("m", entity, "m.look"), device, time)
+                assert slots.take(SlotCaller("m", entity, "m.look"), claim(woken), time)
                 taken.add(woken)
             else:
                 slots.settle(entity)

@@ -26,6 +26,7 @@ from haptera.sdk.threads import Threads
 from haptera.wire.ipc import encode_frame
 
 # Calls that were cancelled and do not end: the author's code holds them. No more are taken then.
+# So many threads may hang beside those of the calls under way.
 HANGING_MAX = 256
 NOTE_BYTES_MAX = 100
 READING_BYTES_MAX = 64
@@ -117,7 +118,7 @@ class _Host:
         self._unsent = bytearray()
         self._now = now
         self._begun = begun
-        self._threads = Threads(2 * module.manifest().at_once)
+        self._threads = Threads(module.manifest().at_once + HANGING_MAX)
         self._loop_watch = LoopWatch(module.functions, self._blocked)
         self._settings: Any = None
         self._session: Any = None

@@ -99,7 +99,7 @@ class LookScheduler:
                 self._end(turn, looking)
         for look in looks.values():
             self._keep(turn, row, node, look)
-        self._calls.slots.settle(row.id)
+        self._calls.settle(row)
 
     def refresh(self, turn: Turn, row: EntityState, node: EntityState | None) -> bool:
         """Look again at what is at rest, without deciding on it; False where it is to be."""
@@ -114,7 +114,7 @@ class LookScheduler:
             assert looking.look is not None
             self._keep(turn, row, node, looking.look)
             self._timers.soonest(("look", row.id), self._dies_at(row, looking.look))
-        self._calls.slots.settle(row.id)
+        self._calls.settle(row)
         return True
 
     def _holds(self, row: EntityState, looking: LookSchedule, now: int) -> bool:
@@ -212,7 +212,7 @@ class LookScheduler:
         """The entity is gone: nobody looks at it any more."""
         for looking in row.work.looks.values():
             self._end(turn, looking)
-        self._calls.slots.settle(row.id)
+        self._calls.slots.rest(row.id)
 
     def _learn(
         self, turn: Turn, row: EntityState, look: Look, seen: Answered | WatchReported

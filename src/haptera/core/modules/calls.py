@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from haptera.core.modules.catalog import Catalog, attributes
-from haptera.core.modules.slots import HEAD_START_NS, SlotCaller, Slots
+from haptera.core.modules.slots import HEAD_START_NS, Reliability, SlotCaller, SlotClaim, Slots
 from haptera.core.state.limits import ANSWER_GRACE_NS
 from haptera.core.state.row import EntityState
 from haptera.core.state.timers import Timers
@@ -59,12 +59,14 @@ class Calls:
         self, turn: Turn, row: EntityState, node: EntityState | None, part: Part
     ) -> str | None:
         """Take a slot for this part; what it waits for where there is none: then it is in line."""
-        at_rest = row.stance.condition in _AT_REST and not isinstance(part, Step)
-        since = turn.now if at_rest else turn.now - HEAD_START_NS
+        acts = isinstance(part, Step)
+        since = turn.now if self._rests(row) and not acts else turn.now - HEAD_START_NS
         device = self._device(row, node, part.module)
-        if self.slots.take(_caller(row.id, part), device, since):
+        # A step waits on while what was read ages, and is read again.
+        claim = SlotClaim(device, _reliability(row, part.module), lasts=acts)
+        if self.slots.take(_caller(row.id, part), claim, since):
             return None
-        return self.slots.why(part.module, device)
+        return self.slots.why(part.module, claim)
 
     def is_queued(self, entity: EntityId, part: Part) -> bool:
         """Whether this part waits in line for its slot, or was just granted one."""
@@ -73,6 +75,13 @@ class Calls:
     def stay(self, entity: EntityId, part: Part) -> None:
         """This part is not to be called yet, for another reason; its place in line is kept."""
         self.slots.stay(_caller(entity, part))
+
+    def settle(self, row: EntityState) -> None:
+        """All was asked that may be now: what was not waits no more, or keeps its place."""
+        if self._rests(row):
+            self.slots.rest(row.id)
+        else:
+            self.slots.settle(row.id)
 
     def give_back(self, entity: EntityId, part: Part) -> None:
         """This part is not called any more, if it was to be."""
@@ -182,6 +191,9 @@ class Calls:
         assert self._gone.keys() <= self._of.keys()
         self.slots.check()
 
+    def _rests(self, row: EntityState) -> bool:
+        return row.stance.condition in _AT_REST
+
     def _device(self, row: EntityState, node: EntityState | None, module: str) -> str | None:
         """Which device of the module this entity is of, where the module tells these apart."""
         name = self._catalog.manifests[module].device
@@ -205,6 +217,18 @@ class Calls:
 
 def _caller(entity: EntityId, part: Part) -> SlotCaller:
     return SlotCaller(part.module, entity, part.path)
+
+
+def _reliability(row: EntityState, module: str) -> Reliability:
+    """Whether this module's last call for an entity failed; if not, whether any was answered."""
+    own = f"{module}."
+    if any(path.startswith(own) for path in row.attempts.failures):
+        return Reliability.FAILING
+    belief = row.belief
+    read = [*belief.known.items(), *belief.remembered.items()]
+    if any(fact.by == module and name in belief.found_at for name, fact in read):
+        return Reliability.ANSWERING
+    return Reliability.NEW
 
 
 def _compared_with(row: EntityState, part: Part) -> str:

@@ -3,13 +3,15 @@
 A module declares how many calls it takes at once, in all and for each of its devices. A look or
 step that finds no slot waits in the line of its module, or of its device; its time limit begins
 when it is called. Watches and gates take no slot. A line holds each part of an entity at most
-once, so it is bounded by the entities there are.
+once, so it is bounded by the entities there are. Entities that may hang have a share of the slots
+only, so however many these are, the others are called.
 """
 
 import heapq
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Final, NamedTuple
 
 from haptera.core.state.limits import S
@@ -28,6 +30,32 @@ class SlotCaller(NamedTuple):
     path: str
 
 
+class Reliability(IntEnum):
+    """How likely an entity answers its module: the last call failed, none was made, or it did."""
+
+    FAILING = 0
+    NEW = 1
+    ANSWERING = 2
+
+
+# The share of a module's slots that entities of this reliability and below hold at most, though
+# one slot each: what hangs is known to do so only when its first call is over.
+SHARES: Final = {Reliability.FAILING: 0.25, Reliability.NEW: 0.75, Reliability.ANSWERING: 1.0}
+# In whose shares a slot counts: in its own and in those above.
+_COUNTED_WITH: Final = {one: tuple(Reliability)[one:] for one in Reliability}
+
+
+class SlotClaim(NamedTuple):
+    """The request of a caller: a slot of this device, for an entity of this reliability.
+
+    It `lasts` if its place in line is kept when nobody asks for it, until its entity is at rest.
+    """
+
+    device: str | None
+    reliability: Reliability = Reliability.ANSWERING
+    lasts: bool = False
+
+
 # The time since when a caller waits, and a number that breaks ties.
 Ticket = tuple[int, int]
 Line = list[tuple[Ticket, SlotCaller]]
@@ -35,10 +63,18 @@ Line = list[tuple[Ticket, SlotCaller]]
 
 @dataclass(slots=True)
 class SlotWaiter:
-    """A caller in line: its ticket, and the device that it is for, if its module names these."""
+    """A caller in line."""
 
     ticket: Ticket
+    claim: SlotClaim
+
+
+class LineKey(NamedTuple):
+    """The line of a module, or of one of its devices, for entities that are as reliable."""
+
+    module: str
     device: str | None
+    reliability: Reliability
 
 
 class Slots:
@@ -50,41 +86,45 @@ class Slots:
 
     def __init__(self, manifest: Callable[[str], Manifest | None]) -> None:
         self._manifest = manifest
-        self._taken: dict[SlotCaller, str | None] = {}
+        self._taken: dict[SlotCaller, SlotClaim] = {}
         self._granted: dict[SlotCaller, SlotWaiter] = {}
         self._waiting: dict[SlotCaller, SlotWaiter] = {}
         # The tickets of those that cannot call yet for another reason.
         self._kept: dict[SlotCaller, Ticket] = {}
         # Of each entity, its callers that wait, or were granted a slot, or keep a ticket.
         self._of: dict[EntityId, set[SlotCaller]] = {}
-        self._open: Counter[str] = Counter()
+        # Slots in use by entities of this reliability or below.
+        self._open: Counter[tuple[str, Reliability]] = Counter()
         self._busy: Counter[tuple[str, str]] = Counter()
-        self._lines: dict[str, Line] = {}
-        self._device_lines: dict[tuple[str, str], Line] = {}
+        # Modules that answer some entity: until one does, there is nobody to leave slots to.
+        self._answering: set[str] = set()
+        self._lines: dict[LineKey, Line] = {}
         self._asked: set[SlotCaller] = set()
         self._woken: set[EntityId] = set()
         self._count = 0
 
-    def take(self, caller: SlotCaller, device: str | None, since: int) -> bool:
+    def take(self, caller: SlotCaller, claim: SlotClaim, since: int) -> bool:
         """Take a slot, or one that was granted; False where none is free: it waits in line."""
         self._asked.add(caller)
+        if claim.reliability is Reliability.ANSWERING:
+            self._answering.add(caller.module)
         if (granted := self._granted.pop(caller, None)) is not None:
-            self._taken[caller] = granted.device
+            self._taken[caller] = granted.claim
             self._leave(caller)
             return True
         if caller in self._waiting:
             return False
         ticket = self._kept.pop(caller, None)
-        if self._has_room(caller.module, device):
-            self._count_in(caller.module, device)
-            self._taken[caller] = device
+        if self._has_room(caller.module, claim):
+            self._count_in(caller.module, claim)
+            self._taken[caller] = claim
             self._leave(caller)
             return True
         if ticket is None:
             self._count += 1
             ticket = since, self._count
         self._of.setdefault(caller.entity, set()).add(caller)
-        self._waiting[caller] = SlotWaiter(ticket, device)
+        self._waiting[caller] = SlotWaiter(ticket, claim)
         self._put(caller, self._waiting[caller])
         return False
 
@@ -107,11 +147,20 @@ class Slots:
             self._free(caller.module, self._taken.pop(caller))
 
     def settle(self, entity: EntityId) -> None:
-        """The entity was decided on, or is gone: what it did not ask for waits no more."""
-        asked, self._asked = self._asked, set()
-        if entity in self._of:
-            for caller in sorted(self._of[entity] - asked):
+        """The entity was decided on: what it did not ask for keeps its place, if that lasts."""
+        for caller in self._unasked(entity):
+            waiting = self._granted.get(caller) or self._waiting.get(caller)
+            if waiting is not None and waiting.claim.lasts:
+                self.stay(caller)
+            elif waiting is not None:
                 self._drop(caller)
+        self._asked = set()
+
+    def rest(self, entity: EntityId) -> None:
+        """The entity is at rest, or is gone: what it did not ask for waits no more."""
+        for caller in self._unasked(entity):
+            self._drop(caller)
+        self._asked = set()
 
     def take_woken(self) -> set[EntityId]:
         """The entities that were granted a slot since this was last asked."""
@@ -122,17 +171,17 @@ class Slots:
     def has_woken(self) -> bool:
         return bool(self._woken)
 
-    def why(self, module: str, device: str | None) -> str:
+    def why(self, module: str, claim: SlotClaim) -> str:
         """What a caller in line waits for."""
-        if device is not None and self._busy[module, device] >= self._limits(module)[1]:
-            return f"module {module} has {self._busy[module, device]} under way at {device}"
-        return f"module {module} has {self._open[module]} calls under way"
+        if claim.device is not None and not self._is_idle(module, claim.device):
+            busy = self._busy[module, claim.device]
+            return f"module {module} has {busy} under way at {claim.device}"
+        return f"module {module} has {self.open(module)} calls under way"
 
     def relimit(self, module: str) -> None:
         """The module declares other limits: all in line come to where these put them."""
-        self._lines.pop(module, None)
-        for key in [key for key in self._device_lines if key[0] == module]:
-            del self._device_lines[key]
+        for key in [key for key in self._lines if key.module == module]:
+            del self._lines[key]
         for caller, waiting in self._waiting.items():
             if caller.module == module:
                 self._put(caller, waiting)
@@ -140,7 +189,7 @@ class Slots:
 
     def open(self, module: str) -> int:
         """How many slots of a module are in use."""
-        return self._open[module]
+        return self._open[module, Reliability.ANSWERING]
 
     def waiting(self, module: str) -> int:
         """How many callers wait for a slot of a module."""
@@ -148,96 +197,118 @@ class Slots:
 
     def check(self) -> None:
         """Assert what must hold between any two calls."""
-        granted = {caller: one.device for caller, one in self._granted.items()}
-        used = [*self._taken.items(), *granted.items()]
-        assert Counter(caller.module for caller, _ in used) == +self._open
-        devices = Counter((one.module, device) for one, device in used if device is not None)
+        granted = {caller: one.claim for caller, one in self._granted.items()}
+        used = [
+            (caller.module, claim) for caller, claim in [*self._taken.items(), *granted.items()]
+        ]
+        held = [(name, one) for name, claim in used for one in _COUNTED_WITH[claim.reliability]]
+        assert Counter(held) == +self._open
+        devices = Counter((name, one.device) for name, one in used if one.device is not None)
         assert devices == +self._busy
         in_line = [*self._granted, *self._waiting, *self._kept]
         assert len({*in_line, *self._taken}) == len(in_line) + len(self._taken)
         assert {one for some in self._of.values() for one in some} == {*in_line}
         for caller, one in self._waiting.items():
-            assert not self._has_room(caller.module, one.device), caller
+            assert not self._has_room(caller.module, one.claim), caller
 
     def _limits(self, module: str) -> tuple[int, int]:
         manifest = self._manifest(module)
         assert manifest is not None, module
         return manifest.at_once, manifest.per_device
 
-    def _has_room(self, module: str, device: str | None) -> bool:
-        at_once, per_device = self._limits(module)
-        if device is not None and self._busy[module, device] >= per_device:
+    def _is_idle(self, module: str, device: str | None) -> bool:
+        return device is None or self._busy[module, device] < self._limits(module)[1]
+
+    def _has_room(self, module: str, claim: SlotClaim) -> bool:
+        if not self._is_idle(module, claim.device):
             return False
-        return self._open[module] < at_once
+        at_once, _ = self._limits(module)
+        if module not in self._answering:
+            return self.open(module) < at_once
+        return all(
+            self._open[module, one] < max(1, int(SHARES[one] * at_once))
+            for one in _COUNTED_WITH[claim.reliability]
+        )
 
     def _put(self, caller: SlotCaller, waiting: SlotWaiter) -> None:
         """Into its device's line where that is busy, else into its module's."""
-        device, (_, per_device) = waiting.device, self._limits(caller.module)
-        if device is not None and self._busy[caller.module, device] >= per_device:
-            line = self._device_lines.setdefault((caller.module, device), [])
-        else:
-            line = self._lines.setdefault(caller.module, [])
+        claim = waiting.claim
+        device = None if self._is_idle(caller.module, claim.device) else claim.device
+        line = self._lines.setdefault(LineKey(caller.module, device, claim.reliability), [])
         heapq.heappush(line, (waiting.ticket, caller))
 
-    def _count_in(self, module: str, device: str | None) -> None:
-        self._open[module] += 1
-        if device is not None:
-            self._busy[module, device] += 1
+    def _count_in(self, module: str, claim: SlotClaim) -> None:
+        for one in _COUNTED_WITH[claim.reliability]:
+            self._open[module, one] += 1
+        if claim.device is not None:
+            self._busy[module, claim.device] += 1
 
-    def _free(self, module: str, device: str | None) -> None:
+    def _free(self, module: str, claim: SlotClaim) -> None:
         """One slot less is in use: whoever is first may have it."""
-        self._open[module] -= 1
-        if device is not None:
-            self._busy[module, device] -= 1
-            if not self._busy[module, device]:
-                del self._busy[module, device]
-            self._call_up(module, device)
+        for one in _COUNTED_WITH[claim.reliability]:
+            self._open[module, one] -= 1
+        if claim.device is not None:
+            self._busy[module, claim.device] -= 1
+            if not self._busy[module, claim.device]:
+                del self._busy[module, claim.device]
+            self._call_up(module, claim.device)
         self._grant(module)
 
     def _call_up(self, module: str, device: str) -> None:
-        """The first in line for a device that has room goes over to the line of its module."""
-        line = self._device_lines.get((module, device))
-        if line is None:
-            return
-        caller = self._first(line)
-        if caller is not None:
-            heapq.heappush(self._lines.setdefault(module, []), heapq.heappop(line))
-        if not line:
-            del self._device_lines[module, device]
+        """The first in each line for a device that has room goes over to that of its module."""
+        for reliability in Reliability:
+            key = LineKey(module, device, reliability)
+            if (first := self._first(key)) is not None:
+                heapq.heappop(self._lines[key])
+                self._first(key)
+                heapq.heappush(self._lines.setdefault(key._replace(device=None), []), first)
 
     def _grant(self, module: str) -> None:
-        """Give what slots there are to the first in line."""
-        line = self._lines.get(module)
-        while line and self._has_room(module, None) and (caller := self._first(line)) is not None:
-            heapq.heappop(line)
+        """Give what slots there are to the first in line who may have one."""
+        while (key := self._next(module)) is not None:
+            _, caller = heapq.heappop(self._lines[key])
             waiting = self._waiting[caller]
-            if self._has_room(module, waiting.device):
+            if self._has_room(module, waiting.claim):
                 self._granted[caller] = self._waiting.pop(caller)
-                self._count_in(module, waiting.device)
+                self._count_in(module, waiting.claim)
                 self._woken.add(caller.entity)
             else:
                 self._put(caller, waiting)
-        if not line:
-            self._lines.pop(module, None)
 
-    def _first(self, line: Line) -> SlotCaller | None:
-        """Who is first, the line cleared of those that have left it."""
+    def _next(self, module: str) -> LineKey | None:
+        """The line of a module whose first waits for longest, of those whose share has room."""
+        keys = [LineKey(module, None, reliability) for reliability in Reliability]
+        firsts = [
+            (first, key)
+            for key in keys
+            if self._has_room(module, SlotClaim(None, key.reliability))
+            and (first := self._first(key)) is not None
+        ]
+        return min(firsts)[1] if firsts else None
+
+    def _first(self, key: LineKey) -> tuple[Ticket, SlotCaller] | None:
+        """Who is first, the line cleared of those that have left it, and dropped where empty."""
+        line = self._lines.get(key, [])
         while line:
             ticket, caller = line[0]
             waiting = self._waiting.get(caller)
             if waiting is not None and waiting.ticket == ticket:
-                return caller
+                return line[0]
             heapq.heappop(line)
+        self._lines.pop(key, None)
         return None
+
+    def _unasked(self, entity: EntityId) -> list[SlotCaller]:
+        return sorted(self._of.get(entity, set()) - self._asked)
 
     def _drop(self, caller: SlotCaller) -> None:
         self._leave(caller)
         self._kept.pop(caller, None)
         if (granted := self._granted.pop(caller, None)) is not None:
-            self._free(caller.module, granted.device)
-        elif (waiting := self._waiting.pop(caller, None)) is not None and waiting.device:
+            self._free(caller.module, granted.claim)
+        elif (waiting := self._waiting.pop(caller, None)) is not None and waiting.claim.device:
             # It may have been called up when its device had room: let the next one come.
-            self._call_up(caller.module, waiting.device)
+            self._call_up(caller.module, waiting.claim.device)
             self._grant(caller.module)
 
     def _leave(self, caller: SlotCaller) -> None:
