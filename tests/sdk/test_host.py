@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from haptera.kinds import node
+from haptera.kinds import node, service
 from haptera.kinds.node import Power
 from haptera.model.entity import node_id
 from haptera.model.parts import DRAIN_S_MAX
-from haptera.sdk import Boot, Draining, HapteraError, Manifest, Module, Refused, Target
+from haptera.sdk import Applied, Boot, Draining, HapteraError, Manifest, Module, Refused, Target
 from haptera.sdk.failures import TEXT_BYTES_MAX
 from haptera.sdk.host import HANGING_MAX, NOTE_BYTES_MAX, serve
 from haptera.wire.frame import Reject
@@ -134,7 +134,9 @@ class Daemon:
 
 
 def converse(
-    scenario: Callable[[Daemon], Awaitable[None]], run_dir: Path = Path("/run/trial")
+    scenario: Callable[[Daemon], Awaitable[None]],
+    run_dir: Path = Path("/run/trial"),
+    module_of: Callable[[Device], Module[Any]] = module_on,
 ) -> Device:
     """Let a host serve while the scenario speaks to it; it ends when the scenario hangs up."""
 
@@ -143,14 +145,14 @@ def converse(
         ours.setblocking(False)
         device = Device()
         daemon = Daemon(ours, device)
-        serving = serve(module_on(device), theirs, now=lambda: NOW, wall_s=lambda: 0)
+        serving = serve(module_of(device), theirs, now=lambda: NOW, wall_s=lambda: 0)
         async with asyncio.timeout(WAIT_S), asyncio.TaskGroup() as tasks:
             host = tasks.create_task(serving)
             with ours:
                 await daemon.send({**BEGIN, "run_dir": str(run_dir)})
                 ready = await daemon.next()
                 manifest = msgspec.convert(ready.pop("manifest"), Manifest)
-                assert manifest == module_on(device).manifest()
+                assert manifest == module_of(device).manifest()
                 assert ready == {"op": "ready", "module": "trial", "version": "7"}
                 await scenario(daemon)
             await host
@@ -220,6 +222,29 @@ def test_what_is_not_among_a_looks_outcomes_is_no_reading() -> None:
         assert await daemon.next() == failed(1, text, refused=False)
 
     converse(scenario)
+
+
+def test_what_a_look_finds_in_force_is_a_digest_and_no_judgement() -> None:
+    answers = {"judges": "current", "long": 65 * "a", "digest": 64 * "a"}
+    module: Module[str] = Module("trial", connect=lambda one: answers[one.name], version="7")
+    applied = module.serves(service.applied)
+
+    @applied.look(outcomes=(Applied.STALE, Applied.CURRENT))
+    async def look(answer: str) -> str:
+        return answer
+
+    async def scenario(daemon: Daemon) -> None:
+        found = list[str | None]()
+        for number, name in enumerate(answers):
+            entity = {"kind": "service", "name": name, "node": "n01"}
+            await daemon.send(a_call(number, "look", "look", entity=entity))
+            answer = await daemon.next()
+            found.append(answer.get("text"))
+        do = "answer the digest of the desired data that are in force"
+        judges = f"look found 'current', which is no digest: {do}"
+        assert found == [judges, "look found a digest of over 64 bytes", None]
+
+    converse(scenario, module_of=lambda _: module)
 
 
 def test_a_call_whose_deadline_has_passed_is_not_begun() -> None:

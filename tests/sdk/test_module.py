@@ -1,13 +1,16 @@
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
-from haptera.kinds import node, service
+from haptera.kinds import node, service, system
 from haptera.kinds.node import Agent, Busy, Power
 from haptera.kinds.service import Run
+from haptera.model.declared.schema import Variable
+from haptera.model.entity import EntityId
 from haptera.model.errors import Code
 from haptera.model.parts import WITHIN_MS_MAX, Change, Context, Look, Manifest, Requirement, Step
 from haptera.sdk import ANY, PARENT, Applied, EnrolmentLevel, HapteraError, Module, Target
@@ -207,8 +210,39 @@ def test_what_runs_at_the_parent_can_be_a_gate_too() -> None:
     assert (module.manifest().gate, module.manifest().context) == (True, PARENT)
 
 
+@pytest.mark.parametrize("variable", [service.applied, system.staged])
+def test_a_look_that_judges_itself_whether_what_is_desired_is_in_force_is_refused(
+    variable: Variable[Applied],
+) -> None:
+    async def current(target: Target) -> str:
+        return Applied.CURRENT if target.values else Applied.STALE
+
+    def annotated(target: Target) -> Applied: ...
+
+    def many(targets: Mapping[EntityId, Target]) -> Mapping[EntityId, Applied]: ...
+
+    async def digest(target: Target) -> str:
+        return target.digest if target.values else Applied.STALE
+
+    async def either(target: Target) -> str | Literal[Applied.STALE]:
+        return target.digest
+
+    async def watch(target: Target) -> AsyncIterator[str]:
+        yield Applied.CURRENT
+
+    module = Module("some", connect=connect)
+    look = module.serves(variable).look(outcomes=(Applied.STALE, Applied.CURRENT))
+    for judges in (current, annotated, many):
+        with pytest.raises(HapteraError, match=f"some.{judges.__name__} says itself"):
+            look(judges)  # type: ignore[arg-type]
+    assert look(digest) is digest
+    with pytest.raises(HapteraError, match=r"some.digest says itself"):
+        module.serves(variable).watch(watch)
+    assert look(either) is either
+
+
 TYPED = """
-from haptera.kinds import node, service
+from haptera.kinds import node, service, system
 from haptera.kinds.node import Agent, Power
 from haptera.sdk import Applied, Module, Target
 

@@ -7,13 +7,11 @@ from haptera.conformance.exam import QUIET_S, Exam
 from haptera.conformance.report import CheckFailed, Skipped, quoted
 from haptera.conformance.talk import ModuleTalk
 from haptera.kinds import KINDS
-from haptera.model.declared.schema import Applied
+from haptera.model.declared.schema import Applied, digest_fault
 from haptera.model.events import Answered, Ended, Failed
 from haptera.model.parts import AT_ONCE, Look
 from haptera.runtime import clock
 
-# Of a digest that a look at `applied` finds.
-DIGEST_BYTES_MAX: Final = 64
 # A time that is so much smaller is in another unit.
 UNITS_APART: Final = 500
 
@@ -65,10 +63,8 @@ async def found(exam: Exam, talk: ModuleTalk, part: Look) -> str:
 def check_reading(part: Look, value: str) -> None:
     """Raises CheckFailed where a look may not find this."""
     if _is_applied(part):
-        if len(value.encode()) > DIGEST_BYTES_MAX:
-            raise CheckFailed(
-                f"a digest of over {DIGEST_BYTES_MAX} bytes", "answer with the given digest"
-            )
+        if (fault := digest_fault(value)) is not None:
+            raise CheckFailed(f"it found {fault}", "answer with the given digest")
     elif value not in part.outcomes:
         do = f"answer one of {', '.join(part.outcomes)}, or `failed` if it cannot tell"
         raise CheckFailed(f"it found {quoted(value)}, which is not one of its outcomes", do)

@@ -1,11 +1,19 @@
 """What parts require, and the values that they name, as authors write them and as values."""
 
-from typing import Any
+import dis
+import inspect
+import re
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, Final
 
-from haptera.model.declared.schema import Attribute, Variable
+from haptera.model.declared.schema import Applied, Attribute, Variable
 from haptera.model.errors import DeclarationError
 from haptera.model.parts import Requirement
 from haptera.sdk.terms import Conditions
+
+# The instructions after a value that a function gives, at once or out of two or more.
+_GIVES: Final = ("RETURN_VALUE", "YIELD_VALUE", "ASYNC_GEN_WRAP", "JUMP_FORWARD", "STORE_FAST")
 
 
 def requirements(given: Conditions, kind: str) -> tuple[Requirement, ...]:
@@ -34,6 +42,26 @@ def checked(variable: Variable[Any], values: tuple[str, ...]) -> list[str]:
                 f"{variable.path} is never {str(value)!r}", do=f"use one of {', '.join(known)}"
             )
     return [str(value) for value in values]
+
+
+def check_digest(path: str, function: Callable[..., object]) -> None:
+    """Refuse a look at what is in force that says itself whether it is current.
+
+    That is what haptera finds, by comparing; such a look would never be done.
+
+    Raises:
+        DeclarationError: its code gives `Applied.CURRENT`, or its annotation says that it can.
+    """
+    plain = inspect.unwrap(function)
+    annotation = set(re.findall(r"\w+", repr(getattr(plain, "__annotations__", {}).get("return"))))
+    code = getattr(plain, "__code__", None)
+    pairs = pairwise(dis.get_instructions(code)) if code is not None else ()
+    gives = any(one.argval == Applied.CURRENT.name and two.opname in _GIVES for one, two in pairs)
+    if gives or (Applied.__name__ in annotation and "str" not in annotation):
+        raise DeclarationError(
+            f"{path} says itself that what is desired is in force",
+            do="return the target's digest where it is, `Applied.STALE` where it is not",
+        )
 
 
 def in_ms(seconds: float) -> int:

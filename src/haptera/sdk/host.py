@@ -12,8 +12,9 @@ from typing import Any, Literal, assert_never
 
 import msgspec
 
+from haptera.model.declared.schema import digest_fault
 from haptera.model.entity import EntityId
-from haptera.model.errors import Code, HapteraError, LimitError
+from haptera.model.errors import Code, DeclarationError, HapteraError
 from haptera.sdk.drains import Drains
 from haptera.sdk.failures import TEXT_BYTES_MAX, Failures, cut
 from haptera.sdk.gathering import Gathering
@@ -29,7 +30,6 @@ from haptera.wire.ipc import encode_frame
 # So many threads may hang beside those of the calls under way.
 HANGING_MAX = 256
 NOTE_BYTES_MAX = 100
-READING_BYTES_MAX = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,8 +334,8 @@ class _Host:
         """What a look found, as text, where it is something that the look may find."""
         value, outcomes = str(reading), self._module.outcomes(call.part)
         if outcomes is None:
-            if len(value.encode()) > READING_BYTES_MAX:
-                raise LimitError(f"{call.part} found a digest of over {READING_BYTES_MAX} bytes")
+            if (fault := digest_fault(value)) is not None:
+                raise DeclarationError(f"{call.part} found {fault}")
         elif value not in outcomes:
             raise HapteraError(f"{call.part} found {value!r}, which is not among its outcomes")
         return value

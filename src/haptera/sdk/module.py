@@ -22,7 +22,7 @@ from haptera.model.parts import (
     Step,
 )
 from haptera.model.policy import LOOKING, STEPPING
-from haptera.sdk.declaring import checked, in_ms, requirements
+from haptera.sdk.declaring import check_digest, checked, in_ms, requirements
 from haptera.sdk.settings import declared, made
 from haptera.sdk.target import Setup, Target
 from haptera.sdk.terms import (
@@ -232,12 +232,13 @@ class Module(Generic[Made]):
             policy=terms.get("policy", LOOKING),
         )
         self._claim(name, look.path)
+        if variable.values is Applied:
+            check_digest(look.path, function)
+            self._digests.add(name)
         self._looks[name] = look
         self.lookers[name] = function
         if terms.get("many"):
             self.together.add(name)
-        if variable.values is Applied:
-            self._digests.add(name)
 
     def add_watch(self, variable: Variable[Any], function: Watcher[Made, str]) -> None:
         looks = [
@@ -255,6 +256,8 @@ class Module(Generic[Made]):
                 f"module {self.name}: what watches {variable.path} is not clear",
                 do="declare one look at it, above its one watch",
             )
+        if variable.values is Applied:
+            check_digest(looks[0].path, function)
         self.watchers[looks[0].name] = function
 
     def _functions(self) -> list[Callable[..., object]]:

@@ -15,7 +15,7 @@ from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
 from haptera.core.state.typical_durations import Usual
 from haptera.core.sync.presence import HEAR
-from haptera.model.declared.schema import Applied
+from haptera.model.declared.schema import Applied, digest_fault
 from haptera.model.effects import Work
 from haptera.model.entity import EntityId
 from haptera.model.events import Answered, WatchReported
@@ -266,9 +266,8 @@ def _problem(row: EntityState, look: Look, seen: Answered | WatchReported, now: 
         return "answered with a reading time in the future"
     variable = row.kind.variable(look.at)
     if variable is not None and variable.values is Applied:
-        if len(value.encode()) <= READING_BYTES_MAX:
-            return None
-        return f"answered with a digest longer than {READING_BYTES_MAX} bytes"
+        fault = digest_fault(value)
+        return None if fault is None else f"answered {fault}"
     if value in look.outcomes:
         return None
     return f"answered {value[:READING_BYTES_MAX]!r}, which is not one of its outcomes"

@@ -121,6 +121,26 @@ class Applied(StrEnum):
     CURRENT = "current"
 
 
+# What a look at such a variable may answer at most.
+DIGEST_BYTES_MAX = 64
+
+
+def digest_fault(value: str) -> str | None:
+    """Why this is no answer of a look at what is in force; None where it can be one.
+
+    >>> digest_fault("01e7b720ff566d53"), digest_fault("stale")
+    (None, None)
+    >>> digest_fault("current")
+    "'current', which is no digest: answer the digest of the desired data that are in force"
+    """
+    if value == Applied.CURRENT:
+        do = "answer the digest of the desired data that are in force"
+        return f"{str(value)!r}, which is no digest: {do}"
+    if len(value.encode()) > DIGEST_BYTES_MAX:
+        return f"a digest of over {DIGEST_BYTES_MAX} bytes"
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """All that haptera keeps about entities of one sort.
