@@ -3,7 +3,8 @@
 `check` is quick; `test` has all that needs neither minutes nor root; `changed` has of the rest what
 the change touches, what is always tried, and what has its turn; `nightly` is everything, with seeds
 of the day. Each run prints how long its stages and its slowest tests took, and keeps that below
-build/gate/; `record` takes it over into durations.tsv, by which tests are chosen.
+build/gate/; `record` takes it over into durations.tsv, by which tests are chosen, and into
+CONTRIBUTING.md.
 """
 
 import argparse
@@ -23,7 +24,8 @@ from typing import Final
 import msgspec
 
 from tests.gate import stages
-from tests.gate.plugin import DURATIONS, Measured, durations, measured
+from tests.gate.plugin import Measured, measured
+from tests.gate.recording import StageTook, minutes, record, write_stages
 from tests.gate.selection import Choice
 from tests.gate.stages import ROOT, Stage, say
 
@@ -31,8 +33,6 @@ OUT: Final = ROOT / "build" / "gate"
 # A machine that stalls for seconds fails a test now and then; more than so many are no chance.
 SECOND_TRIES_MAX: Final = 3
 SLOWEST: Final = 50
-# What takes less makes no difference to a choice.
-RECORDED_FROM_S: Final = 1.0
 # pytest's own.
 PASSED, FAILED, NONE_COLLECTED = 0, 1, 5
 
@@ -49,7 +49,8 @@ def main() -> int:
     given = parser.parse_args()
     match given.what:
         case "record":
-            return record()
+            record(OUT)
+            return PASSED
         case "check":
             chosen = stages.check()
         case "test":
@@ -177,6 +178,8 @@ class Run:
             said = "passed" if one.is_well else f"ended with {one.status}"
             say(f"{one.stage.name:20} {minutes(one.seconds)}  {said}{beside}")
         say(f"{self._what:20} {minutes(seconds)}")
+        took = [StageTook(one.stage.name, round(one.seconds)) for one in self._ended]
+        write_stages(self._out, [*took, StageTook("whole", round(seconds))])
 
 
 def _slowest(test: Measured) -> float:
@@ -213,20 +216,6 @@ def environment_of(stage: Stage) -> dict[str, str]:
 
 def record_of(stage: Stage, out: Path) -> Path:
     return out / f"{stage.name}.jsonl"
-
-
-def minutes(seconds: float) -> str:
-    return f"{int(seconds) // 60:3}:{int(seconds) % 60:02}"
-
-
-def record() -> int:
-    """Keep how long tests took in the runs that build/gate/ has."""
-    known = durations()
-    for file in sorted(OUT.rglob("*.jsonl"), key=lambda one: one.stat().st_mtime):
-        known |= {one.name: one.seconds for one in measured(file) if one.outcome == "passed"}
-    kept = sorted((name, taken) for name, taken in known.items() if taken >= RECORDED_FROM_S)
-    DURATIONS.write_text("".join(f"{name}\t{taken:.0f}\n" for name, taken in kept), "utf-8")
-    return PASSED
 
 
 if __name__ == "__main__":
