@@ -333,3 +333,17 @@ def test_an_attribute_that_cannot_be_is_named(
 def test_settings_that_cannot_be_are_refused(setting: dict[str, str], text: str) -> None:
     with pytest.raises(HapteraError, match=text):
         module.settings(SETTINGS | setting)
+
+
+@pytest.mark.parametrize("setting", ["loaders", "folder"])
+def test_what_others_may_have_changed_is_not_booted(tmp_path: Path, setting: str) -> None:
+    for folder in (tmp_path, tmp_path / "minos"):
+        folder.mkdir(exist_ok=True)
+        for name in FILES:
+            (folder / name).touch(mode=0o644)
+    given = {**SETTINGS, "loaders": str(tmp_path), "folder": str(tmp_path)}
+    make_offer(target(tmp_path, None), module.settings(given), 9.0)
+    (tmp_path / "minos").chmod(0o777)
+    given[setting] = str(tmp_path / "minos")
+    with pytest.raises(HapteraError, match="others than its owner may write"):
+        make_offer(target(tmp_path, None), module.settings(given), 9.0)

@@ -56,6 +56,16 @@ def test_a_list_of_authorities_is_for_who_verifies() -> None:
         module.settings({"user": USER, "password": PASSWORD, "ca_file": "/ca.pem"})
 
 
+def test_a_list_of_authorities_that_others_may_write_is_not_used(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").touch(mode=0o600)
+    (tmp_path / "ca.pem").chmod(0o606)
+    given = {"user": USER, "password": PASSWORD, "trust": "verified"}
+    settings = module.settings({**given, "ca_file": str(tmp_path / "ca.pem")})
+    target = Target(node_id("n01"), settings=settings, attributes={"bmc": HOST})
+    with pytest.raises(HapteraError, match="others than its owner may write"):
+        RedfishBmc(target)
+
+
 class Service:
     """Stands for the connection to a service, whose one system this is; keeps what it is told."""
 

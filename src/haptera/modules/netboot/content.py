@@ -13,6 +13,7 @@ from haptera.kinds import node
 from haptera.modules.netboot.answers import SCRIPT
 from haptera.modules.netboot.offers import BootOffer, Here
 from haptera.sdk import Boot, Command, HapteraError, HostPath, Target
+from haptera.sdk.owned_files import owned
 
 KERNEL: Final = "kernel"
 INITRAMFS: Final = "initramfs"
@@ -110,8 +111,8 @@ def make_offer(target: Target, settings: NetbootSettings, ends_at: float) -> Boo
         target.entity.name,
         mac,
         address,
-        loaders={one: _file(loaders / name, kind.ipxe) for one, name in kind.loaders.items()},
-        native={one: _file(loaders / name, kind.ipxe) for one, name in kind.native.items()},
+        loaders={one: _owned(loaders / name, kind.ipxe) for one, name in kind.loaders.items()},
+        native={one: _owned(loaders / name, kind.ipxe) for one, name in kind.native.items()},
         files=files_of(target, settings),
         content={
             SCRIPT: _script(target, settings, address, nonce).encode("ascii"),
@@ -132,10 +133,11 @@ def files_of(target: Target, settings: NetbootSettings) -> dict[str, Path]:
     if name in {one.minos for one in ARCHITECTURES.values()}:
         what = f"{name!r} is the folder of an architecture, not the name of a minOS"
         raise HapteraError(what, where=str(target.entity), do="build it under another name")
-    folder = target.run_dir / FOLDER if settings.folder is None else Path(settings.folder)
-    folder = folder / (name or "") / kind.minos
+    own = target.run_dir / FOLDER
+    checked = _file if settings.folder is None else _owned
+    folder = Path(settings.folder or own) / (name or "") / kind.minos
     built = kind.built.format(name="" if name is None else f" --name {name}")
-    return {one: _file(folder / one, built) for one in (KERNEL, INITRAMFS)}
+    return {one: checked(folder / one, built) for one in (KERNEL, INITRAMFS)}
 
 
 def _minos(target: Target) -> str | None:
@@ -170,6 +172,12 @@ def _script(target: Target, settings: NetbootSettings, address: IPv4Address, non
 
 def _invitation(boot: Boot) -> bytes:
     return msgspec.json.encode({"token": boot.token, "ca": boot.ca_pem, "parent": boot.parent})
+
+
+def _owned(path: Path, do: str) -> Path:
+    """A file that settings name, which nobody else may change: machines boot it as it is."""
+    owned(str(_file(path, do)))
+    return path
 
 
 def _file(path: Path, do: str) -> Path:

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Final, Literal, TypeVar
 
 import msgspec
@@ -21,6 +20,7 @@ from haptera.modules.redfish.connection import (
     end_sessions,
 )
 from haptera.sdk import HapteraError, HostPath, Refused, Secret, Setup, Target
+from haptera.sdk.owned_files import owned
 
 # How many BMCs are asked at once: each has a thread while it is.
 AT_ONCE: Final = 32
@@ -122,7 +122,7 @@ class RedfishBmc:
         self._service = _service(target, self.address)
         self._quirks = quirks_of(target)
         self._trust = Trust(
-            Path(settings.ca_file) if settings.ca_file else None,
+            owned(settings.ca_file) if settings.ca_file else None,
             target.run_dir / f"{target.name}.pin" if settings.trust == "pinned" else None,
         )
 
