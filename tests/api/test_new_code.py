@@ -29,7 +29,7 @@ N1 = node_id("n1")
 OWNER = "user:op"
 ADMIN = Author(OWNER, may=Scope.ADMIN)
 # Those that are not any text.
-VALUES = {"ready": "command true", "engine": "slurm"}
+VALUES = {"ready": "command true", "user": "eve"}
 # By name: what a token allows, and whether it is limited to node n1 and what is on it.
 CALLERS = {
     "writer": (Scope.WRITE, None),

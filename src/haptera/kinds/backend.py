@@ -2,10 +2,13 @@
 
 from enum import StrEnum
 
+import msgspec
+
 from haptera.model.declared.desired_check import nearest
 from haptera.model.declared.meaning import Meaning
 from haptera.model.declared.schema import Kind, Plain
 from haptera.model.errors import HapteraError
+from haptera.model.text import User
 
 
 class BackendEngine(StrEnum):
@@ -22,10 +25,20 @@ def _check_folder(text: str) -> None:
         raise HapteraError(f"{text!r} is not a path that begins with /", do="write it in full")
 
 
+def _check_user(text: str) -> None:
+    try:
+        msgspec.convert(text, User)
+    except msgspec.ValidationError:
+        do = "write one, as haptera-jobs"
+        raise HapteraError(f"{text!r} is not the name of a user", do=do) from None
+
+
 engine = Plain("backend", "engine", str, 16, _check_engine)
 # Of slurm: its slurm.conf, where that is not in Slurm's own place.
 conf = Plain("backend", "conf", str, 256, _check_folder, meaning=Meaning.CODE_FILE)
 # Where what jobs write is kept, on the machines that run them; without it, it is not kept.
 output = Plain("backend", "output", str, 256, _check_folder, meaning=Meaning.HOST_PATH)
+# As whom its jobs run; without it, as one without rights, where the parent is root.
+user = Plain("backend", "user", str, 32, _check_user, meaning=Meaning.USER)
 
-kind = Kind("backend", (), plain=(engine, conf, output), of_cluster=True)
+kind = Kind("backend", (), plain=(engine, conf, output, user), of_cluster=True)

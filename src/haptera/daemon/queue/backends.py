@@ -2,9 +2,11 @@
 
 import asyncio
 import logging
+from functools import partial
 from pathlib import Path
 from typing import Final
 
+from haptera.daemon.queue.bounds import job_user
 from haptera.daemon.queue.linked import linked
 from haptera.daemon.queue.parent_side import ParentQueue
 from haptera.daemon.queue.slurm import SlurmBackend
@@ -61,5 +63,6 @@ class Backends:
     def _backend(self, name: str, terms: Terms) -> SlurmBackend:
         _log.info("backend %s: %s", name, terms)
         conf, output = terms.get(backend.conf.name), terms.get(backend.output.name)
-        slurm = Slurm(conf, output, self._directory / SCRIPT)
+        user = partial(job_user, terms.get(backend.user.name))
+        slurm = Slurm(conf, output, self._directory / SCRIPT, user)
         return SlurmBackend(name, self._tag, slurm, self._jobs)

@@ -120,13 +120,17 @@ class NodeBounds:
         cgroup = None if self.groups is None else self.groups / f"{home.name}-{node}"
         hidden = [one for one in self.hidden if os.geteuid() == 0 and one.is_dir()]
         kept = home.parents[1] / JOBS
-        return JobBounds(spec.size, cgroup, _user_of(spec), tuple(hidden), kept)
+        return JobBounds(spec.size, cgroup, job_user(spec.user), tuple(hidden), kept)
 
 
-def _user_of(spec: JobSpec) -> pwd.struct_passwd | None:
-    """As whom a job runs; None: as the agent, which is not root."""
-    if spec.user is not None:
-        return _account(spec.user)
+def job_user(name: str | None) -> pwd.struct_passwd | None:
+    """As whom a job runs that names a user, or none; None: as this process, which is not root.
+
+    Raises:
+        OSError: there is no such user, or this process may not be another's.
+    """
+    if name is not None:
+        return _account(name)
     return unprivileged() if os.geteuid() == 0 else None
 
 
@@ -149,7 +153,7 @@ def _account(name: str) -> pwd.struct_passwd:
     except KeyError:
         raise OSError(f"there is no user {name} on this node") from None
     if os.geteuid() not in (0, account.pw_uid):
-        raise OSError(f"this node's agent is not root: it cannot run a job as {name}")
+        raise OSError(f"haptera is not root here: it cannot run a job as {name}")
     return account
 
 

@@ -197,7 +197,7 @@ class SlurmBackend:
         if work.token in self._there:
             return
         if work.spec.user is not None:
-            self._fail(work, "Slurm runs all jobs as the user that the parent is")
+            self._fail(work, "Slurm runs all jobs as the user of the backend")
             return
         size = work.spec.size
         partition = fitting(partitions, size)

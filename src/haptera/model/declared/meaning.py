@@ -21,6 +21,7 @@ class Meaning(StrEnum):
     PROGRAM_PATH = "the path of a program"
     CODE_FILE = "a file that can load code"
     HOST_PATH = "a path that is opened there"
+    USER = "the user that something runs as"
 
 
 MEANINGS: Final[Mapping[Any, Meaning]] = {

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from haptera.modules.slurm.commands import PATH, SlurmCommands
+from haptera.modules.slurm.commands import PATH, FindUser, SlurmCommands, nobody_else
 from haptera.modules.slurm.shapes import SlurmJob, jobs_in
 
 COMMAND_S_MAX: Final = 20.0
@@ -36,10 +36,19 @@ class Partition:
 
 
 class Slurm:
-    """One Slurm; `script` is a file of ours with what each job begins with."""
+    """One Slurm; `script` is a file of ours with what each job begins with.
 
-    def __init__(self, conf: str | None, output: str | None, script: Path) -> None:
-        self._commands = SlurmCommands(conf, COMMAND_S_MAX)
+    All jobs are those of `user`.
+    """
+
+    def __init__(
+        self,
+        conf: str | None,
+        output: str | None,
+        script: Path,
+        user: FindUser = nobody_else,
+    ) -> None:
+        self._commands = SlurmCommands(conf, COMMAND_S_MAX, user)
         self._output = output
         self._script = script
 
@@ -72,6 +81,7 @@ class Slurm:
             SlurmRefusedError: it says no, or does not answer; then it may have been done.
         """
         self._script.write_bytes(SCRIPT)
+        self._script.chmod(0o644)
         limit = []
         if order.time_limit_s is not None:
             limit = [f"--time={-(-order.time_limit_s // SECONDS_PER_MINUTE)}"]
@@ -91,8 +101,10 @@ class Slurm:
             f"--output={self._output_of(order)}",
             f"--export={','.join(f'{name}={value}' for name, value in exported.items())}",
             *limit,
-            str(self._script),
+            # Opened already, for where it lies others find nothing.
+            "/dev/stdin",
             *order.command,
+            given=self._script,
         )
         return int(told.decode().partition(";")[0])
 
