@@ -1,29 +1,46 @@
 """From a recipe or a source to an artefact: buildah makes the root, mksquashfs packs it."""
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
-from collections.abc import Sequence
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import IO, Final, assert_never
+from typing import Final, TypeVar, assert_never
 
 import msgspec
 
 from haptera.kinds.inventory import Inventory
 from haptera.modules.image.inventory import Contents, contents_of
 from haptera.modules.image.manifest import ImageManifest
-from haptera.modules.image.sources import SourceSort, bare, check_init, plain_tar, source_of
+from haptera.modules.image.room import StoreRoom
+from haptera.modules.image.sources import (
+    SourceSort,
+    bare,
+    check_init,
+    pour,
+    source_of,
+    unpacked,
+)
 from haptera.modules.image.store import manifest_of
 from haptera.modules.image.unbound import unbound
+from haptera.modules.regular import open_regular
 from haptera.sdk import HapteraError, Refused
 
 RECIPE: Final = "Dockerfile"
 # How OCI calls this machine, for a root without any program.
 MACHINE: Final = {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine, os.uname().machine)
 TOOLS: Final = {"buildah": "buildah", "mksquashfs": "squashfs-tools"}
+# What these write is the artefact; buildah's layers are larger, and only the disk bounds them.
+PACKERS: Final = ("mksquashfs", "mkfs.erofs")
+ROOM_LOOKED_AT_EVERY_S: Final = 0.2
+# So many sources are read at once.
+IMPORTS_AT_ONCE: Final = 8
 # Of what a command wrote that failed: so much fits the words that `why` tells.
 LAST_BYTES: Final = 360
 # 1980-01-01, for a recipe that says `ARG SOURCE_DATE_EPOCH`: what tools then stamp into what they
@@ -46,6 +63,9 @@ ROOT: Final = (
     *("-root-mode", "755", "-root-uid", "0"),
     *("-root-gid", "0", "-root-time", "0"),
 )
+
+_imports: Final = ThreadPoolExecutor(IMPORTS_AT_ONCE, "image-import")
+Outcome = TypeVar("Outcome")
 
 
 class ImageFormat(StrEnum):
@@ -83,6 +103,7 @@ class Build:
     is_recipe: bool
     work: Path
     log: Path
+    room: StoreRoom
     form: ImageFormat = ImageFormat.SQUASHFS
 
     async def run(self) -> tuple[Path, ImageManifest, Inventory]:
@@ -118,7 +139,7 @@ class Build:
 
     async def _imported(self, artefact: Path, begun_s: int) -> ImageManifest | None:
         """What the source says of itself, if it does."""
-        source = await asyncio.to_thread(source_of, self.made_of)
+        source = await _in_import(source_of, self.made_of)
         match source.sort:
             case SourceSort.CONTAINER:
                 pulled = await self._answer("pull", "--quiet", source.place)
@@ -135,16 +156,28 @@ class Build:
                 )
                 await self._do(*words)
             case SourceSort.SQUASHFS:
-                await asyncio.to_thread(shutil.copyfile, source.place, artefact)
+                with open_regular(Path(source.place)) as file:
+                    await _in_import(self.room.copy, file, artefact)
             case SourceSort.TAR:
-                place = await asyncio.to_thread(plain_tar, Path(source.place), self.work)
-                with place.open("rb") as tar:
-                    await self._do(
-                        "mksquashfs", "-", str(artefact), *ROOT, *PACKING, "-tar", reads=tar
-                    )
+                await self._packed_tar(source.place, artefact)
             case _:
                 assert_never(source.sort)
         return None
+
+    async def _packed_tar(self, place: str, artefact: Path) -> None:
+        """Unpacked while it is packed anew, so that its size is of no account."""
+        words = ("mksquashfs", "-", str(artefact), *ROOT, *PACKING, "-tar")
+        with open_regular(Path(place)) as file:
+            tar = unpacked(file)
+            reading, writing = os.pipe()
+            poured, packed = await asyncio.gather(
+                _in_import(pour, tar, writing, place),
+                self._do(*words, reads=reading),
+                return_exceptions=True,
+            )
+        for outcome in (poured, packed):
+            if isinstance(outcome, BaseException):
+                raise outcome
 
     async def _packed(self, image: str, artefact: Path, begun_s: int) -> ImageManifest:
         """An image of buildah's as an artefact, and what it says of itself."""
@@ -206,28 +239,39 @@ class Build:
         """What buildah prints."""
         return await self._do(*self._buildah(*words), prints=asyncio.subprocess.PIPE)
 
-    async def _do(
-        self, *words: str, prints: int | None = None, reads: IO[bytes] | None = None
-    ) -> bytes:
+    async def _do(self, *words: str, prints: int | None = None, reads: int | None = None) -> bytes:
         """Carry out a command; what it prints goes to the log, unless it is to be had."""
-        with self.log.open("ab") as log:
-            epoch = {"SOURCE_DATE_EPOCH": EROFS_EPOCH} if words[0] == "mkfs.erofs" else {}
+        epoch = {"SOURCE_DATE_EPOCH": EROFS_EPOCH} if words[0] == "mkfs.erofs" else {}
+        most_bytes = self.room.artefact_bytes if words[0] in PACKERS else None
+        with self.log.open("ab") as log, _closed_after(reads):
             process = await asyncio.create_subprocess_exec(
                 *words,
                 stdin=asyncio.subprocess.DEVNULL if reads is None else reads,
                 stdout=log if prints is None else prints,
                 stderr=log,
                 env={**os.environ, "CONTAINERS_CONF": str(self._configuration), **epoch},
-                preexec_fn=unbound,
+                start_new_session=True,
+                preexec_fn=lambda: unbound(file_bytes_max=most_bytes),
             )
-            try:
-                printed, _ = await process.communicate()
-            except asyncio.CancelledError:
-                process.kill()
-                raise
+        printed = await self._watched(process)
+        if process.returncode == -signal.SIGXFSZ and most_bytes is not None:
+            self.room.check(most_bytes + 1)
         if process.returncode != 0:
             raise Refused(self._how_it_failed(words, process.returncode or 0))
-        return printed or b""
+        return printed
+
+    async def _watched(self, process: asyncio.subprocess.Process) -> bytes:
+        """What it prints, once it has ended; it is killed where the disk becomes full."""
+        ending = asyncio.ensure_future(process.communicate())
+        try:
+            while not (await asyncio.wait([ending], timeout=ROOM_LOOKED_AT_EVERY_S))[0]:
+                self.room.check_disk()
+            return ending.result()[0] or b""
+        finally:
+            if not ending.done():
+                ending.cancel()
+                os.killpg(process.pid, signal.SIGKILL)
+                await process.wait()
 
     def _how_it_failed(self, words: Sequence[str], status: int) -> str:
         with self.log.open("rb") as log:
@@ -235,6 +279,20 @@ class Build:
             log.seek(begin)
             lines = log.read().decode(errors="replace").splitlines()[1 if begin else 0 :]
         return f"{words[0]} ended with status {status}: {' / '.join(filter(None, lines))}"
+
+
+async def _in_import(do: Callable[..., Outcome], *arguments: object) -> Outcome:
+    """In a thread for what is read from elsewhere: a file system that hangs keeps no other work."""
+    return await asyncio.get_running_loop().run_in_executor(_imports, do, *arguments)
+
+
+@contextlib.contextmanager
+def _closed_after(descriptor: int | None) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
 
 
 def _contents(artefact: Path) -> Contents:

@@ -18,6 +18,8 @@ from haptera.sdk import HapteraError
 CHUNK_BYTES: Final = 1 << 20
 # The list of files of an image, all of it; a path of Linux takes 4 kB.
 HEADER_BYTES_MAX: Final = 256 << 20
+# All files of an image together, each of which is read: a squashfs of 4 kB may have any amount.
+CONTENTS_BYTES_MAX: Final = 128 << 30
 DPKG_STATUS: Final = "/var/lib/dpkg/status"
 DPKG_BYTES_MAX: Final = 64 << 20
 LINKS_MAX: Final = 40
@@ -113,6 +115,8 @@ def _read(stream: IO[bytes]) -> Contents:
             named_again.append((path, "/" + _text(words).strip("/")))
         else:
             found.files[path] = _file(path, sort, words)
+    if sum(one.size_bytes for one in found.files.values()) > CONTENTS_BYTES_MAX:
+        raise ValueError(f"its files have more than {CONTENTS_BYTES_MAX >> 30} GiB")
     for one in [*found.files.values()]:
         if one.sort is FileSort.FILE:
             found.files[one.path] = _with_content(found, one, stream)

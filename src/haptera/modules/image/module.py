@@ -17,6 +17,7 @@ from haptera.modules.image.build import Build, ImageFormat
 from haptera.modules.image.fetch import ArtefactSource, LostError, NotThereError
 from haptera.modules.image.manifest import ImageManifest, sign
 from haptera.modules.image.parent import Parent
+from haptera.modules.image.room import StoreRoom
 from haptera.modules.image.store import MB, ImageStore, store_of
 from haptera.sdk import (
     ANY,
@@ -164,6 +165,8 @@ async def _build(one: Image) -> None:
         raise Refused("a recipe and a source are desired: unset one of them")
     one.store.make()
     one.store.check_room(0, one.quota_bytes)
+    room = StoreRoom(one.store.path, one.store.left_bytes(one.name, one.quota_bytes))
+    room.check_disk()
     work = one.store.work / one.name
     try:
         if one.above is not None:
@@ -171,7 +174,7 @@ async def _build(one: Image) -> None:
         else:
             form = one.target.settings.format
             log = one.store.log(one.name)
-            await _make(one, Build(one.name, one.made_of, is_recipe, work, log, form))
+            await _make(one, Build(one.name, one.made_of, is_recipe, work, log, room, form))
     except OSError as error:
         raise Refused(f"{work}: {error.strerror or error}") from error
     except msgspec.DecodeError as error:
@@ -195,6 +198,7 @@ async def _take_over(one: Image, source: ArtefactSource) -> None:
             signed, manifest = await asyncio.to_thread(source.manifest, one.name)
             if manifest.recipe == one.made_of:
                 _check_room(one, manifest)
+                StoreRoom(one.store.path).check_disk(manifest.size_bytes)
                 artefact = await asyncio.to_thread(source.artefact, manifest)
                 await asyncio.to_thread(one.store.keep, artefact, signed)
                 return

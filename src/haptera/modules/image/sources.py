@@ -1,5 +1,6 @@
 """What an image is imported from, by how it is written, and what is said of a bare root."""
 
+import os
 import re
 import shutil
 import zlib
@@ -7,12 +8,13 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from io import BufferedIOBase
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import BinaryIO, Final, NamedTuple
 
 from haptera.kinds.image import LOCAL, REMOTE
 from haptera.kinds.inventory import FileSort
 from haptera.modules.image.inventory import Contents
-from haptera.modules.image.manifest import ImageManifest, command_places
+from haptera.modules.image.manifest import CHUNK_BYTES, ImageManifest, command_places
+from haptera.modules.regular import open_regular
 from haptera.sdk import Refused
 
 _TRANSPORT: Final = re.compile(rf"(?P<transport>{REMOTE}|{'|'.join(LOCAL)}):(?P<rest>.+)")
@@ -41,22 +43,23 @@ def source_of(text: str) -> ImageSource:
     Raises:
         Refused: nothing of the sort is there, or may be read.
     """
-    if match := _TRANSPORT.fullmatch(text):
-        if match["transport"] == REMOTE:
-            return ImageSource(SourceSort.CONTAINER, text)
-        _check_there(Path(match["rest"].partition(":")[0]))
+    match = _TRANSPORT.fullmatch(text)
+    if match and match["transport"] == REMOTE:
         return ImageSource(SourceSort.CONTAINER, text)
-    place = Path(text)
-    _check_there(place)
-    if place.is_dir():
+    place = Path(match["rest"].partition(":")[0] if match else text)
+    if not place.is_absolute():
+        raise Refused(f"{place} is no whole path: begin with /, or with docker://")
+    head = _head(place)
+    if match:
+        return ImageSource(SourceSort.CONTAINER, text)
+    if head is None:
         return ImageSource(SourceSort.FOLDER, text)
-    with place.open("rb") as file:
-        is_squashfs = file.read(len(_SQUASHFS)) == _SQUASHFS
+    is_squashfs = head.startswith(_SQUASHFS)
     return ImageSource(SourceSort.SQUASHFS if is_squashfs else SourceSort.TAR, text)
 
 
-def plain_tar(place: Path, work: Path) -> Path:
-    """The tar itself, where it is compressed, unpacked into `work`.
+def unpacked(packed: BinaryIO) -> BinaryIO | BufferedIOBase:
+    """The tar itself, unpacked while it is read where it is compressed.
 
     Raises:
         Refused: it is compressed in a way that is not known here.
@@ -66,25 +69,34 @@ def plain_tar(place: Path, work: Path) -> Path:
     import gzip
     import lzma
 
-    compressed: Mapping[bytes, Callable[[Path], BufferedIOBase]] = {
-        b"\x1f\x8b": gzip.GzipFile,
+    compressed: Mapping[bytes, Callable[[BinaryIO], BufferedIOBase]] = {
+        b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
         b"BZh": bz2.BZ2File,
         b"\xfd7zXZ": lzma.LZMAFile,
     }
-    with place.open("rb") as file:
-        head = file.read(8)
+    head = packed.read(8)
+    packed.seek(0)
     if head.startswith(_ZSTD):
-        raise Refused(f"{place} is compressed with zstd: unpack it first, by unzstd")
-    for magic, opened in compressed.items():
-        if head.startswith(magic):
-            unpacked = work / "root.tar"
-            try:
-                with opened(place) as packed, unpacked.open("wb") as out:
-                    shutil.copyfileobj(packed, out, 1 << 20)
-            except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
-                raise Refused(f"{place} cannot be unpacked: {error}") from error
-            return unpacked
-    return place
+        raise Refused(f"{packed.name} is compressed with zstd: unpack it first, by unzstd")
+    opened = (one for magic, one in compressed.items() if head.startswith(magic))
+    return next((one(packed) for one in opened), packed)
+
+
+def pour(tar: BinaryIO | BufferedIOBase, pipe: int, place: str) -> None:
+    """Write a tar into a pipe, whole, or until nobody reads any more.
+
+    Raises:
+        Refused: it is damaged.
+    """
+    import lzma
+
+    try:
+        with os.fdopen(pipe, "wb") as out:
+            shutil.copyfileobj(tar, out, CHUNK_BYTES)
+    except BrokenPipeError:
+        pass  # who read it says why
+    except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
+        raise Refused(f"{place} cannot be unpacked: {error}") from error
 
 
 def bare(name: str, source: str, contents: Contents, machine: str) -> ImageManifest:
@@ -114,13 +126,13 @@ def check_init(manifest: ImageManifest, contents: Contents) -> None:
     )
 
 
-def _check_there(place: Path) -> None:
-    if not place.is_absolute():
-        raise Refused(f"{place} is no whole path: begin with /, or with docker://")
+def _head(place: Path) -> bytes | None:
+    """How a file begins; None of a folder."""
     try:
-        place.stat()
-        if place.is_file():
-            place.open("rb").close()
+        if place.is_dir():
+            return None
+        with open_regular(place) as file:
+            return file.read(len(_SQUASHFS))
     except OSError as error:
         do = "name what all users of the parent's machine can read, or docker://, oci: or"
         raise Refused(f"{place}: {error.strerror}: {do} docker-archive:") from None

@@ -70,7 +70,7 @@ class ImageStore:
         """
         if quota_bytes is None:
             return
-        used = sum(one.stat().st_size for one in (self.path / "sha256").iterdir())
+        used = self._used_bytes
         if used + size_bytes > quota_bytes or used == quota_bytes:
             new = f", and this one is of {size_bytes / MB:.1f} MB" if size_bytes else ""
             raise Refused(
@@ -78,6 +78,16 @@ class ImageStore:
                 f" {quota_bytes / MB:.1f} MB{new}: `haptera image gc --dry-run` shows what can be"
                 " freed; or raise quota_mb in the settings of the module image"
             )
+
+    def left_bytes(self, name: str, quota_bytes: int | None) -> int | None:
+        """What an artefact for this name may take at most; None: as much as the disk has.
+
+        What it stands for now may come out again: that takes no more than it does already.
+        """
+        if quota_bytes is None:
+            return None
+        before = self.manifest(name)
+        return max(quota_bytes - self._used_bytes, before.size_bytes if before else 0)
 
     def make(self) -> None:
         for folder in ("work", "logs", "sha256", "inventories", "names"):
@@ -102,6 +112,10 @@ class ImageStore:
         self._manifest(name).unlink(missing_ok=True)
         if manifest is not None:
             self._drop(manifest.digest)
+
+    @property
+    def _used_bytes(self) -> int:
+        return sum(one.stat().st_size for one in (self.path / "sha256").iterdir())
 
     def _drop(self, digest: str) -> None:
         if self.signed(digest) is None:

@@ -3,7 +3,12 @@
 import resource
 
 
-def unbound() -> None:
-    """Between fork and exec: take the bound away again, as far as the machine itself has none."""
+def unbound(file_bytes_max: int | None = None) -> None:
+    """Between fork and exec: take the bound away again, as far as the machine itself has none.
+
+    `file_bytes_max` is how large a file may become that the tool writes.
+    """
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+    if file_bytes_max is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes_max, file_bytes_max))

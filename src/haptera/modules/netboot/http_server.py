@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -13,7 +14,8 @@ from typing import Final
 
 from haptera.modules.netboot.content import CLOCK, INVITATION
 from haptera.modules.netboot.offers import BootOffer, Here, Offers
-from haptera.sdk import HapteraError
+from haptera.modules.regular import open_regular
+from haptera.sdk import HapteraError, Refused
 
 HEAD_BYTES_MAX: Final = 8_192
 HEAD_S_MAX: Final = 10.0
@@ -58,7 +60,13 @@ class HttpServer:
                 for _ in range(REQUESTS_MAX):
                     if not await self._serve_one(peer, reader, writer):
                         break
-        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+        except (
+            OSError,
+            Refused,
+            TimeoutError,
+            asyncio.IncompleteReadError,
+            asyncio.LimitOverrunError,
+        ):
             pass  # It is gone, or sends what is no request.
         finally:
             self._connections[known] -= 1
@@ -165,8 +173,8 @@ async def _send(writer: asyncio.StreamWriter, request: _Request, content: bytes)
 
 async def _send_file(writer: asyncio.StreamWriter, request: _Request, path: Path) -> None:
     # Opening and measuring a local file takes less than to hand it to a thread.
-    with path.open("rb") as file:
-        start, count, head = _part(request, path.stat().st_size)  # noqa: ASYNC240
+    with open_regular(path) as file:
+        start, count, head = _part(request, os.fstat(file.fileno()).st_size)
         writer.write(head)
         await writer.drain()
         if request.method == "GET" and count:

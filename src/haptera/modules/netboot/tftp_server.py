@@ -9,7 +9,8 @@ from typing import Final, cast
 from haptera.modules.netboot import tftp
 from haptera.modules.netboot.offers import BootOffer, Here, Offers
 from haptera.modules.netboot.tftp import Ack, Error, Read, Terms, TftpWrite
-from haptera.sdk import HapteraError
+from haptera.modules.regular import open_regular
+from haptera.sdk import HapteraError, Refused
 from haptera.sdk.boundary import Boundary
 
 PORT: Final = 69
@@ -75,7 +76,7 @@ class TftpServer(asyncio.DatagramProtocol):
         try:
             content = await asyncio.to_thread(_read, path)
             await _transfer(content, options, (str(self._here.address), 0), addr)
-        except (OSError, TransferError) as error:
+        except (OSError, Refused, TransferError) as error:
             offer.reached = f"has not got its loader: {error}"
             _log.warning("%s: %s to %s: %s", offer.node, path.name, addr[0], error)
         else:
@@ -173,5 +174,5 @@ class _Transfer:
 
 
 def _read(path: Path) -> bytes:
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         return file.read(FILE_BYTES_MAX)
