@@ -34,10 +34,11 @@ class Service:
 
     directory: Path
     process: "subprocess.Popen[bytes]"
+    port: int = PORT
 
     @property
     def address(self) -> str:
-        return f"{HOST}:{PORT}"
+        return f"{HOST}:{self.port}"
 
     def of_system(self, number: int) -> str:
         return f"{self.address}/redfish/v1/Systems/{SYSTEM.format(number)}"
@@ -45,20 +46,21 @@ class Service:
 
 @contextmanager
 def service(directory: Path, systems: int = 1) -> Iterator[Service]:
-    """A service whose systems are off."""
+    """A service whose systems are off; each number of them is served at another port."""
+    port = PORT + systems - 1
     if find_spec("sushy_tools") is None:
         pytest.skip("sushy-tools is missing: make setup-dev")
     certify(directory, HOST)
     _write_config(directory, systems)
-    emulate = f"from haptera.lab.redfish_bmc import emulate; emulate(Path('.'), {HOST!r}, {PORT})"
+    emulate = f"from haptera.lab.redfish_bmc import emulate; emulate(Path('.'), {HOST!r}, {port})"
     command = [sys.executable, "-c", f"from pathlib import Path; {emulate}"]
     with (directory / "log").open("wb") as log:
         process = subprocess.Popen(
             command, cwd=directory, stdin=subprocess.DEVNULL, stdout=log, stderr=log
         )
     try:
-        wait_for(_listens)
-        yield Service(directory, process)
+        wait_for(lambda: port in listeners(HOST))
+        yield Service(directory, process, port)
     finally:
         process.kill()
         process.wait()
@@ -80,10 +82,6 @@ def _write_config(directory: Path, systems: int) -> None:
         f"SUSHY_EMULATOR_FAKE_SYSTEMS = {fakes!r}\n"
         f"SUSHY_EMULATOR_STATE_DIR = {str(directory / 'state')!r}\n"
     )
-
-
-def _listens() -> bool:
-    return PORT in listeners(HOST)
 
 
 def bmc_of(directory: Path, address: str, quirks: str = "", **more: object) -> RedfishBmc:

@@ -26,7 +26,7 @@ from haptera.modules.power import (
     switch_on,
 )
 from haptera.modules.quirks import quirks_of
-from haptera.modules.redfish import connection
+from haptera.modules.redfish.bmc import end_sessions
 from haptera.sdk import HapteraError, Module, Refused, Target
 from haptera.testing.bench import Bench
 from tests.modules import ipmi_rig, redfish_rig
@@ -254,7 +254,7 @@ def real(language: str, directory: Path) -> Iterator[Real]:
                 lambda **more: redfish_rig.bmc_of(directory, address, auth=auth, **more),
                 service.process,
             )
-        connection.end_sessions()
+        asyncio.run(end_sessions())
 
 
 languages = pytest.mark.parametrize("language", ["ipmi", "redfish", "redfish in sessions"])

@@ -4,22 +4,15 @@ import asyncio
 import re
 from collections import Counter
 from pathlib import Path
-from typing import cast
 
-import msgspec
 import pytest
 
 from haptera.lab.machine_bmc import certify
 from haptera.lab.redfish_bmc import CERTIFICATE, SESSIONS_MAX, SESSIONS_PATH
 from haptera.model.entity import node_id
 from haptera.modules.redfish import module
-from haptera.modules.redfish.bmc import RedfishBmc
-from haptera.modules.redfish.connection import (
-    RedfishConnection,
-    RedfishError,
-    ServiceAddress,
-    end_sessions,
-)
+from haptera.modules.redfish.bmc import RedfishBmc, end_sessions
+from haptera.modules.redfish.exchange import RedfishError, ServiceAddress
 from haptera.sdk import HapteraError, Target
 from tests.modules.ipmi_rig import PASSWORD, USER
 from tests.modules.redfish_rig import HOST, PORT, bmc_of, service
@@ -64,54 +57,6 @@ def test_a_list_of_authorities_that_others_may_write_is_not_used(tmp_path: Path)
     target = Target(node_id("n01"), settings=settings, attributes={"bmc": HOST})
     with pytest.raises(HapteraError, match="others than its owner may write"):
         RedfishBmc(target)
-
-
-class Service:
-    """Stands for the connection to a service, whose one system this is; keeps what it is told."""
-
-    def __init__(self, **system: object) -> None:
-        self._system = system
-        self.told: list[object] = []
-
-    def ask(self, method: str, path: str, body: object = None) -> bytes:
-        if method != "GET":
-            self.told.append(body)
-        return msgspec.json.encode(self._system)
-
-
-PXE = {"BootSourceOverrideEnabled": "Once", "BootSourceOverrideTarget": "Pxe"}
-UEFI = {"BootSourceOverrideMode": "UEFI"}
-
-
-@pytest.mark.parametrize(
-    ("maker", "quirks", "shows", "told"),
-    [
-        ("ACME", "", UEFI, PXE),
-        ("Supermicro", "", UEFI, PXE | UEFI),
-        ("ACME", "boot-mode", UEFI, PXE | UEFI),
-        ("Supermicro", "", {}, PXE),
-    ],
-)
-def test_the_mode_of_booting_is_named_to_who_forgets_it(
-    tmp_path: Path, maker: str, quirks: str, shows: dict[str, str], told: dict[str, str]
-) -> None:
-    bmc = bmc_of(tmp_path, "10.0.2.1/redfish/v1/Systems/1", quirks)
-    service = Service(Manufacturer=maker, Boot=shows)
-    bmc._boot_from_network_once(cast("RedfishConnection", service))
-    assert service.told == [{"Boot": told}]
-
-
-@pytest.mark.parametrize(("quirks", "asks"), [("", True), ("no-shutdown", False)])
-def test_who_passes_on_no_order_to_shut_down_is_not_asked(
-    tmp_path: Path, quirks: str, asks: bool
-) -> None:
-    reset = {"#ComputerSystem.Reset": {"target": "/reset"}}
-    bmc, service = (
-        bmc_of(tmp_path, "10.0.2.1", quirks),
-        Service(Actions=reset, Members=[{"@odata.id": "/1"}]),
-    )
-    assert bmc._shut_down(cast("RedfishConnection", service)) is asks
-    assert service.told == [{"ResetType": "GracefulShutdown"}] * asks
 
 
 @pytest.mark.net
@@ -168,7 +113,7 @@ def test_one_session_serves_all_calls_and_is_ended(tmp_path: Path) -> None:
         for _ in range(SESSIONS_MAX + 1):  # Each leaves none behind, or the last is not let in.
             for _ in range(2):
                 assert asyncio.run(bmc_of(tmp_path, one.address, **IN_SESSION).status()) == "off"
-            end_sessions()
+            asyncio.run(end_sessions())
         assert asked(tmp_path) == {
             f"POST {SESSIONS_PATH} ": SESSIONS_MAX + 1,
             f"DELETE {SESSIONS_PATH}/": SESSIONS_MAX + 1,
@@ -182,7 +127,7 @@ def test_the_systems_of_one_bmc_share_a_session(tmp_path: Path) -> None:
         for number in range(2):
             address = one.of_system(number)
             assert asyncio.run(bmc_of(tmp_path, address, **IN_SESSION).status()) == "off"
-        end_sessions()
+        asyncio.run(end_sessions())
         assert asked(tmp_path) == {f"POST {SESSIONS_PATH} ": 1, f"DELETE {SESSIONS_PATH}/": 1}
 
 
@@ -195,7 +140,7 @@ def test_a_session_that_the_bmc_forgot_is_opened_anew(tmp_path: Path) -> None:
     with service(tmp_path) as one:  # A BMC that was restarted knows none.
         asyncio.run(bmc_of(tmp_path, one.address, **known).boot_from_network_once())
         assert asked(tmp_path)[f"POST {SESSIONS_PATH} "] == 1
-        end_sessions()
+        asyncio.run(end_sessions())
 
 
 def asked(folder: Path) -> Counter[str]:

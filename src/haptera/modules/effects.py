@@ -38,11 +38,16 @@ class LoginError(Refused):
 
 
 class NotYetError(Refused):
-    """It has done nothing, and says that it may do it later: in `after_s`."""
+    """It has done nothing, and may do it later: in `after_s`, if it says so."""
 
     def __init__(self, words: str, after_s: float | None = None) -> None:
         super().__init__(words)
-        self.after_s = AGAIN_S if after_s is None else after_s
+        self.after_s = after_s
+
+    @property
+    def again_s(self) -> float:
+        """When to try it again."""
+        return AGAIN_S if self.after_s is None else self.after_s
 
 
 _FAILURES: Final[dict[Effect, type[Exception]]] = {
@@ -70,6 +75,6 @@ async def insist(command: Callable[[], Awaitable[None]]) -> None:
         try:
             return await command()
         except NotYetError as busy:
-            if now() + busy.after_s >= ends_at:
+            if now() + busy.again_s >= ends_at:
                 raise
-            await asyncio.sleep(busy.after_s)
+            await asyncio.sleep(busy.again_s)

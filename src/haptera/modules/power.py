@@ -12,9 +12,9 @@ from haptera.sdk import ANY, EntityId, Module
 
 PowerName = Literal["on", "off"]
 
-# A reading is two exchanges at most, each with its retries.
-LOOK_S: Final = 20
-COMMAND_S: Final = 20
+# A reading is two calls at most, each with its retries: of a BMC that takes 5 s for an answer, too.
+LOOK_S: Final = 30
+COMMAND_S: Final = 40
 # The longest wait for an operating system to shut down, and how often the power is read meanwhile.
 GRACEFUL_S_MAX: Final = 60.0
 GRACEFUL_READ_S: Final = 1.0
@@ -199,7 +199,7 @@ async def _asked_to_shut_down(bmc: MachineBmc, ends_at: float) -> bool:
             left_s = ends_at - asyncio.get_running_loop().time()
             if left_s <= 0:
                 return False
-            await asyncio.sleep(min(busy.after_s, left_s))
+            await asyncio.sleep(min(busy.again_s, left_s))
 
 
 async def _wait_until_off(bmc: MachineBmc) -> None:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +20,8 @@ from tests.modules import redfish_rig
 from tests.network import NETWORK
 
 HOST: Final = f"{NETWORK}.79.1"
+# None is used twice, for what is learnt of a service is kept.
+_ports: Final = count(20_000)
 SYSTEMS: Final = "/redfish/v1/Systems"
 SYSTEM: Final = f"{SYSTEMS}/1"
 RESET: Final = f"{SYSTEM}/Actions/ComputerSystem.Reset"
@@ -101,11 +104,12 @@ def fake_service(directory: Path, answers: Answers) -> Iterator[FakeService]:
             asked = Asked(self.command, self.path, self.headers, self.rfile.read(length))
             service.asked.append(asked)
             told = answers(asked)
-            self.send_response(told.status)
+            self.send_response_only(told.status)
             for name, value in told.headers.items():
                 self.send_header(name, value)
             body = told.body if isinstance(told.body, bytes) else msgspec.json.encode(told.body)
-            self.send_header("Content-Length", str(len(body)))
+            if "Content-Length" not in told.headers:
+                self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
 
@@ -120,7 +124,7 @@ def fake_service(directory: Path, answers: Answers) -> Iterator[FakeService]:
         def handle_error(self, *_words: object) -> None:
             """A client that does not trust the certificate hangs up."""
 
-    with Server((HOST, 0), Handler) as server:
+    with Server((HOST, next(_ports)), Handler) as server:
         server.socket = context.wrap_socket(
             server.socket, server_side=True, do_handshake_on_connect=False
         )

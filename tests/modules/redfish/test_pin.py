@@ -31,7 +31,7 @@ def test_a_connection_that_is_made_again_is_checked_again(tmp_path: Path, auth: 
 # Each client of ours that trusts by more than the authority's signature, and where it looks.
 CHECKED = {
     "sdk/https.py": "CheckedConnection: in `connect`, which http.client calls for each connection",
-    "modules/redfish/connection.py": "CheckedConnection: the pin",
+    "modules/redfish/exchange.py": "CheckedConnection: the pin",
     "modules/image/parent.py": "CheckedConnection: the URI of the parent",
     "runtime/network/tls.py": "the contexts of the three below",
     "runtime/network/peer_client.py": "one connection a request, `party.owns` before it is sent",

@@ -2,7 +2,7 @@
 
 from haptera.kinds import node
 from haptera.modules.power import serve_power
-from haptera.modules.redfish.bmc import AT_ONCE, RedfishBmc, RedfishSettings, sessions
+from haptera.modules.redfish.bmc import AT_ONCE, RedfishBmc, RedfishSettings, lifespan
 from haptera.sdk import PARENT, Module
 
 module = Module(
@@ -11,7 +11,7 @@ module = Module(
     where={node.platform: "redfish"},
     context=PARENT,
     settings=RedfishSettings,
-    lifespan=sessions,
+    lifespan=lifespan,
     device=node.bmc,
     at_once=AT_ONCE,
     unique=(node.bmc,),

@@ -1,30 +1,36 @@
 """One BMC, asked over Redfish (DMTF DSP0266), and the one system behind it that is the node."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
-from typing import Final, Literal, TypeVar
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final, Literal, TypeVar
 
-import msgspec
-
-from haptera.modules.effects import LackingError
+from haptera.modules.effects import LackingError, LoginError, NotYetError
+from haptera.modules.patience import Patience
 from haptera.modules.power import PowerName, check_graceful
 from haptera.modules.quirks import Quirk, quirks_by, quirks_of
-from haptera.modules.redfish.connection import (
-    RedfishConnection,
+from haptera.modules.redfish.connection import RedfishConnection
+from haptera.modules.redfish.documents import path_of
+from haptera.modules.redfish.exchange import (
+    ANSWER_S_MAX,
+    CALL_S_MAX,
     RedfishError,
     ServiceAddress,
     Trust,
-    end_sessions,
 )
+from haptera.modules.redfish.sessions import ROOT_PATH, end_session, sessions
+from haptera.modules.redfish.systems import ComputerSystem, ResetAction
 from haptera.sdk import HapteraError, HostPath, Refused, Secret, Setup, Target
 from haptera.sdk.owned_files import owned
 
 # How many BMCs are asked at once: each has a thread while it is.
 AT_ONCE: Final = 32
 SYSTEMS_PATH: Final = "/redfish/v1/Systems"
+# Pages of a list of systems that are read.
+PAGES_MAX: Final = 32
 WORDS_MAX: Final = 300
 # How long this process waits at its end for sessions to be ended.
 END_S_MAX: Final = 3.0
@@ -36,10 +42,11 @@ OFF: Final = ("ForceOff", "Off")
 # What firmware loads from the network by: PXE, or HTTP of UEFI.
 NETWORK: Final = ("Pxe", "UefiHttp")
 
-_POWER: Final[dict[str | None, PowerName]] = {"On": "on", "Off": "off"}
+# Where the only system of a service is.
+_paths: Final[dict[ServiceAddress, str]] = {}
+_patience: Final = Patience()
 _threads: Final = ThreadPoolExecutor(AT_ONCE, "redfish")
 
-Shape = TypeVar("Shape")
 Done = TypeVar("Done")
 
 
@@ -67,48 +74,23 @@ class RedfishSettings:
             raise ValueError("ca_file is for `trust: verified`")
 
 
-class _Link(msgspec.Struct, frozen=True):
-    path: str = msgspec.field(name="@odata.id")
-
-
-class _Members(msgspec.Struct, frozen=True):
-    members: list[_Link] = msgspec.field(name="Members")
-
-
-class _Reset(msgspec.Struct, frozen=True):
-    target: str
-    allowed: list[str] = msgspec.field(name="ResetType@Redfish.AllowableValues", default=[])
-
-
-class _Actions(msgspec.Struct, frozen=True):
-    reset: _Reset | None = msgspec.field(name="#ComputerSystem.Reset", default=None)
-
-
-class _Boot(msgspec.Struct, frozen=True):
-    mode: str | None = msgspec.field(name="BootSourceOverrideMode", default=None)
-    allowed: list[str] = msgspec.field(
-        name="BootSourceOverrideTarget@Redfish.AllowableValues", default=[]
-    )
-
-
-class _System(msgspec.Struct, frozen=True):
-    """Of a ComputerSystem (DSP2046) what matters here."""
-
-    power: str | None = msgspec.field(name="PowerState", default=None)
-    maker: str | None = msgspec.field(name="Manufacturer", default=None)
-    actions: _Actions = msgspec.field(name="Actions", default=_Actions())
-    boot: _Boot = msgspec.field(name="Boot", default=_Boot())
-
-
 @asynccontextmanager
-async def sessions(_setup: Setup) -> AsyncIterator[None]:
-    """None is left behind at any BMC, which has room for few."""
+async def lifespan(setup: Setup) -> AsyncIterator[None]:
+    """No session is left behind at any BMC, which has room for few."""
+    sessions.open_folder(setup.run_dir)
     try:
         yield
     finally:
         with suppress(TimeoutError):
             async with asyncio.timeout(END_S_MAX):
-                await asyncio.get_running_loop().run_in_executor(_threads, end_sessions)
+                await end_sessions()
+
+
+async def end_sessions() -> None:
+    """End all sessions of this process, as many at a time as there are threads."""
+    loop = asyncio.get_running_loop()
+    ending = [loop.run_in_executor(_threads, end_session, one, loop.time) for one in sessions.all()]
+    await asyncio.gather(*ending)
 
 
 class RedfishBmc:
@@ -119,6 +101,7 @@ class RedfishBmc:
         self.address = target.attributes.get("bmc") or ""
         self.graceful_s = settings.graceful_s
         self._settings = settings
+        self._credentials = (settings.user, str(settings.password))
         self._service = _service(target, self.address)
         self._quirks = quirks_of(target)
         self._trust = Trust(
@@ -142,75 +125,183 @@ class RedfishBmc:
         await self._ask(lambda connection: self._reset(connection, OFF))
 
     async def _ask(self, work: Callable[[RedfishConnection], Done]) -> Done:
+        """What comes of this work in a thread, unless the BMC is to be left alone."""
+        known, place = self._credentials, str(self._service.service)
+        now = asyncio.get_running_loop().time
+        _patience.check(place, known, now())
+        try:
+            done = await self._in_thread(work)
+        except LoginError as error:
+            _patience.refused(place, known, error, now())
+            raise
+        except (NotYetError, RedfishError) as error:
+            if error.after_s is not None:
+                _patience.hold(place, error, now() + error.after_s)
+            raise
+        _patience.answered(place)
+        return done
+
+    async def _in_thread(self, work: Callable[[RedfishConnection], Done]) -> Done:
+        loop = asyncio.get_running_loop()
+        connection: RedfishConnection | None = None
+
         def run() -> Done:
-            settings = self._settings
-            credentials = (settings.user, str(settings.password))
-            connection = RedfishConnection(
-                self._service, self._trust, credentials, in_session=settings.auth == "session"
-            )
-            with connection:
+            nonlocal connection
+            in_session = self._settings.auth == "session"
+            with RedfishConnection(
+                self._service, self._trust, self._credentials, loop.time, in_session=in_session
+            ) as connection:
                 return work(connection)
 
-        return await asyncio.get_running_loop().run_in_executor(_threads, run)
+        def hang_up() -> None:
+            if connection is not None:
+                connection.hang_up()
+
+        # Who answers byte by byte would keep the thread for ever.
+        loop.call_later(CALL_S_MAX + ANSWER_S_MAX, hang_up)
+        return await loop.run_in_executor(_threads, run)
 
     # In a thread
 
     def _status(self, connection: RedfishConnection) -> PowerName:
         system = self._system(connection)
-        if system.power not in _POWER:
-            raise RedfishError(f"BMC at {self.address} says its power is {system.power}")
-        return _POWER[system.power]
+        if system.power is None:
+            said = system.shown.text("PowerState")
+            raise RedfishError(f"BMC at {self.address} says its power is {said}"[:WORDS_MAX])
+        return system.power
 
     def _boot_from_network_once(self, connection: RedfishConnection) -> None:
         system = self._system(connection)
-        source = _first(NETWORK, system.boot.allowed)
+        places = [system, *self._settings_of(system, connection)]
+        # Where changes of the boot are written is where it is shown, if it is shown there too.
+        places.sort(key=lambda one: one is system or one.shown.document("Boot") is None)
+        allowed = next((one.boot_sources for one in places if one.boot_sources), ())
+        source = _first(NETWORK, allowed)
         if source is None:
-            raise Refused(f"it can boot by {_listed(system.boot.allowed)}, not from the network")
+            raise Refused(f"it can boot by {_listed(allowed)}, not from the network")
         wish = {"BootSourceOverrideEnabled": "Once", "BootSourceOverrideTarget": source}
-        if system.boot.mode and Quirk.BOOT_MODE in self._quirks | quirks_by(system.maker or ""):
-            wish["BootSourceOverrideMode"] = system.boot.mode
-        connection.ask("PATCH", self._path(connection), {"Boot": wish})
+        if system.boot_mode and Quirk.BOOT_MODE in self._quirks | quirks_by(system.maker):
+            wish["BootSourceOverrideMode"] = system.boot_mode
+        _change_first(connection, places, {"Boot": wish})
+
+    def _settings_of(
+        self, system: ComputerSystem, connection: RedfishConnection
+    ) -> Sequence[ComputerSystem]:
+        """Where the service wants changes of the system to be written, if elsewhere."""
+        if system.settings_path is None:
+            return ()
+        try:
+            return (ComputerSystem.of(connection.read(system.settings_path)),)
+        except RedfishError:
+            return ()
 
     def _shut_down(self, connection: RedfishConnection) -> bool:
-        reset = self._system(connection).actions.reset
-        knows = reset is not None and _first(SHUT_DOWN, reset.allowed) is not None
+        system = self._system(connection)
+        knows = system.reset is not None and _first(
+            SHUT_DOWN, self._resets(connection, system.reset)
+        )
         if not knows or Quirk.NO_SHUTDOWN in self._quirks:
             return False
         try:
-            self._reset(connection, SHUT_DOWN)
+            self._change_power(connection, system, SHUT_DOWN)
         except LackingError:
             return False
         return True
 
     def _reset(self, connection: RedfishConnection, wanted: Sequence[str]) -> None:
-        reset = self._system(connection).actions.reset
-        if reset is None:
+        self._change_power(connection, self._system(connection), wanted)
+
+    def _change_power(
+        self, connection: RedfishConnection, system: ComputerSystem, wanted: Sequence[str]
+    ) -> None:
+        if system.reset is None:
             raise Refused("it has no action ComputerSystem.Reset")
-        kind = _first(wanted, reset.allowed)
+        allowed = self._resets(connection, system.reset)
+        kind = _first(wanted, allowed)
         if kind is None:
-            raise Refused(f"it knows resets {_listed(reset.allowed)}, none of {_listed(wanted)}")
-        connection.ask("POST", reset.target, {"ResetType": kind})
+            raise Refused(f"it knows resets {_listed(allowed)}, none of {_listed(wanted)}")
+        connection.change("POST", system.reset.path, {"ResetType": kind}, system.answer)
 
-    def _system(self, connection: RedfishConnection) -> _System:
-        return self._decoded(connection.ask("GET", self._path(connection)), _System)
+    def _resets(self, connection: RedfishConnection, reset: ResetAction) -> Sequence[str]:
+        """The kinds of reset that there are, as the system or the action's description says."""
+        if reset.allowed or reset.info_path is None:
+            return reset.allowed
+        try:
+            info = connection.read(reset.info_path).document
+        except RedfishError:
+            return ()
+        parameters = (one for one in info.documents("Parameters"))
+        return next(
+            (one.texts("AllowableValues") for one in parameters if one.text("Name") == "ResetType"),
+            (),
+        )
 
-    def _path(self, connection: RedfishConnection) -> str:
-        """Where the node's system is: as its attribute says, or the only one that there is."""
-        if self._service.path:
-            return self._service.path
-        found = self._decoded(connection.ask("GET", SYSTEMS_PATH), _Members).members
+    def _system(self, connection: RedfishConnection) -> ComputerSystem:
+        """The node's system: as its attribute says, or the only one that there is.
+
+        Where that is, is kept: what a slow BMC is asked should be asked once.
+        """
+        kept = self._service.path or _paths.get(self._service)
+        if kept is not None:
+            try:
+                return self._shown(connection, kept)
+            except RedfishError as error:
+                if self._service.path or error.status != HTTPStatus.NOT_FOUND:
+                    raise
+        path = self._only_path(connection)
+        system = self._shown(connection, path)
+        _paths[self._service] = path
+        return system
+
+    def _shown(self, connection: RedfishConnection, path: str) -> ComputerSystem:
+        system = ComputerSystem.of(connection.read(path))
+        if not system.shown.members:
+            raise RedfishError(
+                f"BMC at {self.address} is not a Redfish service: no object at {path}"
+            )
+        return system
+
+    def _only_path(self, connection: RedfishConnection) -> str:
+        found = list(_members(connection))
         if len(found) != 1:
             raise HapteraError(
                 f"BMC at {self.address} has {len(found)} systems",
-                do=f"name one: bmc: {replace(self._service, path=SYSTEMS_PATH)}/ID",
+                do=f"name one: bmc: {self._service.service}{SYSTEMS_PATH}/ID",
             )
-        return found[0].path
+        return found[0]
 
-    def _decoded(self, content: bytes, shape: type[Shape]) -> Shape:
+
+def _members(connection: RedfishConnection) -> Iterator[str]:
+    """The paths of a service's systems, over all pages of their list (DSP0266, *nextLink*)."""
+    try:
+        answer = connection.read(SYSTEMS_PATH)
+    except RedfishError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+        root = connection.read(ROOT_PATH)
+        place = root.document.text("Systems", "@odata.id") or SYSTEMS_PATH
+        answer = connection.read(path_of(place, root.path))
+    for _ in range(PAGES_MAX):
+        links = (one.text("@odata.id") for one in answer.document.documents("Members"))
+        yield from (path_of(one, answer.path) for one in links if one is not None)
+        more = answer.document.text("Members@odata.nextLink")
+        more = more or answer.document.text("@odata.nextLink")
+        if more is None:
+            return
+        answer = connection.read(path_of(more, answer.path))
+
+
+def _change_first(
+    connection: RedfishConnection, places: Sequence[ComputerSystem], body: Mapping[str, Any]
+) -> None:
+    """Change the first of these that can be."""
+    *others, last = places
+    for one in others:
         try:
-            return msgspec.json.decode(content, type=shape)
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise RedfishError(f"BMC at {self.address} is not a Redfish service: {error}") from None
+            return connection.change("PATCH", one.path, body, one.answer)
+        except LackingError:
+            continue
+    return connection.change("PATCH", last.path, body, last.answer)
 
 
 def _service(target: Target, address: str) -> ServiceAddress:
