@@ -176,6 +176,7 @@ def test_options_that_start_a_lab_are_refused_before_break(
 
 
 @pytest.mark.skipif((why := why_no_networks()) is not None, reason=str(why))
+@pytest.mark.skipif(not Path("/dev/net/tun").exists(), reason="/dev/net/tun is not there")
 def test_a_cable_and_dhcp_are_those_of_the_labs_own_network(tmp_path: Path) -> None:
     with chassis(tmp_path, "unshare", "-n", before=NETWORK) as pid:
 

@@ -150,7 +150,7 @@ def test_tries_to_enrol_are_ever_further_apart_and_never_in_step(
         async with parent(tmp_path / "p") as one:
             invitation = replace(one.invite(), address=(HOST, 1))
             with pytest.raises(HapteraError, match="not enrolled within"):
-                await call(invitation, give_up_s=0.2)
+                await call(invitation, give_up_s=2)
 
     asyncio.run(story())
     told = [re.search(r"again in ([0-9.e-]+) s$", line) for line in caplog.messages]
