@@ -114,6 +114,19 @@ def test_a_roll_is_shown_and_forgotten(cluster, capsys):
     assert typed(capsys, "roll", "status") == (OK, "", none)
 
 
+def test_what_a_roll_wrote_is_taken_back_with_it_but_where_its_image_runs(cluster, capsys):
+    begin(capsys, "--take")
+    taken, _ = SYSTEMS
+    owner = cluster.backend.store.get(taken).desired["image"].owner
+    # As the controller takes a system: it exchanges the two.
+    swapped = [SetDesired(taken, *one, owner) for one in (("image", "b"), ("spare", "a"))]
+    cluster.do(cluster.backend.write, *swapped)
+    assert wanted(cluster, taken)["image"] == "b"
+    assert typed(capsys, "roll", "rm", "b") == (OK, "", "")
+    assert [wanted(cluster, one)["image"] for one in SYSTEMS] == ["a", "a"]
+    assert [wanted(cluster, one).get("spare") for one in SYSTEMS] == [None, None]
+
+
 def test_a_roll_that_nobody_would_carry_out_is_not_begun(cluster, capsys):
     cluster.do(cluster.backend.store.pop, CONTROLLER)
     code, _, errors = begin(capsys, "--take")

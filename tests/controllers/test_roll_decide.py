@@ -11,6 +11,7 @@ from haptera.controllers.roll.decide import (
     RollOrder,
     is_done,
     next_moves,
+    taken_back,
     waits_for,
 )
 from haptera.kinds.roll import OnFailure, RollWish, unavailable_max
@@ -101,6 +102,34 @@ def test_at_its_deadline_a_roll_gives_back_what_still_waits_for_jobs():
     assert next_moves(late, members) == RollMoves(give_back=("n2",), halt=why)
     assert next_moves(replace(late, halted=why), members).give_back == ("n2",)
     assert next_moves(ORDER, members).give_back == ()
+
+
+@pytest.mark.parametrize("how", [OnFailure.GIVE_BACK, OnFailure.KEEP])
+def test_a_roll_that_halts_leaves_nobody_that_would_still_go_over_to_the_bad_image(how):
+    order = replace(ORDER, on_failure=how)
+    waits = new("n2", None, waits=True)
+    members = [new("n1", None, refused="it ended"), waits, new("n3", None), new("n4"), old("n5")]
+    failed = () if how is OnFailure.KEEP else ("n1",)
+    halt = RollMoves(give_back=(*failed, "n2"), halt="n1: it ended")
+    assert next_moves(order, members) == halt
+    halted = replace(order, halted="n1: it ended")
+    assert next_moves(halted, [old("n1"), *members[1:]]).give_back == ("n2",)
+    resumed = [old("n1"), old("n2"), new("n3"), new("n4"), old("n5")]
+    assert next_moves(order, resumed).take == ("n1", "n2")
+
+
+def test_what_is_waited_for_is_told_in_the_words_of_the_first_that_waits():
+    full = "system.flip waits: the budget of node n1 allows 3 an hour, again in 12 min"
+    members = [new("n1", None, waits=True, why=full), old("n2")]
+    assert waits_for(ORDER, members) == f"n1: {full}"
+    busy = replace(members[0], free=False, why="it is drained: job 1_27 runs")
+    assert waits_for(ORDER, [busy]) == "the jobs on n1: it is drained: job 1_27 runs"
+    assert waits_for(ORDER, [replace(members[0], why="")]) == "n1"
+
+
+def test_what_does_not_run_the_new_image_is_taken_back_with_its_roll():
+    members = [new("n1"), new("n2", None, waits=True), new("n3", refused="it ended"), old("n4")]
+    assert taken_back(members) == ("n2", "n3", "n4")
 
 
 def test_an_abort_gives_back_what_is_not_proven_and_an_undo_all_of_it_within_the_budget():

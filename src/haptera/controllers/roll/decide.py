@@ -39,7 +39,8 @@ class RollMember:
     `works` says whether what is desired of it is known to run, None where that is not known.
     `refused` is why the desired image does not run there. The other one is `ready` once it can be
     flipped to. A `free` one has no job to wait for. One that `waits` is known
-    to run the other image still, and may not be flipped yet. A `vanished` one has not been heard of
+    to run the other image still, and may not be flipped yet; `why` says what is in its way, and
+    until when, as far as known. A `vanished` one has not been heard of
     for so long that it counts no more.
     """
 
@@ -51,6 +52,7 @@ class RollMember:
     waits: bool = False
     refused: str | None = None
     vanished: bool = False
+    why: str = ""
 
     @property
     def proven(self) -> bool:
@@ -78,12 +80,11 @@ def next_moves(order: RollOrder, members: Sequence[RollMember]) -> RollMoves:
         return RollMoves(finish=True)
     if failed := [one for one in members if one.new and _has_failed(one)]:
         give_back = failed if order.on_failure is OnFailure.GIVE_BACK else []
-        return RollMoves(give_back=_names(give_back), halt=order.halted or _failures(failed))
+        given = _names([*give_back, *_waiting(members)])
+        return RollMoves(give_back=given, halt=order.halted or _failures(failed))
     halt = order.halted or ("its deadline has passed" if order.is_late else None)
     if halt is not None:
-        # Their nodes are drained, and would be for as long as one job follows another.
-        waiting = [one for one in members if one.new and one.waits]
-        return RollMoves(give_back=_names(waiting) if order.is_late else (), halt=halt)
+        return RollMoves(give_back=_names(_waiting(members)), halt=halt)
     return RollMoves(take=() if order.wish is RollWish.PAUSE else tuple(_taken(order, members)))
 
 
@@ -98,12 +99,27 @@ def waits_for(order: RollOrder, members: Sequence[RollMember]) -> str:
         return f"{_listed(unready)} to have the image ready"
     if under_way := [one for one in members if _is_under_way(one)]:
         busy = [one for one in under_way if not one.free]
-        return f"the jobs on {_listed(busy)}" if busy == under_way else _listed(under_way)
+        names = f"the jobs on {_listed(busy)}" if busy == under_way else _listed(under_way)
+        why = next((one.why for one in under_way if one.why), "")
+        return f"{names}: {why}" if why else names
     if away := [one for one in members if not one.new and _is_away(one)]:
         return f"{_listed(away)}, which are away: {_most(order, members)} may be"
     if vanished := [one for one in members if one.vanished]:
         return f"{_listed(vanished)} to be heard again"
     return "nothing"
+
+
+def taken_back(members: Iterable[RollMember]) -> tuple[str, ...]:
+    """Who gets the old image where an unfinished roll is given up: all that do not run the new."""
+    return _names(one for one in members if not (one.new and one.proven))
+
+
+def _waiting(members: Iterable[RollMember]) -> list[RollMember]:
+    """Who would change over to the new image as soon as it may, though the roll has halted.
+
+    Meanwhile their nodes are drained, for as long as one job follows another.
+    """
+    return [one for one in members if one.new and one.waits and not _has_failed(one)]
 
 
 def _taken(order: RollOrder, members: Sequence[RollMember]) -> Iterator[str]:

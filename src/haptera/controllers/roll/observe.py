@@ -11,11 +11,14 @@ from haptera.kinds.system import SystemRun
 from haptera.model.answers.views import Condition, EntityView
 from haptera.model.declared.schema import Applied, Plain, Variable
 from haptera.model.entity import node_id
+from haptera.model.walltime import duration
 
 Views = Mapping[str, EntityView]
 
 CANARY: Final = 1
 UNAVAILABLE: Final = "10%"
+# It runs the other image, and will try to flip, or try again, as soon as it may.
+_WAIT: Final = (Condition.WAITING, Condition.STUCK)
 UNTOLD: Final = "it does not run there"
 
 
@@ -65,15 +68,24 @@ def member_of(view: EntityView, views: Views, image: str, *, vanished: bool) -> 
         # What does not run as it should has nothing to prepare beside it, and nothing to lose.
         ready=staged == Applied.CURRENT or runs is False or current == Applied.STALE,
         free=on is not None and _known(on, node.busy) == Busy.FREE,
-        waits=runs is True and current == Applied.STALE and view.condition is Condition.WAITING,
+        waits=runs is True and current == Applied.STALE and view.condition in _WAIT,
         refused=_refusal(view),
         vanished=vanished,
+        why=_reason(view),
     )
 
 
 def is_heard(view: EntityView) -> bool:
     """Whether it is known now whether the system runs."""
     return _known(view, system.run) is not None
+
+
+def _reason(view: EntityView) -> str:
+    """What it waits for, in its own words, and when that is tried again."""
+    if view.condition not in _WAIT or view.why is None:
+        return ""
+    again = "" if view.again_in_ms is None else f", again in {duration(view.again_in_ms)}"
+    return f"{view.why}{again}"
 
 
 def _refusal(view: EntityView) -> str | None:

@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
-from haptera.controllers.roll.decide import RollOrder, is_done, waits_for
+from haptera.controllers.roll.decide import RollOrder, is_done, taken_back, waits_for
 from haptera.controllers.roll.observe import member_of, order_of, systems_of
+from haptera.kinds import system
 from haptera.kinds.roll import RollWish
 from haptera.model.answers.views import EntityView
 
@@ -55,6 +56,25 @@ def progress(view: EntityView, views: Iterable[EntityView]) -> RollProgress:
         len(members),
         order.halted or (f"waits for {waits_for(order, members)}" if state in _GOES_ON else ""),
     )
+
+
+def old_images(view: EntityView, views: Iterable[EntityView]) -> dict[str, str]:
+    """What was desired of each system that this roll has not brought to run its image.
+
+    Of a roll that is finished there is none.
+    """
+    known = {one.entity: one for one in views}
+    order = order_of(view, wall_s=0)
+    if order.is_finished:
+        return {}
+    systems = {one.entity: one for one in systems_of(view, known.values())}
+    members = [member_of(one, known, order.image, vanished=False) for one in systems.values()]
+    new = {one.name for one in members if one.new}
+    held = {name: systems[name].desired for name in taken_back(members)}
+    return {
+        name: str(one[(system.spare if name in new else system.image).name].value)
+        for name, one in held.items()
+    }
 
 
 _GOES_ON = (RollState.RUNNING, RollState.UNDOING)

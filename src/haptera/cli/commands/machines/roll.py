@@ -16,7 +16,7 @@ from haptera.cli.output.live.redrawing import keep_showing, watch_option
 from haptera.cli.output.printing import print_error
 from haptera.cli.output.tables import print_table
 from haptera.client import Client, calls
-from haptera.controllers.roll.progress import RollProgress, RollState, progress
+from haptera.controllers.roll.progress import RollProgress, RollState, old_images, progress
 from haptera.kinds import image, module, node, roll, system
 from haptera.kinds.image import State
 from haptera.kinds.roll import OnFailure, RollWish
@@ -202,7 +202,7 @@ def resume(ctx: click.Context, name: str, deadline: str, why: str | None, within
 @_why_option
 @click.pass_context
 def rm(ctx: click.Context, name: str, why: str | None) -> None:
-    r"""Delete a roll: its systems keep their current image, and drop the prepared one.
+    r"""Delete a roll: what runs its image keeps it, and of all others the old one is desired.
 
     \b
     Examples:
@@ -214,6 +214,9 @@ def rm(ctx: click.Context, name: str, why: str | None) -> None:
     patches: Patches = {view.entity: dict.fromkeys(view.desired)}
     forgotten = dict.fromkeys((system.roll.name, system.spare.name))
     patches |= {one.entity: dict(forgotten) for one in _systems(client, name)}
+    # Said of all of them: the controller may exchange the two images right now.
+    for entity, old in old_images(view, _views(client)).items():
+        patches[entity][system.image.name] = old
     _write(client, patches, take=False, why=why)
 
 
@@ -321,9 +324,13 @@ def _line(one: RollProgress) -> str:
 
 
 def _progress(client: Client) -> list[RollProgress]:
-    views = [one for kind in _KINDS for one in client.ask(calls.entities(kind=kind)).entities]
+    views = _views(client)
     rolls = [one for one in views if one.kind == roll.kind.name and one.desired]
     return [progress(one, views) for one in sorted(rolls, key=lambda one: one.name)]
+
+
+def _views(client: Client) -> list[EntityView]:
+    return [one for kind in _KINDS for one in client.ask(calls.entities(kind=kind)).entities]
 
 
 def _one(client: Client, name: str) -> RollProgress:
