@@ -8,6 +8,7 @@ from haptera.modules.netboot import dhcp
 from haptera.modules.netboot.dhcp import DhcpMessage
 from haptera.modules.netboot.strangers import (
     FORGOTTEN_S,
+    REMEMBERED_MAX,
     STRANGERS_MAX,
     Stranger,
     Strangers,
@@ -77,6 +78,36 @@ def test_a_machine_that_asks_again_outlives_a_flood_of_made_up_ones(
     assert len(told) == STRANGERS_MAX
     assert MAC.hex(":") in {one.mac for one in told}
     assert sum(new) == STRANGERS_MAX - 1
+
+
+# When firmware asks, in seconds: with the pauses of RFC 2131, and in a hurry as loaders do.
+@pytest.mark.parametrize("asks_at_s", [[0, 4, 12, 28], [0, 1, 3, 7, 15], [20], [38]])
+@pytest.mark.parametrize("made_up", [STRANGERS_MAX, 4 * STRANGERS_MAX])
+def test_a_machine_is_shown_before_made_up_ones_that_ask_all_the_time(
+    made_up: int, asks_at_s: list[int], strangers: Strangers, clock: Clock, tmp_path: Path
+) -> None:
+    for second in range(40):
+        if second in asks_at_s:
+            strangers.hear(discover(MAC))
+        for number in range(made_up):
+            strangers.hear(discover(number.to_bytes(6, "big")))
+        clock.now_s += 1
+    strangers.save()
+    assert MAC.hex(":") in {one.mac for one in read_strangers(tmp_path)}
+
+
+def test_a_machine_that_asks_again_outlives_more_made_up_ones_than_are_remembered(
+    strangers: Strangers, clock: Clock, tmp_path: Path
+) -> None:
+    for at in range(3 * REMEMBERED_MAX):
+        if at in (0, REMEMBERED_MAX // 4, REMEMBERED_MAX):
+            strangers.hear(discover(MAC))
+        strangers.hear(discover(at.to_bytes(6, "big")))
+        clock.now_s += 1e-3
+    strangers.save()
+    shown = read_strangers(tmp_path)
+    assert len(shown) == STRANGERS_MAX
+    assert MAC.hex(":") in {one.mac for one in shown}
 
 
 def test_a_file_that_is_none_of_its_own_is_named(strangers: Strangers, tmp_path: Path) -> None:

@@ -15,9 +15,15 @@ from haptera.sdk import HapteraError
 FOLDER: Final = "netboot"
 _FILE: Final = "unclaimed.json"
 STRANGERS_MAX: Final = 256
+# More than are shown, so that whoever is made up is known when it asks again.
+REMEMBERED_MAX: Final = 16_384
 FILE_BYTES_MAX: Final = STRANGERS_MAX * 1_024
 # Who has asked for nothing for so long is forgotten.
 FORGOTTEN_S: Final = 3_600.0
+# Firmware asks a few times in a row, then at most so often (RFC 2131, 4.1): who asks more often is
+# none, and is shown last.
+ASKED_AT_ONCE_MAX: Final = 5
+ASKS_EVERY_S: Final = 4.0
 VENDOR_CHARACTERS_MAX: Final = 64
 ASKED_MAX: Final = 1 << 31
 # By architecture (RFC 4578, and IANA's list since).
@@ -55,16 +61,11 @@ class Strangers:
         self._changed = True
 
     def hear(self, request: DhcpMessage) -> bool:
-        """Note that this one asks; whether it is new, and there was room for it.
-
-        Where there is none, the one that asked the least often gives way, of several the one that
-        has been silent the longest: a machine asks again and again, a made-up one does not.
-        """
+        """Note that this one asks; whether it is new, and there was room to show it."""
         now, before = self._wall_s(), self._by_mac.pop(request.mac, None)
         room = len(self._by_mac) < STRANGERS_MAX
-        if not room:
-            least = min(self._by_mac, key=lambda one: self._rank(self._by_mac[one]))
-            del self._by_mac[least]
+        if len(self._by_mac) == REMEMBERED_MAX:
+            self._by_mac = self._likeliest(REMEMBERED_MAX // 2)
         asked, first_s = (1, now) if before is None else (before.asked + 1, before.first_s)
         self._by_mac[request.mac] = Stranger(
             request.mac.hex(":"),
@@ -84,13 +85,26 @@ class Strangers:
         if self._file is None or not (self._changed or len(known) != len(self._by_mac)):
             return
         draft = self._file.with_suffix(".new")
-        draft.write_bytes(msgspec.json.encode([*self._by_mac.values()]))
+        draft.write_bytes(msgspec.json.encode([*self._likeliest(STRANGERS_MAX).values()]))
         draft.replace(self._file)
         self._changed = False
 
-    @staticmethod
-    def _rank(one: Stranger) -> tuple[int, float]:
-        return one.asked, one.last_s
+    def _likeliest(self, count: int) -> dict[bytes, Stranger]:
+        """Those that are machines, by how they ask: not faster than firmware, but again.
+
+        Of several that asked as often, those that did so the latest; a made-up one asks once.
+        """
+        ranked = sorted(self._by_mac, key=lambda mac: _rank(self._by_mac[mac]), reverse=True)
+        kept = {*ranked[:count]}
+        return {mac: one for mac, one in self._by_mac.items() if mac in kept}
+
+
+def _is_hasty(one: Stranger) -> bool:
+    return one.asked > ASKED_AT_ONCE_MAX + (one.last_s - one.first_s) / ASKS_EVERY_S
+
+
+def _rank(one: Stranger) -> tuple[bool, int, float]:
+    return not _is_hasty(one), one.asked, one.last_s
 
 
 def strangers_file(run_dir: Path) -> Path:
