@@ -28,6 +28,7 @@ from haptera.model.messages import Mark, Message
 from haptera.model.walltime import parse_duration_ms, parse_when
 from haptera.modules.image.manifest import read as read_image
 from haptera.modules.netboot import dhcp, tftp
+from haptera.modules.netboot.http_request import FileRequest, chunk_bytes, read_head
 from haptera.rest.job_selector import parse_job_selector
 from haptera.rest.schemas import SiteFile
 from haptera.runtime.identity import pki
@@ -135,6 +136,16 @@ def _tftp(data: bytes) -> None:
         tftp.negotiate(packet.options, 70_000)
 
 
+def _netboot_http(data: bytes) -> None:
+    """The head of a request, and each line as one that a chunk begins with."""
+    request = read_head(data)
+    if isinstance(request, FileRequest) and request.part is not None:
+        start, end = request.part.within(70)
+        assert 0 <= start <= end <= 70
+    for line in data.splitlines(keepends=True):
+        chunk_bytes(line)
+
+
 def _lab_http(data: bytes) -> None:
     assert isinstance(parse_head(data), Head | Response)
 
@@ -228,6 +239,7 @@ TARGETS: Final[Mapping[str, Target]] = {
     "imports": _refusing(_imported),
     "json": _refusing(_json),
     "lab-http": _lab_http,
+    "netboot-http": _netboot_http,
     "nodeset": _typed(_nodeset),
     "pem": _pem,
     "problem": _problem,

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from ipaddress import IPv4Address, IPv4Interface
 from pathlib import Path
 
@@ -12,38 +12,42 @@ import pytest
 from haptera.modules.netboot import tftp
 from haptera.modules.netboot.http_server import CONNECTIONS_MAX, STRANGERS_MAX, serve_http
 from haptera.modules.netboot.offers import BootOffer, Here, Offers
-from haptera.modules.netboot.tftp_server import serve_tftp
+from haptera.modules.netboot.tftp_server import TRANSFERS_MAX, serve_tftp
 from tests.network import NETWORK
 
 HERE = Here(IPv4Interface(f"{NETWORK}.78.1/24"), 4281)
 MACHINE = f"{NETWORK}.78.11"
 STRANGER = f"{NETWORK}.78.12"
+NEIGHBOUR = f"{NETWORK}.78.13"
 KERNEL = bytes(range(256)) * 400
 LOADER = b"loader" * 1000
+
+Connected = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 pytestmark = [pytest.mark.net, pytest.mark.campaign]
 
 
 @asynccontextmanager
 async def servers(folder: Path) -> AsyncIterator[Offers]:
-    """Both, with one machine that has an offer."""
+    """Both, with one machine that has an offer, and another one."""
     (folder / "kernel").write_bytes(KERNEL)
     (folder / "ipxe.pxe").write_bytes(LOADER)
     (folder / "secret").write_text("s3cret")
     offers = Offers()
-    offers.open(
-        BootOffer(
-            "n01",
-            bytes(6),
-            IPv4Address(MACHINE),
-            {0: folder / "ipxe.pxe"},
-            {},
-            {"kernel": folder / "kernel"},
-            {"script": b"#!ipxe\n", "invitation": b"{}"},
-            "once",
-            float("inf"),
+    for number, address in enumerate((MACHINE, NEIGHBOUR)):
+        offers.open(
+            BootOffer(
+                f"n0{number + 1}",
+                bytes([0, 0, 0, 0, 0, number]),
+                IPv4Address(address),
+                {0: folder / "ipxe.pxe"},
+                {},
+                {"kernel": folder / "kernel"},
+                {"script": b"#!ipxe\n", "invitation": b"{}"},
+                "once",
+                float("inf"),
+            )
         )
-    )
     listener = await serve_tftp(offers, HERE)
     server = await serve_http(offers, HERE, lambda: 1_800_000_000.4)
     try:
@@ -91,15 +95,10 @@ def test_http_gives_others_nothing(tmp_path: Path) -> None:
             assert await get("/once/invitation", source=STRANGER) == (404, b"")
             assert await get("/twice/script") == (404, b"")
             assert await get("/once/secret") == (404, b"")
-            for path in (
-                "/once/../secret",
-                "/",
-                "//once/script",
-                "/once/script/",
-                "/once/%73cript",
-            ):
-                assert await get(path) == (400, b""), path
-            assert await get("/once/script", method="POST") == (400, b"")
+            for path in ("/once/../secret", "/", "//once/script", "/once/script/", "/once"):
+                assert await get(path) == (404, b""), path
+            assert await get("once/script") == (400, b"")
+            assert await get("/once/script", method="POST") == (405, b"")
             assert await get("/once/script") == (200, b"#!ipxe\n")
 
     asyncio.run(story())
@@ -119,6 +118,131 @@ def test_who_has_no_offer_takes_no_connection_from_who_has(tmp_path: Path) -> No
                 assert await reader.read() == b""
             for _, writer in silent:
                 writer.close()
+
+    asyncio.run(story())
+
+
+@asynccontextmanager
+async def connected(source: str = MACHINE) -> AsyncIterator[Connected]:
+    reader, writer = await asyncio.open_connection(
+        str(HERE.address), HERE.http_port, local_addr=(source, 0)
+    )
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+
+
+async def answers(data: bytes) -> list[bytes]:
+    """The answers to this, each from its status on, until the server ends the connection."""
+    async with connected() as (reader, writer):
+        writer.write(data)
+        return (await reader.read()).split(b"HTTP/1.1 ")[1:]
+
+
+GET_SCRIPT = b"GET /once/script HTTP/1.1\r\nHost: boot\r\n"
+LAST = b"Connection: close\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"\r\n",
+        b"Content-Length: 5\r\n\r\nGET /",
+        b"Transfer-Encoding: chunked\r\n\r\n3;a=b\r\nGET\r\nA\r\n0123456789\r\n0\r\nEnd: a\r\n\r\n",
+        b"\r\n\r\n\r\n\r\n",  # blank lines before the next request
+    ],
+)
+def test_requests_in_a_row_are_answered_in_a_row_whatever_their_bodies(
+    body: bytes, tmp_path: Path
+) -> None:
+    async def story() -> None:
+        async with servers(tmp_path):
+            clock = GET_SCRIPT.replace(b"script", b"clock") + body
+            first, second, third = await answers(GET_SCRIPT + body + clock + GET_SCRIPT + LAST)
+            assert [one[:3] for one in (first, second, third)] == [b"200"] * 3
+            assert first.endswith(b"\r\n\r\n#!ipxe\n")
+            assert second.endswith(b"\r\n\r\n1800000000\n")
+            assert b"Connection: close" not in first
+            assert b"Connection: close" in third
+            assert b"Date: Fri, 15 Jan 2027 08:00:00 GMT\r\n" in first
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        (GET_SCRIPT + b"Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n", b"400"),
+        (GET_SCRIPT + b"Transfer-Encoding: chunked\r\n\r\n0x3\r\n\r\n", b"400"),
+        (GET_SCRIPT + b"Transfer-Encoding: chunked\r\n\r\n1\r\nab\r\n0\r\n\r\n", b"400"),
+        (GET_SCRIPT + b"Content-Length: 99999999\r\n\r\n", b"413"),
+        (GET_SCRIPT + b"Transfer-Encoding: chunked\r\n\r\nfffffff\r\n", b"400"),
+        (GET_SCRIPT + b"Other: a\r\n b\r\n\r\n", b"400"),
+        (b"POST /once/script HTTP/1.1\r\nHost: boot\r\n\r\n", b"405"),
+        (b"BREW /once/script HTTP/1.1\r\nHost: boot\r\n\r\n", b"501"),
+        (b"GET /" + b"a" * 9_000 + b" HTTP/1.1\r\nHost: boot\r\n\r\n", b"414"),
+        (GET_SCRIPT + b"Other: " + b"a" * 9_000 + b"\r\n\r\n", b"431"),
+    ],
+)
+def test_behind_what_is_refused_nothing_is_read(data: bytes, status: bytes, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with servers(tmp_path):
+            (answer,) = await answers(data + GET_SCRIPT + LAST)
+            assert answer[:3] == status
+            assert b"\r\nConnection: close\r\n" in answer
+            assert (b"\r\nAllow: GET, HEAD\r\n" in answer) is (status == b"405")
+
+    asyncio.run(story())
+
+
+def test_a_client_that_waits_to_send_its_body_is_told_to(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with servers(tmp_path), connected() as (reader, writer):
+            writer.write(GET_SCRIPT + b"Expect: 100-continue\r\nContent-Length: 2\r\n" + LAST)
+            assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+            writer.write(b"{}")
+            assert (await reader.read()).startswith(b"HTTP/1.1 200 OK\r\n")
+
+    asyncio.run(story())
+
+
+def test_a_client_that_has_said_all_gets_all(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with servers(tmp_path), connected() as (reader, writer):
+            writer.write(GET_SCRIPT.replace(b"script", b"kernel") + b"\r\n")
+            writer.write_eof()
+            assert (await reader.read()).endswith(KERNEL)
+
+    asyncio.run(story())
+
+
+def test_downloads_that_one_machine_does_not_read_leave_room_for_another(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with servers(tmp_path), AsyncExitStack() as unread:
+            for _ in range(CONNECTIONS_MAX + 8):
+                _, writer = await unread.enter_async_context(connected())
+                writer.write(GET_SCRIPT.replace(b"script", b"kernel") + b"\r\n")
+            assert await get("/once/kernel", source=NEIGHBOUR) == (200, KERNEL)
+            # Nor does it starve itself, as after a reset.
+            assert await get("/once/kernel") == (200, KERNEL)
+
+    asyncio.run(story())
+
+
+def test_reads_that_one_machine_does_not_acknowledge_leave_room_for_another(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with servers(tmp_path):
+            with ExitStack() as unread:
+                loop = asyncio.get_running_loop()
+                for _ in range(TRANSFERS_MAX):
+                    link = unread.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+                    link.setblocking(False)
+                    link.bind((MACHINE, 0))
+                    link.sendto(b"\0\1ipxe.pxe\0octet\0", (str(HERE.address), 69))
+                    await loop.sock_recv(link, 600)
+                assert await fetch("ipxe.pxe", source=NEIGHBOUR) == LOADER
+                assert await fetch("ipxe.pxe") == LOADER
 
     asyncio.run(story())
 

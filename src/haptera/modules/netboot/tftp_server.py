@@ -8,6 +8,7 @@ from typing import Final, cast
 
 from haptera.modules.netboot import tftp
 from haptera.modules.netboot.offers import BootOffer, Here, Offers
+from haptera.modules.netboot.shares import Shares
 from haptera.modules.netboot.tftp import Ack, Error, Read, Terms, TftpWrite
 from haptera.modules.regular import open_regular
 from haptera.sdk import HapteraError, Refused
@@ -15,6 +16,8 @@ from haptera.sdk.boundary import Boundary
 
 PORT: Final = 69
 TRANSFERS_MAX: Final = 256
+# Firmware has one at a time; what it asked for before it was reset is sent for some seconds yet.
+TRANSFERS_EACH_MAX: Final = 4
 # A packet is sent again after so long, so often.
 AGAIN_S: Final = 1.0
 TRIES_MAX: Final = 5
@@ -32,6 +35,7 @@ class TftpServer(asyncio.DatagramProtocol):
         self._offers = offers
         self._here = here
         self._transfers: dict[Address, asyncio.Task[None]] = {}
+        self._shares = Shares[Address](all_max=TRANSFERS_MAX, each_max=TRANSFERS_EACH_MAX)
         self._transport: asyncio.DatagramTransport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -44,7 +48,7 @@ class TftpServer(asyncio.DatagramProtocol):
     def datagram_received(self, data: bytes, addr: Address) -> None:
         offer = self._offers.for_address(addr[0])
         # Who has no offer is not answered at all; a request that was sent twice is under way.
-        if offer is None or addr in self._transfers or len(self._transfers) >= TRANSFERS_MAX:
+        if offer is None or addr in self._transfers:
             return
         match tftp.parse(data):
             case Read(name, options):
@@ -59,10 +63,21 @@ class TftpServer(asyncio.DatagramProtocol):
         if path is None:
             self._refuse(addr, Error(tftp.NOT_FOUND, "not offered"))
             return
+        loser = self._shares.enter(addr[0], addr)
+        if loser == addr:
+            return  # It asks again.
+        if loser is not None:
+            self._transfers.pop(loser).cancel()
         sends = self._by_itself(offer, path, options, addr)
         task = asyncio.get_running_loop().create_task(sends)
         self._transfers[addr] = task
-        task.add_done_callback(lambda _: self._transfers.pop(addr, None))
+        task.add_done_callback(lambda _: self._ended(addr, task))
+
+    def _ended(self, addr: Address, task: asyncio.Task[None]) -> None:
+        """Give its place back, unless it has given way, and perhaps begun anew."""
+        if self._transfers.get(addr) is task:
+            del self._transfers[addr]
+            self._shares.leave(addr[0], addr)
 
     async def _by_itself(
         self, offer: BootOffer, path: Path, options: dict[str, str], addr: Address
