@@ -114,6 +114,7 @@ def test_modules_are_the_bundled_ones_unless_named():
     assert parse("cluster: a").modules == ("jobs", "labnode", "service")
 
 
+NO_ALIASES = "a site file has no anchors and aliases (& and *)"
 NODES = "cluster: a\nnodes: {'n[1-3]': }\nservices: {web: }\ndesired:\n"
 
 
@@ -169,6 +170,56 @@ def test_what_is_wrong_is_told_with_its_line_and_column(text, where, what):
     [(found_where, found_what)] = errors_of(text)
     assert found_where == where
     assert found_what.startswith(what)
+
+
+@pytest.mark.parametrize(
+    ("line", "what", "do"),
+    [
+        (
+            "\tn1: {}",
+            "the line begins with a tab",
+            "indent it with spaces: YAML takes no tabs there",
+        ),
+        (
+            "  \tn1: {}",
+            "the line begins with a tab",
+            "indent it with spaces: YAML takes no tabs there",
+        ),
+        (
+            "  @web: {}",
+            "@web begins with @, which YAML keeps for itself",
+            'put it in quotes: "@web"',
+        ),
+        (
+            "  n1: {rack: @a}",
+            "@a begins with @, which YAML keeps for itself",
+            'put it in quotes: "@a"',
+        ),
+        (
+            "  n1: {rack: `a}",
+            "`a begins with `, which YAML keeps for itself",
+            'put it in quotes: "`a"',
+        ),
+        ("  *: {}", "* begins with *, which YAML keeps for itself", 'put it in quotes: "*"'),
+        (
+            "  *web: {}",
+            NO_ALIASES,
+            'put it in quotes: "*web"',
+        ),
+        ("  &a : {}", NO_ALIASES, 'put it in quotes: "&a"'),
+        ("  %a: {}", "%a begins with %, which YAML keeps for itself", 'put it in quotes: "%a"'),
+        (
+            '  n1: {rack: "{http: /}"}',
+            "{http: /} cannot be read",
+            "for a mapping, leave out the quotes: {http: /}",
+        ),
+    ],
+)
+def test_what_yaml_keeps_for_itself_is_told_as_what_it_was_meant_to_be(line, what, do):
+    with pytest.raises(HapteraError) as raised:
+        parse_site([SiteFile("site.yaml", f"cluster: c\nnodes:\n{line}\n")], {})
+    assert (raised.value.what, raised.value.do) == (what, do)
+    assert str(raised.value.where).startswith("site.yaml:3:")
 
 
 def test_a_name_that_is_nearly_right_is_told_the_right_one():

@@ -22,6 +22,8 @@ _TOKEN = re.compile(
 # What the second octet of a lab's addresses is called, which is known in a lab only.
 LAB_OCTET: Final = "x"
 _IN_LABS: Final = "only a lab knows it: haptera lab starts one; to check a lab's site, add --lab"
+# As a mapping begins, in braces.
+_PAIR = re.compile(r"\s*[A-Za-z_]+:\s")
 _DO = "write {NAME}, {NAME+1} or {NAME:02}; braces of the text itself are doubled: {{ or }}"
 
 
@@ -50,7 +52,7 @@ def _filled(hole: re.Match[str], known: Known) -> str:
     if _NAME.fullmatch(inside) and not colon:
         return known(inside)
     if len(inside) > HOLE_CHARS_MAX or _FORM.fullmatch(form) is None:
-        raise ParseError(f"{hole[0][:80]} cannot be read", do=_DO)
+        raise _unreadable(hole["inside"][:80])
     number = _number(inside, known) if _NAME.fullmatch(inside) else _Sum(inside, known).value()
     if number < 0:
         raise ParseError(f"{hole[0]} is {number} here", do="make it 0 or more")
@@ -128,7 +130,7 @@ class _Sum:
         return self._tokens[-1] if self._tokens else None
 
     def _unread(self) -> HapteraError:
-        return ParseError(f"{{{self._text}}} cannot be read", do=_DO)
+        return _unreadable(self._text)
 
 
 def _tokens(text: str) -> list[str]:
@@ -136,10 +138,16 @@ def _tokens(text: str) -> list[str]:
     while at < len(text):
         token = _TOKEN.match(text, at)
         if token is None:
-            raise ParseError(f"{{{text}}} cannot be read", do=_DO)
+            raise _unreadable(text)
         found.append(token[0].strip())
         at = token.end()
     return found
+
+
+def _unreadable(text: str) -> HapteraError:
+    """The error of a hole that is none; one that looks like a mapping was hardly meant as one."""
+    do = f"for a mapping, leave out the quotes: {{{text}}}" if _PAIR.match(text) else _DO
+    return ParseError(f"{{{text}}} cannot be read", do=do)
 
 
 def unknown(name: str, names: list[str]) -> HapteraError:

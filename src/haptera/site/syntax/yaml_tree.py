@@ -1,7 +1,8 @@
 """YAML as a tree, less what can blow up (depth, aliases) or would be ignored (tags)."""
 
+import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
@@ -10,6 +11,10 @@ from haptera.site.syntax.tree import DEPTH_MAX, Branch, Errors, Leaf, Place, Ser
 
 # Libyaml's parser where it is there: it takes a twentieth of the time.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+# What tells a person nothing of what was meant.
+_OPAQUE: Final = re.compile("cannot start any token|alphabetic or numeric")
+# A word that begins with what no plain text may begin with.
+_KEPT: Final = re.compile(r"[@`%*&][^\s:,\]}]*")
 
 
 def read_yaml(text: str, file: str, errors: Errors, depth_max: int = DEPTH_MAX) -> Tree:
@@ -25,8 +30,11 @@ def read_yaml(text: str, file: str, errors: Errors, depth_max: int = DEPTH_MAX) 
         begin = error.context_mark
         since = "" if begin is None else f" (line {begin.line + 1})"
         context = "" if error.context is None else f"{error.context}{since}: "
-        what = f"{context}{error.problem}"
-        raise ParseError(what, where=str(place), do="correct the YAML") from None
+        what, do = f"{context}{error.problem}", "correct the YAML"
+        if (meant := _meant(text, place, str(error.problem))) is not None:
+            kept, do = meant
+            what = kept if _OPAQUE.search(what) else what
+        raise ParseError(what, where=str(place), do=do) from None
     except (ValueError, OverflowError):  # PyYAML's own parser lets these through.
         raise ParseError(
             "invalid character escape", where=file, do="use \\u with four digits"
@@ -34,6 +42,21 @@ def read_yaml(text: str, file: str, errors: Errors, depth_max: int = DEPTH_MAX) 
     if tree is None:
         raise ParseError("the file is empty", where=file, do="begin with `cluster: NAME`")
     return tree
+
+
+def _meant(text: str, place: Place, why: str) -> tuple[str, str] | None:
+    """What is wrong and what to do, where it is a character that YAML keeps for itself."""
+    lines = text.splitlines()
+    line = lines[place.line - 1] if 0 < place.line <= len(lines) else ""
+    if "\t" in line[: len(line) - len(line.lstrip())]:
+        return "the line begins with a tab", "indent it with spaces: YAML takes no tabs there"
+    # Of an alias or an anchor, it is its name that is missed.
+    at = place.column - (2 if "did not find expected" in why else 1)
+    word = _KEPT.match(line, at) if at >= 0 else None
+    if word is None:
+        return None
+    what = f"{word[0]} begins with {word[0][0]}, which YAML keeps for itself"
+    return what, f'put it in quotes: "{word[0]}"'
 
 
 class _Reader:
