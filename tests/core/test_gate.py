@@ -219,18 +219,18 @@ def test_a_gate_that_does_not_answer_is_asked_again() -> None:
 
 
 def test_what_the_agent_itself_does_that_may_harm_waits_for_the_same_gates() -> None:
-    run = Look("image", "look", "service", "run", ("stopped", "running"))
+    run = Look("image", "look", "system", "run", ("stopped", "running"))
     stop = Step(
         "image",
         "stop",
-        "service",
+        "system",
         (Change("run", ("running",), "stopped"),),
         within_ms=1_000,
         late_ms=1_000,
         disruptive=True,
     )
     image = Manifest("image", "1", Context.SELF, (run,), (stop,))
-    web = EntityId("service", "web", "n01")
+    web = EntityId("system", "web", "n01")
     wish = StoredEntity(web, {}, "parent", {"run": Desired("stopped", "parent")}, 1)
     agent = Agent(JOBS, image, others=(wish,))
     agent.hear()

@@ -26,6 +26,7 @@ from haptera.core.preview.draft import (
 )
 from haptera.core.preview.grouping import FOLDING, TOLD_A_TURN_MAX, PreviewContext, Telling
 from haptera.core.preview.preview import PREVIEW_WITHIN_NS, PREVIEWS_MAX, Previews
+from haptera.core.safety.budget_rules import BudgetRules
 from haptera.core.safety.budgets import Budgets, Where
 from haptera.core.state.allowance import TURN_WORK_MAX, TurnAllowance
 from haptera.core.state.diff import goal
@@ -157,9 +158,14 @@ def grounds(table: EntityTable, catalog: Catalog = CATALOG) -> PreviewContext:
 
 def rounds(table: EntityTable) -> grouping.Rounds:
     """By the default budgets, of nodes in no group."""
-    budgets = Budgets(lambda _: sum(row.id.kind == "node" for row in table), lambda _: [])
+    rules = BudgetRules(table)
+    budgets = Budgets(
+        lambda _: sum(row.id.kind == "node" for row in table), lambda _: [], rules.instances
+    )
 
     def where(entity: EntityId) -> Where:
+        if Per.SERVICE in rules.where(entity):
+            return rules.where(entity)
         return {Per.NODE: entity.node, Per.GROUP: None, Per.PARENT: None}
 
     return lambda entities: budgets.rounds((one, where(one)) for one in entities)
@@ -293,7 +299,8 @@ def test_the_disrupted_nodes_are_those_with_a_disruptive_step_in_some_world_or_a
             domain, state, wanted, _ = alone(table, row)
             worst = outcomes(domain, state, lambda one, d=domain, w=wanted: search(d, one, w))
             assert worst is not None
-            if any(step.disruptive for step in worst.steps):
+            harms = row.kind.name == "node" or runs(table, entity)
+            if harms and any(step.disruptive for step in worst.steps):
                 disrupted.add(row.id.node)
     assert set(expand(plan.disrupted) if plan.disrupted else ()) == disrupted
     assert plan.disrupted_nodes == len(disrupted)
@@ -454,6 +461,33 @@ def test_how_long_all_take_counts_the_rounds_in_which_the_budgets_let_them_go() 
     assert (group.rounds, group.usual_ms, group.at_least_ms) == (20, 3_000, 60_000)
     (few,) = previewed(table, *offs[:2], usual=usual).groups
     assert (few.rounds, few.at_least_ms) == (1, 3_000)
+
+
+def test_a_service_that_is_replaced_disrupts_where_it_runs_in_rounds_of_its_own_budget() -> None:
+    table, usual = EntityTable(KINDS), Usual()
+    nodes = [f"n{number}" for number in range(20)]
+    for name in nodes:
+        node, web = node_id(name), EntityId("service", "web", name)
+        table.apply(Declare(node, {"platform": "labnode"}, "site"), 1)
+        table.apply(Declare(web, {}, "site"), 1)
+        table.apply(SetDesired(web, "run", "running", "site"), 1)
+        known(table, node, power="on", agent="up", busy="busy")
+        known(table, web, run="running", applied="current")
+    usual.took("service.replace", 2 * S)
+    ports = [SetDesired(EntityId("service", "web", name), "port", 81, "site") for name in nodes]
+    plan = previewed(table, *ports, usual=usual)
+    (group,) = plan.groups
+    assert [(link.part, link.disruptive) for link in group.chain] == [
+        ("service.replace", True),
+        ("service.look_applied", False),
+    ]
+    assert (plan.disrupted_nodes, group.rounds, group.at_least_ms) == (20, 10, 20_000)
+    assert (group.services, group.busy, group.why) == (None, None, None), "it harms nothing else"
+    stops = [
+        SetDesired(EntityId("service", "web", name), "run", "stopped", "site") for name in nodes
+    ]
+    stopped = previewed(table, *stops)
+    assert (stopped.disrupted_nodes, stopped.groups[0].rounds) == (20, 1)
 
 
 def test_a_service_that_is_no_longer_declared_is_stopped() -> None:

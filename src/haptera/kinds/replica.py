@@ -10,7 +10,7 @@ from haptera.kinds import group, node, service
 from haptera.kinds.service import Run
 from haptera.model.declared.desired_check import between
 from haptera.model.declared.meaning import Meaning
-from haptera.model.declared.schema import Applied, Attribute, Kind, Plain, Variable
+from haptera.model.declared.schema import Applied, Attribute, Kind, Plain, Serving, Variable
 
 WHY_BYTES_MAX: Final = 160
 
@@ -49,4 +49,5 @@ kind = Kind(
     (command, port, ready, limits, placement),
     borrows=(node.agent,),
     leaves=((run, Run.STOPPED),),
+    serves=Serving(run, Run.RUNNING, lambda name: name.rpartition(".")[0]),
 )

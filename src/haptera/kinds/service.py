@@ -9,10 +9,12 @@ from typing import Final
 from haptera.kinds import node
 from haptera.model.declared.desired_check import between
 from haptera.model.declared.meaning import Meaning
-from haptera.model.declared.schema import Applied, Kind, Plain, Variable
+from haptera.model.declared.schema import Applied, Kind, Plain, Serving, Variable
 from haptera.model.errors import HapteraError, ParseError
 
 PORT_MAX: Final = 65_535
+COUNT_MAX: Final = 1_000_000
+PERCENT_MAX: Final = 100
 
 
 class Run(StrEnum):
@@ -81,6 +83,31 @@ def check_command(command: str) -> None:
         raise ParseError(f"the command cannot be split into words: {error}") from error
 
 
+@dataclass(frozen=True, slots=True)
+class UnavailableMax:
+    """How many of a service's instances may be away at once: so many, or such a share of them."""
+
+    at_once: int | None = None
+    share: int | None = None
+
+
+def parse_unavailable(text: str) -> UnavailableMax:
+    """Read a number or a share.
+
+    >>> parse_unavailable("2"), parse_unavailable("25%")
+    (UnavailableMax(at_once=2, share=None), UnavailableMax(at_once=None, share=25))
+
+    Raises:
+        HapteraError: it is neither, or none could ever be replaced by it.
+    """
+    match = re.fullmatch(r"(?P<number>[0-9]{1,6})\s*(?P<percent>%?)", text.strip())
+    if match is None:
+        raise ParseError(f"{text!r} is neither a number nor a share", do="write 2, or 25%")
+    number = int(match["number"])
+    between(1, PERCENT_MAX if match["percent"] else COUNT_MAX)(number)
+    return UnavailableMax(share=number) if match["percent"] else UnavailableMax(at_once=number)
+
+
 _READY: Final = re.compile(
     r"http\s+(?::(?P<at>[0-9]{1,5}))?(?P<path>/[!-~]*)|tcp(?:\s+(?P<port>[0-9]{1,5}))?"
     r"|command\s+(?P<command>\S.*)"
@@ -102,11 +129,13 @@ applied = Variable(
 command = Plain("service", "command", str, size_bytes_max=512, meaning=Meaning.COMMAND)
 port = Plain("service", "port", int, size_bytes_max=8, check=between(1, PORT_MAX))
 ready = Plain("service", "ready", str, 128, parse_ready, meaning=Meaning.COMMAND)
+max_unavailable = Plain("service", "max_unavailable", str, 8, parse_unavailable, compared_by=())
 
 kind = Kind(
     "service",
     (run, applied),
-    plain=(command, port, ready),
+    plain=(command, port, ready, max_unavailable),
     borrows=(node.agent,),
     leaves=((run, Run.STOPPED),),
+    serves=Serving(run, Run.RUNNING),
 )

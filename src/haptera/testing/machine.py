@@ -122,6 +122,8 @@ class Machine:
     jobs: int = 0
     killed: list[Killed] = field(default_factory=list)
     outages: list[Outage] = field(default_factory=list)
+    # Services that end as soon as they are started.
+    breaks: set[str] = field(default_factory=set)
     _watches: dict[str, tuple[int, Answer]] = field(default_factory=dict)
 
     def handle(self, call: Call, answer: Answer, died: Callable[[], None]) -> None:
@@ -286,6 +288,8 @@ class Machine:
         self.starts.append((call.intent, self.clock.now))
         image = call.values.get("image")
         self.services[call.entity.name] = call.digest if image is None else str(image)
+        if call.entity.name in self.breaks:
+            del self.services[call.entity.name]
         answer(Ended(call.id))
 
     def _stop(self, call: Call, answer: Answer) -> None:

@@ -5,10 +5,12 @@ from typing import Final
 
 from haptera.core.modules.catalog import Catalog
 from haptera.core.state.row import EntityState
-from haptera.kinds.node import HAS_AGENT_NEVER, JOBS_NONE, has_agent, jobs
+from haptera.kinds.node import HAS_AGENT_NEVER, JOBS_NONE, has_agent, if_lost, jobs
 from haptera.model.parts import Context
 
 NEVER: Final = "it needs a permit, and the node has neither an agent nor a gate at the parent"
+# The value of the node's attribute `if_lost` that lets a node be recovered without its word.
+IF_LOST_RECOVER: Final = "recover"
 MEND: Final = "a gate at the parent, or `jobs: none`"
 
 
@@ -25,6 +27,11 @@ def gates_at_parent(catalog: Catalog, node: EntityState) -> list[str]:
 def has_no_agent(node: EntityState) -> bool:
     """Whether the node is declared never to have an agent: a switch, a machine of another's."""
     return node.desired.attributes.get(has_agent.name) == HAS_AGENT_NEVER
+
+
+def recovers(node: EntityState) -> bool:
+    """Whether the node may be disturbed without its word, once it was silent for long."""
+    return node.desired.attributes.get(if_lost.name) == IF_LOST_RECOVER
 
 
 def is_jobless(node: EntityState) -> bool:

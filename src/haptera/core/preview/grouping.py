@@ -1,7 +1,7 @@
 """Cases with their answers as the groups of a plan: what would run, how long, and what it hits."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,15 +12,13 @@ from haptera.core.desired.freezes import Freezes, Hold, held
 from haptera.core.modules.catalog import Catalog
 from haptera.core.modules.gates import NEVER, gates_at_parent, is_mute
 from haptera.core.preview.draft import NODE, Case, Draft, folded, on_nodes
+from haptera.core.preview.hits import FOLDING, LOOKING, hit, serves_on, serving, waits
 from haptera.core.state.limits import MS
 from haptera.core.state.row import EntityState
 from haptera.core.state.selecting import Attributes, Declared
 from haptera.core.state.table import EntityTable
 from haptera.core.state.typical_durations import Usual
 from haptera.core.views.query import link_view
-from haptera.kinds import service
-from haptera.kinds.node import Busy, busy
-from haptera.kinds.service import Run
 from haptera.model.answers.plan import (
     AtMost,
     Plan,
@@ -31,23 +29,20 @@ from haptera.model.answers.plan import (
     digest_of,
 )
 from haptera.model.answers.views import Condition
-from haptera.model.chain import Chain, Do, Find, Link, NoChain, ReasonKind
+from haptera.model.chain import Chain, Do, Find, NoChain, ReasonKind
 from haptera.model.entity import EntityId, node_id
-from haptera.model.parts import Context, Part, Step
+from haptera.model.parts import Context, Step
 from haptera.planner.contingent import Outcomes
 from haptera.planner.domain.pieces import Pieces
 from haptera.planner.domain.task import Memory
 from haptera.planner.search.factors import factors_of
-from haptera.selectors.selector import fold_entities
 
 _SETTLED = (Condition.CONVERGED, Condition.IDLE)
 # Work, in moves tried, of some 60 ns each: whose likes a case are, whether a freeze holds an
-# entity, what is on a node, how an entity stands, one name of many that are folded.
+# entity.
 LIKENING: Final = 500
 HOLDING: Final = 50
-LOOKING: Final = 80
 COUNTING: Final = 10
-FOLDING: Final = 20
 # Work of telling in a turn: some 6 ms. A piece may take longer, for names are folded all together:
 # 10,000 of them in some 10 ms.
 TOLD_A_TURN_MAX: Final = 100_000
@@ -124,18 +119,18 @@ def _telling(
     groups, disrupted = list[PlanGroup](), dict[str, None]()
     for some in alike.values():
         entities = [entity for one in some for entity in one.case.entities]
-        nodes = _nodes(entities) if _disrupts(some[0]) else []
+        nodes = _nodes(entities) if _disrupts(some[0]) and not _serves(some[0]) else []
         yield COUNTING * len(entities)
-        stopped = yield from _stopped(grounds.table, some[0].case.goal, entities)
-        disrupted |= dict.fromkeys([*nodes, *stopped])
+        away = yield from _away(grounds.table, some[0], entities)
+        disrupted |= dict.fromkeys([*nodes, *away])
         frozen = yield from _frozen(holds, entities, draft.attributes)
-        hit = yield from _hit(grounds.table, nodes)
-        waits = yield from _waits(grounds.table, nodes)
+        harmed = yield from hit(grounds.table, nodes)
+        busy = yield from waits(grounds.table, nodes)
         rounds = yield from _rounds(some[0], entities, grounds.rounds)
         yield FOLDING * len(entities)
         silent = yield from _silent(some[0], entities, grounds, now)
         never = _never(some[0], entities, draft, grounds.catalog) or silent
-        laid = (hit, waits, frozen, rounds)
+        laid = (harmed, busy, frozen, rounds)
         groups.append(_group(some[0], entities, grounds.usual, laid, never))
     disrupted |= dict.fromkeys(one.name for one in draft.leave if one.kind == NODE)
     rewrites = yield from _rewrites(draft)
@@ -187,7 +182,7 @@ def _group(
         [path for path, took_ns in took.items() if took_ns is None],
         _worst(one, len(entities)),
         *laid,
-        _at_least_ns(links, usual, laid[-1]) // MS,
+        _at_least_ns(one, usual, laid[-1]) // MS,
     )
 
 
@@ -195,7 +190,7 @@ def _never(
     one: AnsweredCase, entities: Iterable[EntityId], draft: Draft, catalog: Catalog
 ) -> str | None:
     """On which nodes what disturbs of the chain never runs, for nobody can permit it."""
-    step, node = _disturbing(one), one.case.node
+    step, node = _permitted(one), one.case.node
     if step is None or node is None or gates_at_parent(catalog, node):
         return None
     mute = [name for name in _nodes(entities) if is_mute(draft.attributes(name) or {})]
@@ -206,7 +201,7 @@ def _silent(
     one: AnsweredCase, entities: Iterable[EntityId], grounds: PreviewContext, now: int
 ) -> Pieces[str | None]:
     """On which nodes what disturbs of the chain waits for an agent that may never be heard."""
-    step = _disturbing(one)
+    step = _permitted(one)
     silent: list[str] = []
     for name in () if step is None else _nodes(entities):
         yield LOOKING
@@ -219,27 +214,41 @@ def _silent(
     return f"{step.path} waits on {folded(silent)}: {SILENT}"
 
 
-def _disturbing(one: AnsweredCase) -> Part | None:
-    links = one.plan.links if isinstance(one.plan, Chain) else ()
-    return next((link.part for link in links if _disturbs(link)), None)
-
-
-def _at_least_ns(links: Iterable[Link], usual: Usual, rounds: int | None) -> int:
+def _at_least_ns(one: AnsweredCase, usual: Usual, rounds: int | None) -> int:
     """How long all of a group usually take: what disturbs has to wait for its round."""
-    took = [(usual.of(link.part.path) or 0, _disturbs(link)) for link in links]
+    links = one.plan.links if isinstance(one.plan, Chain) else ()
+    took = [(usual.of(link.part.path) or 0, link.part in _disturbing(one)) for link in links]
     return sum(ns * (rounds or 1) if disturbs else ns for ns, disturbs in took)
 
 
 def _rounds(one: AnsweredCase, entities: Iterable[EntityId], rounds: Rounds) -> Pieces[int | None]:
     """In how many rounds the budgets let all of a group go, if its chain disturbs."""
-    if not isinstance(one.plan, Chain) or not any(map(_disturbs, one.plan.links)):
+    if not _disturbing(one) or (_serves(one) and not serves_on(one.case.row, one.case.goal)):
         return 1
     return (yield from rounds(entities))
 
 
-def _disturbs(link: Link) -> bool:
-    """Whether it is a step for which this side has budgets."""
-    return isinstance(link, Do) and link.step.disruptive and link.step.context is Context.PARENT
+def _disturbing(one: AnsweredCase) -> list[Step]:
+    """What of its chain this side has budgets for."""
+    links = one.plan.links if isinstance(one.plan, Chain) else ()
+    steps = [link.step for link in links if isinstance(link, Do) and link.step.disruptive]
+    return [step for step in steps if _serves(one) or step.context is Context.PARENT]
+
+
+def _permitted(one: AnsweredCase) -> Step | None:
+    """What of its chain needs a permit of its node first."""
+    steps = [] if _serves(one) else _disturbing(one)
+    return next(iter(steps), None)
+
+
+def _serves(one: AnsweredCase) -> bool:
+    return one.case.row.kind.serves is not None
+
+
+def _away(table: EntityTable, one: AnsweredCase, entities: Iterable[EntityId]) -> Pieces[list[str]]:
+    """The nodes of those that serve, and would not meanwhile, or no more."""
+    stays = serves_on(one.case.row, one.case.goal) and not _disrupts(one)
+    return (yield from serving(table, () if stays or not _serves(one) else entities))
 
 
 def _state(case: Case) -> dict[str, str]:
@@ -308,54 +317,6 @@ def _frozen(
         for hold, some in frozen.items()
     ]
     return sorted(told, key=lambda one: one.on or "")
-
-
-def _stopped(
-    table: EntityTable, goal: Mapping[str, str], entities: Iterable[EntityId]
-) -> Pieces[list[str]]:
-    """The nodes of those that are services which run, and are to run no more."""
-    if goal.get(service.run.name) != Run.STOPPED:
-        return []
-    running: list[EntityId] = []
-    for entity in entities:
-        yield LOOKING
-        row = table.get(entity)
-        if row is not None and _runs(row):
-            running.append(entity)
-    return _nodes(running)
-
-
-def _hit(table: EntityTable, nodes: Iterable[str]) -> Pieces[str | None]:
-    """The services that run on these nodes, or did when they were last seen."""
-    hit: list[EntityId] = []
-    for name in nodes:
-        yield LOOKING
-        hit += [row.id for row in table.on(name) if _runs(row)]
-    yield FOLDING * len(hit)
-    return fold_entities(hit) if hit else None
-
-
-def _runs(row: EntityState) -> bool:
-    """Whether it is a service that runs, or did when it was last seen."""
-    fact = row.belief.known.get(service.run.name) or row.belief.remembered.get(service.run.name)
-    return row.kind is service.kind and fact is not None and fact.value == Run.RUNNING
-
-
-def _waits(table: EntityTable, nodes: Iterable[str]) -> Pieces[str | None]:
-    """Those of these nodes that have jobs, or had when they were last seen."""
-    waits: list[str] = []
-    for name in nodes:
-        yield LOOKING
-        row = table.get(node_id(name))
-        if row is not None and _is_busy(row):
-            waits.append(name)
-    yield FOLDING * len(waits)
-    return folded(waits)
-
-
-def _is_busy(row: EntityState) -> bool:
-    fact = row.belief.known.get(busy.name) or row.belief.remembered.get(busy.name)
-    return fact is not None and fact.value == Busy.BUSY
 
 
 def _rewrites(draft: Draft) -> Pieces[list[Rewrite]]:

@@ -1,7 +1,7 @@
 """Who disturbs what now, and lately; and who has to wait until there is room again."""
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -39,14 +39,20 @@ class Budgets:
     """One place an entity, from before its permit is asked for until its outcome is known.
 
     `size` tells how many nodes a group has (None: all), `declared` which budgets people set for an
-    entity.
+    entity; `instances` how many a service has, and `away` those of them that serve nobody now.
     """
 
     def __init__(
-        self, size: Callable[[str | None], int], declared: Callable[[EntityId], list[Budget]]
+        self,
+        size: Callable[[str | None], int],
+        declared: Callable[[EntityId], list[Budget]],
+        instances: Callable[[str], int] = lambda _: 1,
+        away: Callable[[str, int], Collection[EntityId]] = lambda *_: (),
     ) -> None:
         self._size = size
         self._declared = declared
+        self._instances = instances
+        self._away = away
         self._accounts: dict[tuple[Per, str | None], Account] = {}
         self._held: dict[EntityId, Where] = {}
         # For whom each has its place: parents below, its own agent, and None for a step from here.
@@ -63,11 +69,8 @@ class Budgets:
         if entity in self._held:
             self._by[entity].add(by)
             return None
-        for budget in self._budgets(entity):
-            key = where[budget.per]
-            if _counts_nothing(budget, key):
-                continue
-            if text := self._full(budget, self._account(budget.per, key), key, now):
+        for budget, key in self._budgets(entity, where):
+            if text := self._full(budget, key, entity, now):
                 self._waiting[entity] = None
                 self._woken.discard(entity)
                 return text
@@ -78,8 +81,11 @@ class Budgets:
         """Why the entity's node may have no place for it beside those that it has."""
         if entity in self._held:
             return None
-        of_nodes = (one for one in self._budgets(entity) if one.per is Per.NODE)
-        texts = (self._crowded(one, where[Per.NODE]) for one in of_nodes)
+        of_nodes = (one for one in self._budgets(entity, where) if one[0].per is Per.NODE)
+        texts = (
+            self._crowded(budget, self._account(Per.NODE, key).holders, key)
+            for budget, key in of_nodes
+        )
         return next((text for text in texts if text is not None), None)
 
     def holds(self, entity: EntityId) -> bool:
@@ -123,8 +129,8 @@ class Budgets:
     def room_at(self, entity: EntityId, where: Where, now: int) -> int | None:
         """When an hourly limit that stands in the way now will have room; None: none does."""
         times = []
-        for budget in self._budgets(entity):
-            begun = self._account(budget.per, where[budget.per]).begun
+        for budget, key in self._budgets(entity, where):
+            begun = self._account(budget.per, key).begun
             if budget.per_hour is not None and len(begun) >= budget.per_hour:
                 times.append(begun[-budget.per_hour][0] + BUDGET_HOUR_NS)
         return max((at for at in times if at > now), default=None)
@@ -137,9 +143,8 @@ class Budgets:
         counts: Counter[tuple[Per, str | None, str, int]] = Counter()
         for entity, where in wanted:
             yield PLACING
-            for budget in self._budgets(entity):
-                key = where[budget.per]
-                most = None if _counts_nothing(budget, key) else self._at_once_max(budget, key)
+            for budget, key in self._budgets(entity, where):
+                most = self._at_once_max(budget, key)
                 if most is not None:
                     counts[budget.per, key, budget.of.text, most] += 1
         if any(most == 0 for *_, most in counts):
@@ -154,20 +159,33 @@ class Budgets:
         self._woken.update(woken)
         turn.dirty.update(woken)
 
-    def _budgets(self, entity: EntityId) -> list[Budget]:
-        """Those that hold for it: declared ones, or else the default of what they count over."""
+    def _budgets(self, entity: EntityId, where: Where) -> list[tuple[Budget, str | None]]:
+        """Those that hold for it, with what they count over there: declared ones, or defaults."""
         declared = self._declared(entity)
         said = {one.per for one in declared}
-        return declared + [one for per, one in DEFAULT.items() if per not in said]
+        hold = declared + [one for per, one in DEFAULT.items() if per not in said]
+        counted = [(one, where[one.per]) for one in hold if one.per in where]
+        return [(one, key) for one, key in counted if not _counts_nothing(one, key)]
 
     def _account(self, per: Per, key: str | None) -> Account:
         return self._accounts.setdefault((per, key), Account())
 
     def _at_once_max(self, budget: Budget, key: str | None) -> int | None:
-        return budget.at_once_max(1 if budget.per is Per.NODE else self._size(key))
+        match budget.per:
+            case Per.NODE:
+                count = 1
+            case Per.SERVICE:
+                count = self._instances(str(key))
+            case _:
+                count = self._size(key)
+        return budget.at_once_max(count)
 
-    def _full(self, budget: Budget, account: Account, key: str | None, now: int) -> str | None:
-        if text := self._crowded(budget, key):
+    def _full(self, budget: Budget, key: str | None, entity: EntityId, now: int) -> str | None:
+        account = self._account(budget.per, key)
+        holders = account.holders
+        if budget.per is Per.SERVICE:
+            holders = holders.union(self._away(str(key), now)) - {entity}
+        if text := self._crowded(budget, holders, key):
             return text
         while account.begun and account.begun[0][0] <= now - BUDGET_HOUR_NS:
             account.begun.popleft()
@@ -176,9 +194,9 @@ class Budgets:
             return f"the budget of {_named(budget, key)} allows {budget.per_hour} an hour"
         return None
 
-    def _crowded(self, budget: Budget, key: str | None) -> str | None:
+    def _crowded(self, budget: Budget, holders: set[EntityId], key: str | None) -> str | None:
         """Why no more may be under way at once."""
-        most, holders = self._at_once_max(budget, key), self._account(budget.per, key).holders
+        most = self._at_once_max(budget, key)
         if most is None or len(holders) < most:
             return None
         others = ", ".join(sorted(map(str, holders))[:SHOWN_MAX])
@@ -187,8 +205,7 @@ class Budgets:
 
 
 def _named(budget: Budget, key: str | None) -> str:
-    of = {Per.NODE: f"node {key}", Per.GROUP: f"group {key}", Per.PARENT: "this parent"}
-    return of[budget.per]
+    return "this parent" if budget.per is Per.PARENT else f"{budget.per} {key}"
 
 
 def _counts_nothing(budget: Budget, key: str | None) -> bool:

@@ -18,6 +18,7 @@ from haptera.core.state.side import Side
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
 from haptera.core.sync.peers import LOST_AFTER, Peer, Tier
+from haptera.kinds.rules.budget import Per
 from haptera.model.entity import EntityId
 from haptera.model.messages import Ask, Permit, RoomAsk
 
@@ -257,7 +258,7 @@ class RoomLoans:
         if full is None and (lacking := asks.lacking(ask.entity, ask.late_ms, turn.now)):
             full = lacking.why
         if full is None:
-            return self._barred(turn, ask)
+            return None if Per.SERVICE in where else self._barred(turn, ask)
         if self._permits is not None:
             self._permits.put_theirs(turn, ask.entity, None)
         return full
@@ -272,7 +273,8 @@ class RoomLoans:
         self._budgets.take(ask.entity, where, self._by(name))
         self._budgets.begin(ask.entity, where, turn.now)
         self._lender.asks.takes_up(ask.id, ask.entity, ask.late_ms)
-        self._ask_gates(turn, ask)
+        if Per.SERVICE not in where:
+            self._ask_gates(turn, ask)
         return None
 
     def _take_back(self, turn: Turn, name: str, entity: EntityId) -> None:

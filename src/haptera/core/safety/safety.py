@@ -1,11 +1,10 @@
 """Whether a disruptive step may run now, and if not, what stands in its way."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Final
 
 from haptera.core.act.contradiction import contested
-from haptera.core.modules.gates import has_no_agent
-from haptera.core.safety.budget_rules import BudgetRules, group_of
+from haptera.core.modules.gates import has_no_agent, recovers
+from haptera.core.safety.budget_rules import BudgetRules, group_of, is_away, is_serving, is_to_serve
 from haptera.core.safety.budgets import Budgets
 from haptera.core.safety.evidence import Evidence
 from haptera.core.safety.gate import HEEDS_H
@@ -24,7 +23,8 @@ from haptera.core.state.turn import Turn
 from haptera.core.sync.neighbours import Neighbours
 from haptera.core.sync.peers import DOWN_AFTER, SUSPECT_AFTER, Peer
 from haptera.core.sync.presence import may_boot
-from haptera.kinds.node import Busy, Power, busy, if_lost, power
+from haptera.kinds.node import Busy, Power, busy, power
+from haptera.kinds.rules.budget import Per
 from haptera.model.changes import Disruption
 from haptera.model.entity import EntityId
 from haptera.model.facts import Method
@@ -33,9 +33,6 @@ from haptera.model.messages import Ask, Permit
 from haptera.model.parts import Context, Step
 from haptera.planner.domain.domain import Domain
 from haptera.planner.domain.pieces import Pieces
-
-# The value of the node's attribute `if_lost` that lets a node be recovered without its word.
-RECOVER: Final = "recover"
 
 
 class Safety:
@@ -60,7 +57,7 @@ class Safety:
         self._permits = permits
         self._evidence = evidence
         self._rules = rules = BudgetRules(table)
-        self._budgets = Budgets(rules.size, rules.declared)
+        self._budgets = Budgets(rules.size, rules.declared, rules.instances, rules.away)
         self.asks = RoomAsks(side, near.room_permits, next_id)
         self._untold = Untold()
         lender = Lender(side, timers, self._budgets, rules.where, self.asks, self._untold)
@@ -91,6 +88,8 @@ class Safety:
             return Lacking("it is on no node that could permit it: no-permit")
         if row.work.stepping is None and row.id in self._spent:
             self.leave(turn, row.id)
+        if row.kind.serves is not None:
+            return self._unserved(row, node, step, turn.now)
         asked = self._asked_for(node, turn.now)
         absent = (
             self._held_up(row, node, turn.now)
@@ -140,7 +139,8 @@ class Safety:
         self._spent.add(intent.entity)
         if intent.entity.node is not None:
             ask = self._permits.ask_for(intent.entity, intent.id, step)
-            self._permits.put(turn, intent.entity, ask)
+            if Per.SERVICE not in self._rules.where(intent.entity):
+                self._permits.put(turn, intent.entity, ask)
             self.asks.takes_up(intent.id, intent.entity, ask.late_ms)
 
     def remember(self, disruption: Disruption, now: int) -> None:
@@ -194,11 +194,10 @@ class Safety:
 
     def needs_a_person(self, node: EntityState, now: int) -> bool:
         """Whether its agent has to permit what disturbs it, is silent, and may be so for good."""
-        name, recovers = node.id.name, node.desired.attributes.get(if_lost.name) == RECOVER
-        if recovers or not self._near.keeps(name) or Context.SELF not in self._asked_for(node, now):
+        if recovers(node) or Context.SELF not in self._asked_for(node, now):
             return False
-        peer = self._peer(name)
-        return peer is None or not peer.fresh(now, self._side.hello_ns)
+        peer, kept = self._peer(node.id.name), self._near.keeps(node.id.name)
+        return kept and (peer is None or not peer.fresh(now, self._side.hello_ns))
 
     def rounds(self, entities: Iterable[EntityId]) -> Pieces[int | None]:
         """In how many rounds the budgets let these be disturbed, at the least; None: in none."""
@@ -221,7 +220,7 @@ class Safety:
         stepping = row.work.stepping
         if stepping is not None and stepping.step.disruptive:
             return
-        if not wants:
+        if not wants and not (is_away(row) and self._budgets.holds(row.id)):
             self.leave(turn, row.id)
         elif row.asking is None:
             self._permits.put(turn, row.id, None)
@@ -240,6 +239,17 @@ class Safety:
         self._spent.discard(entity)
         if entity.node is not None:
             self._permits.put(turn, entity, None)
+
+    def _unserved(
+        self, row: EntityState, node: EntityState, step: Step, now: int
+    ) -> Lacking | None:
+        """Who is served by it goes without meanwhile, which only so many may at once."""
+        if not is_to_serve(row) or not is_serving(row):
+            return None
+        if (absent := self._held_up(row, node, now) or _contested(row)) is not None:
+            return absent
+        self._wants = row.id
+        return self._full(row, step, now)
 
     def _held_up(self, row: EntityState, node: EntityState, now: int) -> Lacking | None:
         if now < self.predecessor.held_until:
@@ -283,15 +293,12 @@ class Safety:
         if peer is not None and peer.fresh(now, self._side.hello_ns):
             return None
         self._silent_ones.setdefault(node.id.name, {})[row.id] = None
-        if peer is not None and node.desired.attributes.get(if_lost.name) == RECOVER:
+        if peer is not None and recovers(node):
             down_at = peer.silent_since + DOWN_AFTER * self._side.hello_ns
             self._timers.soonest(("decide", row.id), max(down_at, now + MS))
-        name, recovers = node.id.name, node.desired.attributes.get(if_lost.name) == RECOVER
-        way_out = "" if recovers else f", or haptera override {name} --why TEXT"
-        return Lacking(
-            f"the agent of {name} is silent: no-permit",
-            f"the agent of {name}, to be heard{way_out}",
-        )
+        agent = f"the agent of {node.id.name}"
+        way_out = "" if recovers(node) else f", or haptera override {node.id.name} --why TEXT"
+        return Lacking(f"{agent} is silent: no-permit", f"{agent}, to be heard{way_out}")
 
     def _unpermitted(
         self, row: EntityState, asked: Collection[Context], now: int
@@ -331,11 +338,10 @@ class Safety:
             return ()
         if self._side.context is Context.SELF:
             return (Context.SELF,)
-        recovers = node.desired.attributes.get(if_lost.name) == RECOVER
         # An agent that is there is asked, whatever is declared.
         if has_no_agent(node) and peer is None:
             return (Context.PARENT,)
-        if (recovers or has_no_agent(node)) and self._down(peer, now):
+        if (recovers(node) or has_no_agent(node)) and self._down(peer, now):
             return (Context.PARENT,)
         return (Context.PARENT, Context.SELF)
 

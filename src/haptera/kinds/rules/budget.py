@@ -19,6 +19,8 @@ class Per(StrEnum):
     NODE = "node"
     GROUP = "group"
     PARENT = "parent"
+    # Those of one name, on whatever nodes: not what harms a node, but what is served.
+    SERVICE = "service"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ DEFAULT: Final = {
     Per.NODE: Budget(Per.NODE, _ALL, at_once=1, per_hour=3),
     Per.GROUP: Budget(Per.GROUP, _ALL, share=25),
     Per.PARENT: Budget(Per.PARENT, _ALL, share=5, at_once=50),
+    Per.SERVICE: Budget(Per.SERVICE, _ALL, share=10),
 }
 
 

@@ -113,6 +113,18 @@ class Halt(NamedTuple):
     needs: str
 
 
+class Serving(NamedTuple):
+    """What an entity reads while it serves, and of which service it is one, by its name.
+
+    A disruptive step on it harms who is served, and nothing else on its node: it needs a place in
+    the budget of its service, and no permit.
+    """
+
+    variable: Variable[Any]
+    value: str
+    service: Callable[[str], str] = str
+
+
 class Applied(StrEnum):
     """Whether the plain desired data of an entity is in force."""
 
@@ -153,8 +165,9 @@ class Kind:
     The attributes of an `extended` kind may be more than one entity has room for: all that one
     has are checked together. `in_force` are the variables that are to become current, all where
     the first of them can; without them, the first that compares at all. What `halts` is stuck,
-    though nothing that a module serves is desired of it. `whole` raises a HapteraError where values
-    that can each be desired mean nothing together.
+    though nothing that a module serves is desired of it. An entity `serves` people or programs
+    while it reads so. `whole` raises a HapteraError where values that can each be desired mean
+    nothing together.
 
     Raises:
         HapteraError: two things bear one name, or the state can outgrow one datagram.
@@ -172,6 +185,7 @@ class Kind:
     extended: bool = False
     in_force: tuple[Variable[Any], ...] = ()
     halts: Halt | None = None
+    serves: Serving | None = None
     whole: Callable[[Mapping[str, str | int]], None] | None = field(
         default=None, hash=False, compare=False
     )

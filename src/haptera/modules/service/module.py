@@ -95,10 +95,10 @@ def serve(
     follows = applied.goes(ANY, Applied.CURRENT, expected=True)
     module.step(starts, follows, within_s=10, late_s=LATE_S)(start)
     run.step(Run.UNREADY, Run.RUNNING, within_s=60)(await_answer)
-    run.step(UP, Run.STOPPED, within_s=10, late_s=LATE_S)(stop)
+    run.step(UP, Run.STOPPED, within_s=10, late_s=LATE_S, disruptive=True)(stop)
     run.step(Run.FAILED, Run.STOPPED, within_s=LATE_S)(let_be)
     replaces = applied.goes(Applied.STALE, Applied.CURRENT, expected=True)
-    module.step(replaces, within_s=20, late_s=LATE_S, requires=up)(replace)
+    module.step(replaces, within_s=20, late_s=LATE_S, requires=up, disruptive=True)(replace)
 
 
 async def look_run(one: Service) -> Run:
