@@ -44,7 +44,8 @@ def test_all_that_is_wrong_is_told_for_people_and_for_programs(typed, tmp_path):
     told = (
         "error: a node has no attribute 'rak'\n"
         "  a.yaml:2:19\n"
-        "  did you mean rack? there are address, architecture, bmc, bmc_quirks,"
+        "  did you mean rack? there are address, architecture, bmc, bmc_cipher_suite,"
+        " bmc_interface, bmc_privilege, bmc_quirks,"
         " boot_from, cpus, fault_group, groups, has_agent, if_lost, jobs, mac, memory_mb,"
         " parents, pdu, platform, rack, slurm.member, slurm.name, switch\n"
         "error: no such node: n2\n"

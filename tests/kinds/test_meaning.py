@@ -9,7 +9,8 @@ from haptera.model.errors import HapteraError
 from haptera.selectors.selector import parse_selector
 
 ATTRIBUTES = (
-    "address, architecture, bmc, bmc_quirks, boot_from, cpus, fault_group, groups, has_agent, "
+    "address, architecture, bmc, bmc_cipher_suite, bmc_interface, bmc_privilege, bmc_quirks, "
+    "boot_from, cpus, fault_group, groups, has_agent, "
     "if_lost, jobs, mac, memory_mb, parents, pdu, platform, rack, slurm.member, slurm.name, switch"
 )
 

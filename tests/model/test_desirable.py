@@ -102,7 +102,8 @@ def test_an_unknown_attribute_is_told_with_the_nearest():
         check_attribute(NODE, "rak", "1")
     assert raised.value.what == "a node has no attribute 'rak'"
     names = (
-        "address, architecture, bmc, bmc_quirks, boot_from, cpus, fault_group, groups, has_agent,"
+        "address, architecture, bmc, bmc_cipher_suite, bmc_interface, bmc_privilege, bmc_quirks,"
+        " boot_from, cpus, fault_group, groups, has_agent,"
         " if_lost, jobs, mac, memory_mb, parents, pdu, platform, rack, slurm.member, slurm.name,"
         " switch"
     )

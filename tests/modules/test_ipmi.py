@@ -9,10 +9,12 @@ import pytest
 
 from haptera.kinds.node import Power
 from haptera.model.entity import node_id
+from haptera.modules.console import ConsoleError, ConsoleRecord
 from haptera.modules.effects import DeviceError, Effect, LoginError, NotYetError
 from haptera.modules.ipmi import module
 from haptera.modules.ipmi.answers import COMPLETIONS, Completion, failure
 from haptera.modules.ipmi.bmc import TOOL, IpmiBmc, IpmiSettings
+from haptera.modules.ipmi.consoles import record_session
 from haptera.modules.power import UnsettledError, boot, look_power, switch_off
 from haptera.sdk import HapteraError, Refused, Secret, Target
 from tests.modules.ipmi_rig import (
@@ -46,6 +48,79 @@ def test_ipmitool_gets_an_address_of_ipv6_without_brackets(
     settings = IpmiSettings(USER, Secret(PASSWORD))
     words, _ = IpmiBmc(Target(node_id("n01"), {"bmc": address}, settings=settings))._command()
     assert (words[words.index("-H") + 1], words[words.index("-p") + 1]) == (host, port)
+
+
+@pytest.mark.parametrize(
+    ("own", "words"),
+    [
+        ({}, "-I lanplus -C 3 -L ADMINISTRATOR"),
+        ({"bmc_cipher_suite": "17"}, "-I lanplus -C 17 -L ADMINISTRATOR"),
+        ({"bmc_privilege": "operator"}, "-I lanplus -C 3 -L OPERATOR"),
+        ({"bmc_interface": "lan", "bmc_privilege": "user"}, "-I lan -C 3 -L USER"),
+    ],
+)
+def test_a_node_is_asked_as_it_says_itself(own: dict[str, str], words: str) -> None:
+    target = Target(node_id("n01"), {"bmc": "10.0.0.1", **own}, settings=settings_of())
+    command, environment = IpmiBmc(target)._command()
+    assert " ".join(command).startswith(f"ipmitool {words} -H 10.0.0.1 -p 623 ")
+    assert environment == {"IPMI_PASSWORD": PASSWORD}
+
+
+@pytest.mark.parametrize(
+    "own",
+    [{"bmc_cipher_suite": "0"}, {"bmc_cipher_suite": "many"}, {"bmc_privilege": "root"},
+     {"bmc_interface": "serial-terminal"}],
+)  # fmt: skip
+def test_what_a_node_cannot_say_is_told_without_the_password(own: dict[str, str]) -> None:
+    target = Target(node_id("n01"), {"bmc": "10.0.0.1", **own}, settings=settings_of())
+    ((name, text),) = own.items()
+    with pytest.raises(HapteraError, match=f"{name}: {text}") as told:
+        IpmiBmc(target)
+    assert PASSWORD not in str(told.value)
+
+
+def test_a_suite_that_lets_everybody_in_is_refused() -> None:
+    with pytest.raises(HapteraError, match="cipher_suite is between 1 and 17"):
+        settings_of(cipher_suite=0)
+
+
+@pytest.mark.net
+@pytest.mark.campaign
+def test_a_real_bmc_lets_an_operator_switch_and_a_user_read(tmp_path: Path) -> None:
+    async def story(address: str) -> None:
+        def of(**own: str) -> IpmiBmc:
+            attributes = {"bmc": address, **own}
+            return IpmiBmc(Target(node_id("n01"), attributes, settings=settings_of()))
+
+        await of(bmc_privilege="operator").power_on()
+        assert await of(bmc_privilege="user").status() == "on"
+        with pytest.raises(Refused, match="Insufficient privilege level"):
+            await of(bmc_privilege="user").force_off()
+        with pytest.raises(HapteraError, match="does not have this cipher suite"):
+            await of(bmc_cipher_suite="17").status()
+
+    with machine(tmp_path) as one:
+        asyncio.run(story(one.address))
+
+
+@pytest.mark.net
+@pytest.mark.campaign
+def test_a_login_that_is_refused_is_not_repeated_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(one: Machine) -> None:
+        for _ in range(3):
+            with pytest.raises(LoginError, match="refuses the login"):
+                await bmc_of(one, password="a wrong one").status()
+        record = ConsoleRecord(tmp_path / "console")
+        with pytest.raises(ConsoleError, match="not asked again for"):
+            await record_session(bmc_of(one, password="a wrong one"), record)
+        assert await bmc_of(one).status() == "off"
+
+    with machine(tmp_path) as one:
+        heard = overheard(TOOL, tmp_path, monkeypatch)
+        asyncio.run(story(one))
+        assert len(heard.read_text().splitlines()) == 2
 
 
 @pytest.mark.net

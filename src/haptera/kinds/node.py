@@ -64,6 +64,10 @@ address = Attribute("node", "address")
 bmc = Attribute("node", "bmc", size_bytes_max=128)
 # What its BMC does otherwise than others: `uefi-boot, no-shutdown`.
 bmc_quirks = Attribute("node", "bmc_quirks", size_bytes_max=64)
+# How its BMC is asked over IPMI, where not as the module's settings say.
+bmc_cipher_suite = Attribute("node", "bmc_cipher_suite", size_bytes_max=2)
+bmc_interface = Attribute("node", "bmc_interface", size_bytes_max=16)
+bmc_privilege = Attribute("node", "bmc_privilege", size_bytes_max=16)
 # The network card that it boots by, `52:54:00:12:34:56`.
 mac = Attribute("node", "mac", size_bytes_max=17)
 # `network`: it is started only once its parent offers it what to boot.
@@ -102,6 +106,9 @@ kind = Kind(
         address,
         bmc,
         bmc_quirks,
+        bmc_cipher_suite,
+        bmc_interface,
+        bmc_privilege,
         mac,
         boot_from,
         architecture,

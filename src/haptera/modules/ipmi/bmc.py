@@ -1,13 +1,17 @@
 """One BMC, asked by ipmitool: one command at a time, the password never among its arguments."""
 
 import asyncio
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import asdict, dataclass
+from typing import Final, Literal
 
+import msgspec
+
+from haptera.kinds import node
 from haptera.kinds.host_port import HostPort
 from haptera.modules import tool
-from haptera.modules.effects import DeviceError, LackingError
+from haptera.modules.effects import DeviceError, LackingError, LoginError
 from haptera.modules.ipmi.answers import failure
+from haptera.modules.patience import Patience
 from haptera.modules.power import PowerName, check_graceful
 from haptera.modules.quirks import Quirk, quirks_of
 from haptera.sdk import HapteraError, Secret, Target
@@ -20,6 +24,12 @@ COMMAND_S_MAX: Final = 8.0
 ANSWER_S: Final = 1
 TRIES_MAX: Final = int(COMMAND_S_MAX) // ANSWER_S
 WORDS_MAX: Final = 300
+CIPHER_SUITE_MAX: Final = 17
+_OWN: Final = {
+    "cipher_suite": node.bmc_cipher_suite,
+    "interface": node.bmc_interface,
+    "privilege": node.bmc_privilege,
+}
 # IPMI 2.0 has no longer ones.
 PASSWORD_BYTES_MAX: Final = 20
 
@@ -27,12 +37,19 @@ _ANSWERS: Final[dict[str, PowerName]] = {
     "Chassis Power is on": "on",
     "Chassis Power is off": "off",
 }
+_patience: Final = Patience()
+
+
+Interface = Literal["lanplus", "lan"]
+Privilege = Literal["administrator", "operator", "user"]
 
 
 @dataclass(frozen=True, slots=True)
 class IpmiSettings:
     """Who asks all BMCs. Old BMCs need `cipher_suite` 3; 17 uses SHA-256.
 
+    `privilege` is what a session asks for: `user` may read only. `interface` is `lan` for BMCs
+    that have IPMI 1.5 only. A node may have its own of these three, by its attributes.
     A machine has `graceful_s` to shut down before its power is cut. To record consoles takes a
     process for each node.
     """
@@ -40,12 +57,17 @@ class IpmiSettings:
     user: str
     password: Secret
     cipher_suite: int = 17
+    privilege: Privilege = "administrator"
+    interface: Interface = "lanplus"
     graceful_s: float = 30.0
     record_consoles: bool = False
 
     def __post_init__(self) -> None:
         if len(self.password.encode()) > PASSWORD_BYTES_MAX:
             raise ValueError(f"an IPMI password has at most {PASSWORD_BYTES_MAX} bytes")
+        if not 1 <= self.cipher_suite <= CIPHER_SUITE_MAX:
+            # Suite 0 lets everybody in.
+            raise ValueError(f"cipher_suite is between 1 and {CIPHER_SUITE_MAX}")
         check_graceful(self.graceful_s)
 
 
@@ -53,7 +75,8 @@ class IpmiBmc:
     """The BMC of one node; the daemon sees to it that only one call at a time is under way."""
 
     def __init__(self, target: Target) -> None:
-        self._settings: IpmiSettings = target.settings
+        self._settings = _settings(target)
+        self._credentials = (self._settings.user, str(self._settings.password))
         self._at = _address(target)
         self.address = str(self._at)
         self._quirks = quirks_of(target)
@@ -89,6 +112,15 @@ class IpmiBmc:
     async def force_off(self) -> None:
         await self._run("chassis", "power", "off")
 
+    def check_patience(self) -> None:
+        """Ask whether the BMC may be asked.
+
+        Raises:
+            LoginError: it refused the login, and is left alone for a while.
+        """
+        now = asyncio.get_running_loop().time()
+        _patience.check(self.address, self._credentials, now)
+
     async def start(self, *words: str, stdin: int, output: int) -> asyncio.subprocess.Process:
         """An ipmitool with these words.
 
@@ -100,8 +132,8 @@ class IpmiBmc:
 
     def _command(self, *words: str) -> tuple[list[str], dict[str, str]]:
         at, settings = self._at, self._settings
-        arguments = ["-I", "lanplus", "-C", str(settings.cipher_suite), "-H", at.host]
-        arguments += ["-p", str(at.port)]
+        arguments = ["-I", settings.interface, "-C", str(settings.cipher_suite)]
+        arguments += ["-L", settings.privilege.upper(), "-H", at.host, "-p", str(at.port)]
         arguments += ["-U", settings.user, "-E", "-N", str(ANSWER_S), "-R", str(TRIES_MAX)]
         return [TOOL, *arguments, *words], {"IPMI_PASSWORD": settings.password}
 
@@ -113,14 +145,39 @@ class IpmiBmc:
             DeviceError: it did not answer, in time or in a way that can be understood.
         """
         bmc = f"BMC at {self.address}"
+        self.check_patience()
         try:
             # The first `-v` says why no session came about, and nothing else that matters.
             ended = await tool.run(*self._command("-v", *words), within_s=COMMAND_S_MAX)
         except TimeoutError:
             raise DeviceError(f"{bmc} does not answer") from None
         if ended.status == 0:
+            _patience.answered(self.address)
             return ended.out
-        raise failure(bmc, ended.errors, ended.last_error)
+        error = failure(bmc, ended.errors, ended.last_error)
+        if isinstance(error, LoginError):
+            now = asyncio.get_running_loop().time()
+            _patience.refused(self.address, self._credentials, error, now)
+        raise error
+
+
+def _settings(target: Target) -> IpmiSettings:
+    """The module's settings, with what the node has of its own.
+
+    Raises:
+        HapteraError: it has something that there is not.
+    """
+    own = {
+        name: target.attributes[attribute.name]
+        for name, attribute in _OWN.items()
+        if attribute.name in target.attributes
+    }
+    try:
+        return msgspec.convert({**asdict(target.settings), **own}, IpmiSettings, strict=False)
+    except msgspec.ValidationError as error:
+        what = ", ".join(f"{_OWN[name].name}: {text}" for name, text in own.items())
+        do = "bmc_interface is lanplus or lan, bmc_privilege administrator, operator or user"
+        raise HapteraError(f"{what}: {error}", where=str(target.entity), do=do) from None
 
 
 def _address(target: Target) -> HostPort:

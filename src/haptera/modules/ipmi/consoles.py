@@ -5,7 +5,8 @@ import re
 from functools import partial
 from typing import Final
 
-from haptera.modules.console import ConsoleRecord
+from haptera.modules.console import ConsoleError, ConsoleRecord
+from haptera.modules.effects import LoginError
 from haptera.modules.ipmi.bmc import IpmiBmc
 from haptera.modules.recorders import keep
 from haptera.modules.terminal import record_terminal
@@ -29,6 +30,10 @@ async def record_session(bmc: IpmiBmc, record: ConsoleRecord) -> None:
         ConsoleError: the BMC begins no session.
         OSError: the record cannot be written.
     """
+    try:
+        bmc.check_patience()
+    except LoginError as error:
+        raise ConsoleError(str(error)) from None
 
     async def start(terminal: int) -> asyncio.subprocess.Process:
         return await bmc.start("sol", "activate", stdin=terminal, output=terminal)
