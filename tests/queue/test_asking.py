@@ -8,7 +8,7 @@ from haptera.queue.entry import Moment, StoredQueue, Submission
 from haptera.queue.job import JobSpec, JobState, RetryClass, Size
 from haptera.queue.queue import LEASE_MS, LOCKS_MAX, MS, JobQueue
 from haptera.queue.reason import why
-from haptera.queue.work import Holding, HoldingPhase, WorkAsked, WorkTold
+from haptera.queue.work import REASON_CHARS_MAX, Holding, HoldingPhase, WorkAsked, WorkTold
 
 SMALL, LARGE = Size(1, 100), Size(4, 400)
 
@@ -279,3 +279,14 @@ def test_the_same_key_of_the_same_owner_is_queued_once() -> None:
 
 def _running(desk: Desk, name: str) -> list[Holding]:
     return [replace(one, phase=HoldingPhase.RUNNING) for one in desk.holdings(name)]
+
+
+def test_what_a_node_says_of_an_end_is_told_as_a_line_however_long() -> None:
+    desk = Desk()
+    job = desk.submit()
+    desk.ask("n1")
+    token = desk.run("n1", job)
+
+    desk.ask("n1", Holding(job, token, HoldingPhase.ENDED, 127, "\x1b" * 5_000))
+
+    assert desk.queue.jobs[job].reason == "?" * REASON_CHARS_MAX

@@ -10,9 +10,17 @@ import pytest
 
 from haptera.daemon.queue.agent_side import NOT_EXECUTED, AgentQueue
 from haptera.daemon.queue.job_home import DEATHS_MAX, STARTED, JobNote, home_of
+from haptera.model.text import is_line
 from haptera.modules.jobs.gate import JobsGate
 from haptera.queue.job import JobSpec, Size
-from haptera.queue.work import Assignment, Holding, HoldingPhase, WorkAsked, WorkTold
+from haptera.queue.work import (
+    REASON_CHARS_MAX,
+    Assignment,
+    Holding,
+    HoldingPhase,
+    WorkAsked,
+    WorkTold,
+)
 from haptera.runtime.network.peer_messages import Request
 
 pytestmark = pytest.mark.net
@@ -23,6 +31,8 @@ NUL = Assignment(1, 7, "it", JobSpec(("a\0b",), SIZE))
 NAMED_NUL = Assignment(2, 8, "a\0b", JobSpec(("true",), SIZE))
 HALF = Assignment(3, 9, "it", JobSpec(("true",), SIZE, user="no\0body"))
 LONG = Assignment(4, 10, "it", JobSpec(("true", "a" * (1 << 18)), SIZE))
+# What is said of it is as long as it is.
+LENGTHY = Assignment(6, 12, "it", JobSpec(("\x1b" * 5_000,), SIZE))
 GOOD = Assignment(5, 11, "it", JobSpec(("sh", "-c", "exit 3"), SIZE))
 ENDED = Holding(5, 11, HoldingPhase.ENDED, 3, "it ended with status 3")
 
@@ -68,13 +78,14 @@ def run_dir(tmp_path: Path) -> Path:
 
 
 def test_a_job_that_cannot_be_begun_has_failed_and_the_others_run(run_dir: Path) -> None:
-    bad = (NUL, NAMED_NUL, HALF, LONG)
+    bad = (NUL, NAMED_NUL, HALF, LONG, LENGTHY)
 
-    ends = asyncio.run(Desk(run_dir, (*bad, GOOD)).serve(5))
+    ends = asyncio.run(Desk(run_dir, (*bad, GOOD)).serve(6))
 
     assert ends.pop(5) == ENDED
     assert {job: one.status for job, one in ends.items()} == dict.fromkeys(ends, NOT_EXECUTED)
-    assert [one.reason for one in ends.values()].count(None) == 0
+    reasons = [one.reason or "" for one in ends.values()]
+    assert all(0 < len(one) <= REASON_CHARS_MAX and is_line(one) for one in reasons)
     assert "null byte" in (ends[1].reason or "")
 
 

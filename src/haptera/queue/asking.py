@@ -9,12 +9,21 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from haptera.model.text import showable
 from haptera.queue.choice import choose
 from haptera.queue.duty import Duty, DutyMode
 from haptera.queue.entry import Holder, Moment
 from haptera.queue.job import Job, JobState, RetryClass, Size
 from haptera.queue.queue import LEASE_MS, MS, JobQueue
-from haptera.queue.work import Assignment, Holding, HoldingPhase, StopOrder, WorkAsked, WorkTold
+from haptera.queue.work import (
+    REASON_CHARS_MAX,
+    Assignment,
+    Holding,
+    HoldingPhase,
+    StopOrder,
+    WorkAsked,
+    WorkTold,
+)
 
 # So many are given out at once.
 ASSIGNED_MAX: Final = 16
@@ -79,7 +88,9 @@ def _take_word(queue: JobQueue, name: str, failed: str | None) -> None:
     who, duty = f"node:{name}", queue.duties.get(name)
     if duty is not None and duty.who != who:
         return
-    said = None if failed is None else Duty(DutyMode.FAILED, failed, who)
+    said = None
+    if failed is not None:
+        said = Duty(DutyMode.FAILED, showable(failed, REASON_CHARS_MAX), who)
     if said != duty:
         queue.set_duty(name, said)
 
@@ -88,7 +99,7 @@ def _note(queue: JobQueue, holder: Holder, one: Holding, now: Moment) -> bool:
     """Take in one report, if it is of its own; whether its token is as it says from now on."""
     if holder.held.get(one.token) != one.job:
         return one.phase in _OVER
-    job = queue.jobs[one.job]
+    job, one = queue.jobs[one.job], _shown(one)
     match one.phase:
         case HoldingPhase.LOCKED | HoldingPhase.STOPPING:
             return False
@@ -101,6 +112,13 @@ def _note(queue: JobQueue, holder: Holder, one: Holding, now: Moment) -> bool:
         case HoldingPhase.ENDED:
             _note_ended(queue, job, one, now)
     return True
+
+
+def _shown(one: Holding) -> Holding:
+    """With a reason as people are told it, whatever a node says: else none of its jobs would be."""
+    if one.reason is None:
+        return one
+    return replace(one, reason=showable(one.reason, REASON_CHARS_MAX))
 
 
 def _note_running(queue: JobQueue, job: Job, now: Moment) -> bool:

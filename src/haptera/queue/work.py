@@ -44,7 +44,7 @@ class Holding(msgspec.Struct, frozen=True, gc=False):
     token: Whole
     phase: HoldingPhase
     status: int | None = None
-    reason: Annotated[str, msgspec.Meta(max_length=REASON_CHARS_MAX)] | None = None
+    reason: str | None = None
 
 
 class WorkAsked(msgspec.Struct, frozen=True, tag_field="op", tag="work"):
@@ -61,7 +61,7 @@ class WorkAsked(msgspec.Struct, frozen=True, tag_field="op", tag="work"):
     open: bool = True
     wait_ms: Annotated[int, msgspec.Meta(ge=0, le=WAIT_MS_MAX)] = 0
     limits: JobLimits | None = None
-    failed: Annotated[str, msgspec.Meta(max_length=REASON_CHARS_MAX)] | None = None
+    failed: str | None = None
 
 
 class Assignment(msgspec.Struct, frozen=True, gc=False):

@@ -27,6 +27,7 @@ from haptera.daemon.queue.job_home import (
     home_of,
     homes,
 )
+from haptera.model.text import showable
 from haptera.modules.jobs.gate import JOBS, enter, gate_path
 from haptera.queue.work import (
     REASON_CHARS_MAX,
@@ -167,7 +168,7 @@ class AgentQueue:
             words = (self._run_dir / JOBS / FAILED).read_text("utf-8", errors="replace")
         except OSError:
             return None
-        return " ".join(words.split())[:REASON_CHARS_MAX] or "it did not say why"
+        return showable(words, REASON_CHARS_MAX) or "it did not say why"
 
     async def _answer(self, asked: WorkAsked, *, quiet: bool) -> Answer | None:
         """What the parent answers; None where there is news of one's own first."""
@@ -277,7 +278,8 @@ class AgentQueue:
 
     def _over(self, run: _Run, phase: HoldingPhase, status: int | None, reason: str | None) -> None:
         """It is over; the parent is told so until it has noted it."""
-        run.phase, run.noted, run.status, run.reason = phase, False, status, reason
+        said = None if reason is None else showable(reason, REASON_CHARS_MAX)
+        run.phase, run.noted, run.status, run.reason = phase, False, status, said
         run.leave_gate()
         self._wake.set()
 
