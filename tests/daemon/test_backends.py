@@ -14,28 +14,11 @@ from haptera.model.entity import EntityId
 from haptera.queue.entry import Submission
 from haptera.queue.job import Job, JobSpec, JobState, Size
 from tests.api.real_backend import comes, real_backend
+from tests.daemon.fake_slurm import a_slurm
 
 pytestmark = [pytest.mark.net, pytest.mark.slow]
 
 SMALL = Size(1, 64)
-# A Slurm whose jobs have ended well as soon as they are there; this is where they are.
-PROGRAMS = {
-    "sinfo": "echo 'small|4|4096'",
-    "sbatch": """for word; do case $word in --job-name=*) name=${word#*=};; esac; done
-echo $name >>FOLDER/names; wc -l <FOLDER/names""",
-    "squeue": """printf '{"jobs": ['; at=0
-[ ! -e FOLDER/names ] || while read -r name; do at=$((at + 1)); [ $at = 1 ] || printf ,
-printf '{"job_id": %d, "name": "%s", "job_state": "COMPLETED", "exit_code": %d}' $at $name CODE
-done <FOLDER/names; printf ']}'""",
-}
-
-
-def a_slurm(folder: Path, monkeypatch: pytest.MonkeyPatch, code: int = 0) -> None:
-    for name, script in PROGRAMS.items():
-        text = script.replace("FOLDER", str(folder)).replace("CODE", str(code))
-        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
-        (folder / name).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
 
 
 def backend(name: str, **desired: str) -> list[Declare | SetDesired]:

@@ -1,0 +1,155 @@
+"""Any value in any field, and then both sides killed: nothing dies, and nothing dies again."""
+
+import json
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from haptera.kinds import KINDS
+from tests.attacks.any_value import Values, requests, rules
+from tests.daemon.fake_slurm import a_slurm
+from tests.kills.processes import Process, kill, wait_for
+from tests.kills.rig import Lab
+
+pytestmark = [pytest.mark.net, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(600)]
+
+SEED = 37
+EACH = 6
+WITHIN_S = 120
+NODES = ("n1", "n2")
+SITE = """
+cluster: any
+modules: [jobs, labnode, local, replica, service]
+controllers: {{roll: {{}}}}
+nodes:
+  n[1-2]:
+    platform: labnode
+    cpus: "2"
+    memory_mb: "1024"
+    address: "127.{{x}}.1.{{n}}"
+    bmc: "127.{{x}}.2.{{n}}:4280"
+services:
+  web: {{command: "sleep 1000"}}
+desired:
+  n[1-2]: {{power: on, agent: up}}
+  web@n[1-2]: {{run: running}}
+  group:twin: {{command: "sleep 1000", replicas: 2}}
+  backend:near: {{engine: slurm}}
+policies:
+  - {{for: "n2", attempts: 1000}}
+"""
+# One of each kind that a person writes; what is not there yet begins with its first value.
+THERE = {
+    "node": "node:n2",
+    "service": "service:web@n2",
+    "group": "group:twin",
+    "pool": "pool:some",
+    "instance": "instance:some-1",
+    "backend": "backend:far",
+    "roll": "roll:new",
+    "image": "image:debian",
+}
+# Of these nothing is written by hand (replicas, leases), nothing without root (systems), or only by
+# routes of their own (freezes) and in site files (policies, budgets, modules).
+OTHERS = {"system", "replica", "lease", "freeze", "module", "policy", "budget"}
+
+
+class Watched:
+    """The lab and who its daemons are: they are to stay the same."""
+
+    def __init__(self, lab: Lab) -> None:
+        self.lab = lab
+        self.api = lab.api()
+        self.daemons = self.found()
+
+    def close(self) -> None:
+        self.api.close()
+
+    def found(self) -> list[Process]:
+        agents = [self.lab.agent(node) for node in NODES]
+        return [one._replace(state="", comm="") for one in (self.lab.parent(), *agents)]
+
+    def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+        answer = self.api.ask(method, quote(path, safe="/:@?=&"), body)
+        assert answer is not None, (method, path, body, self.said())
+        return answer[0], answer[2]
+
+    def works(self) -> None:
+        """A job runs on a node, its agent is heard, and nobody has died meanwhile."""
+        spec = {"command": ["true"], "size": {"cpus": 1, "memory_mb": 64}}
+        status, made = self.ask("POST", "/v1/jobs", {"spec": spec, "priority": 1_000_000})
+        assert status == 201, made
+        path = f"/v1/jobs/{made['first']}"
+        wait_for("a job runs", lambda: self._is_complete(path), WITHIN_S)
+        assert self.found() == self.daemons, self.said()
+        wait_for("a node is heard", lambda: self._is_heard("n1"), WITHIN_S)
+
+    def site(self, section: str, rule: dict[str, Any]) -> Any:
+        """The site with one rule more, whose values may be anything."""
+        constants = json.loads((self.lab.root / "client.json").read_text())["constants"]
+        own = [rule] if section == "policies" else {"some": rule}
+        text = SITE.format().partition("policies:")[0] + f"{section}: {json.dumps(own)}\n"
+        return {"files": [{"name": "site.yaml", "text": text}], "constants": constants}
+
+    def undo(self, attributes: dict[str, str]) -> None:
+        """Have the other node be as it was: then it is heard, too."""
+        there = self.ask("GET", "/v1/entities/node:n2")[1]["attributes"]
+        body = {name: attributes.get(name) for name in there}
+        assert self.ask("PATCH", "/v1/entities/node:n2/attributes?take=1", body)[0] == 200
+        wait_for("the other node is heard", lambda: self._is_heard("n2"), WITHIN_S)
+
+    def kill(self) -> None:
+        for one in self.daemons:
+            kill(one)
+        wait_for("the API answers", lambda: self.api.ask("GET", "/v1/health"), WITHIN_S)
+        self.daemons = self.found()
+
+    def said(self) -> str:
+        return self.lab.output.read_text()[-3_000:]
+
+    def _is_complete(self, path: str) -> bool:
+        job = self.ask("GET", path)[1]
+        assert job["state"] not in ("failed", "cancelled"), job
+        return bool(job["state"] == "complete")
+
+    def _is_heard(self, node: str) -> bool:
+        observed = self.ask("GET", f"/v1/entities/node:{node}")[1]["observed"]
+        return "agent" in observed and bool(observed["agent"]["known"])
+
+
+def test_each_kind_is_tried_or_said_not_to_be() -> None:
+    assert THERE.keys() | OTHERS == KINDS.keys()
+    assert THERE.keys() & OTHERS == set()
+
+
+def test_no_value_of_any_field_ends_a_daemon_or_ends_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (programs := tmp_path / "programs").mkdir()
+    a_slurm(programs, monkeypatch)
+    lab, statuses = Lab(tmp_path, SITE), dict[int, int]()
+    with lab.running(), closing(Watched(lab)) as watched:
+        watched.works()
+        before = watched.ask("GET", "/v1/entities/node:n2")[1]["attributes"]
+        for method, path, body in requests(Values(SEED), EACH, THERE):
+            status, told = watched.ask(method, path, body)
+            assert status < 500, (method, path, body, told)
+            statuses[status] = statuses.get(status, 0) + 1
+        for section, rule in rules(Values(SEED), EACH):
+            body = watched.site(section, rule)
+            status, told = watched.ask("POST", "/v1/apply?take=1", body)
+            assert status < 500, (rule, told)
+            statuses[status] = statuses.get(status, 0) + 1
+        for path in ("/v1/queue", "/v1/jobs", "/v1/status", "/v1/entities", "/v1/freezes"):
+            assert watched.ask("GET", path)[0] == 200
+        watched.works()
+        watched.kill()
+        watched.works()
+        watched.undo(before)
+        watched.works()
+    # Most of them are refused, and as many reach what is behind.
+    assert statuses[400] > 100, statuses
+    assert statuses[200] + statuses[201] > 100, statuses
