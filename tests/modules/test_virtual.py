@@ -48,6 +48,16 @@ def test_an_attribute_is_one_value_to_qemu_or_nothing(
         asyncio.run(machine("-device", "e1000,mac={mac}", **attributes).power_on())
 
 
+@pytest.mark.parametrize(
+    ("word", "value"),
+    [("file=/vm/{disk}", "../../etc/shadow"), ("file=/vm/{disk}", ".."), ("{disk}", "-readconfig")],
+)
+def test_an_attribute_leads_nowhere_else_and_is_no_option(word: str, value: str) -> None:
+    with pytest.raises(HapteraError, match="attribute disk is"):
+        asyncio.run(machine("-drive", word, disk=value).power_on())
+    asyncio.run(machine("-drive", word, disk="n01-1.img").power_on())
+
+
 def test_a_qemu_that_is_not_installed_is_told() -> None:
     with pytest.raises(HapteraError, match="no-such-qemu is not installed"):
         asyncio.run(machine(program="no-such-qemu").power_on())

@@ -175,8 +175,10 @@ def _filled(word: str, target: Target) -> str:
         if value is None:
             do = f"give `{name}`: the settings of module qemu name it"
             raise HapteraError(f"has no attribute {name}", where=where, do=do)
-        if VALUE.fullmatch(value) is None:
-            do = "use letters, digits and . : / @ + - _ only: it becomes a word of QEMU's"
+        # Nor does it lead out of the folder that a setting names, or become an option.
+        leads_out = ".." in value.split("/") or (value.startswith("-") and place[0] == word)
+        if VALUE.fullmatch(value) is None or leads_out:
+            do = "use letters, digits and . : / @ + - _ only, no .. and no - first: QEMU reads it"
             raise HapteraError(f"attribute {name} is {value!r}", where=where, do=do)
         return value
 
