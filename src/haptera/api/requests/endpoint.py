@@ -110,10 +110,13 @@ class ScopedRoute(Route):
         """`allowed` are the methods of all routes with this path."""
 
         async def guarded(request: Request) -> Response:
+            # First of all: nobody is told more of a route that is not theirs.
+            caller = _admit(request, endpoint, callers)
             _check_query(request, endpoint.contract.queries)
-            return await endpoint.answer(request, _admit(request, endpoint, callers))
+            return await endpoint.answer(request, caller)
 
         super().__init__(endpoint.path, guarded, methods=[endpoint.method])
+        self.declared = endpoint
         self._meters = meters
         self._durability = durability
         self._allowed = {"Allow": f"{allowed}, OPTIONS"}
@@ -246,12 +249,11 @@ def _check_query(request: Request, queries: tuple[Query, ...]) -> None:
 
 
 def _admit(request: Request, endpoint: Endpoint, callers: Callers) -> Caller:
-    scope = endpoint.scope
-    if endpoint.dry_scope is not None and dry_run(request):
-        scope = endpoint.dry_scope
-    if scope is None:
+    if endpoint.scope is None:
         return Caller(None)
     known = callers.of(request)
+    is_dry = endpoint.dry_scope is not None and dry_run(request)
+    scope = endpoint.dry_scope if is_dry and endpoint.dry_scope else endpoint.scope
     if RANK[known.scope] < RANK[scope]:
         raise HapteraError(
             f"this needs a token of scope {scope}, {known.name}'s allows {known.scope}",

@@ -1,4 +1,4 @@
-"""What holds for every request and answer: the host asked for, the headers of safety."""
+"""What holds for every request and answer: its host, its one length, the headers of safety."""
 
 import re
 from collections.abc import Collection
@@ -49,8 +49,11 @@ class Guard:
                     headers.setdefault(name, value)
             await send(message)
 
-        host = Headers(scope=scope).get("host", "")
+        headers = Headers(scope=scope)
+        host = headers.get("host", "")
         app = self._app if self._known(host) else _misdirected(host)
+        if "transfer-encoding" in headers and "content-length" in headers:
+            app = _of_two_lengths()
         await app(scope, receive, send_with_headers)
 
     def _known(self, host: str) -> bool:
@@ -67,6 +70,14 @@ def _is_address(name: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _of_two_lengths() -> ASGIApp:
+    """Who passed it on may have believed the other one (RFC 9112, 6.3): nothing more is read."""
+    error = HapteraError(
+        "Content-Length and Transfer-Encoding are both given", do="send one of them"
+    )
+    return problem(error, HTTPStatus.BAD_REQUEST, {"Connection": "close"})
 
 
 def _misdirected(host: str) -> ASGIApp:

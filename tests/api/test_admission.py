@@ -1,0 +1,61 @@
+"""Who asks is looked at before anything that they ask, on every route there is."""
+
+import http.client
+import socket
+
+import pytest
+
+from haptera.api.app import make_app
+from haptera.api.requests.endpoint import KEY_HEADER
+from haptera.model.token_scope import Scope
+from haptera.site import Sites
+from tests.api.asking import ask
+from tests.api.fake_backend import FakeBackend
+from tests.api.serving import WITHIN_S, serving
+
+# What is wrong with a request, apart from who sends it.
+WRONG = {
+    "a query it may not have": ("?nonsense=1", {}, b""),
+    "a value that means nothing": ("?dry_run=maybe&take=perhaps", {}, b""),
+    "a control in its query": ("?why=%1b%5b1m", {}, b""),
+    "no JSON": ("", {}, b"{"),
+    "a bad key": ("", {KEY_HEADER.lower(): "two words"}, b"{}"),
+    "a bad condition": ("", {"if-match": "*, *", "last-event-id": "?"}, b"{}"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_nobody_is_told_what_is_wrong_with_a_request_that_they_may_not_send(wrong):
+    query, headers, body = WRONG[wrong]
+    app = make_app(FakeBackend(), Sites("quick"), cluster="quick")
+    told, expected = {}, {}
+    for route in app.routes:
+        scope, may_be_dry = route.declared.scope, route.declared.dry_scope is not None
+        path = route.path.replace("{", "").replace("}", "")
+        for method in route.methods - {"HEAD"}:
+            for token in (None, "wrong-token", "read-token"):
+                may_read = scope is Scope.READ or may_be_dry
+                if scope is None or (token == "read-token" and may_read):
+                    continue
+                answer = ask(app, method, path + query, token=token, headers=headers, body=body)
+                told[method, path, token] = answer.status
+                expected[method, path, token] = 403 if token == "read-token" else 401
+    assert len(told) > 100
+    assert told == expected
+
+
+@pytest.mark.net
+def test_a_request_of_two_lengths_is_refused_and_the_connection_closed():
+    """Who passes it on may believe the other one, and what is left over is a second request."""
+    with serving() as server, socket.create_connection(("127.0.0.1", server.port)) as end:
+        end.settimeout(WITHIN_S)
+        end.sendall(
+            b"POST /v1/freezes HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 5\r\n"
+            b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+            b"GET /v1/health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+        )
+        answer = http.client.HTTPResponse(end)
+        answer.begin()
+        assert (answer.status, answer.getheader("connection")) == (400, "close")
+        assert b"Content-Length and Transfer-Encoding" in answer.read()
+        assert end.recv(1) == b""
