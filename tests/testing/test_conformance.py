@@ -195,6 +195,18 @@ def test_what_goes_wrong_within_is_told_and_no_deadline_is_blamed(
     assert seen["look look"][: len(told)] == told
 
 
+@pytest.mark.slow
+def test_the_folder_of_a_module_has_nothing_in_it_that_the_module_did_not_write(
+    tmp_path: Path,
+) -> None:
+    connect = "found = [*target.run_dir.iterdir()]; assert not found, found"
+    (tmp_path / "mine.py").write_text(OF_PYTHON.replace("CONNECT", connect).replace("LOOK", "pass"))
+    place = ModulePlace("mine", Context.SELF, str(tmp_path), place="mine:module")
+    report = check_module(CheckedModule(place), only=["look look"])
+
+    assert {one.name: one.seen for one in report.checks}["look look"] == "it found 'on'"
+
+
 # Settings that a module cannot do without.
 SETTINGS = {name: {"user": "admin", "password": "short"} for name in ("ipmi", "redfish")}
 SETTINGS["qemu"] = {"arguments": []}

@@ -68,6 +68,8 @@ class ModuleTalk:
         self._name = name
         self._known = known
         self._folder = folder
+        # As a daemon's, it has nothing in it that the module did not write.
+        self._run_dir = folder / "run"
         self._canary = canary
         self._due: set[int] = set()
         self._watched: set[int] = set()
@@ -81,6 +83,7 @@ class ModuleTalk:
 
     async def start(self, zygote: LoopZygote) -> None:
         """Start the process; nothing is said yet."""
+        self._run_dir.mkdir()
         self._output = Output(self.log)
         self._output.allow(LIMITS.output_bytes_max)
         ours, theirs = socket.socketpair()
@@ -101,7 +104,7 @@ class ModuleTalk:
     def _confinement(self) -> Confinement:
         """Nothing is hidden here, but it may do no more than it says that it needs."""
         known = self._known
-        folder = str(self._folder)
+        folder = str(self._run_dir)
         if known is None:
             return Confinement((), folder)
         return Confinement((), folder, needs=known.needs, writes=known.writes)
@@ -125,7 +128,7 @@ class ModuleTalk:
                 "op": "begin",
                 "module": self._name,
                 "settings": self._settings(),
-                "run_dir": str(self._folder),
+                "run_dir": str(self._run_dir),
                 "api": API,
                 # Keys that it does not know are skipped, and no frame is printed whole.
                 "check": self._canary,
