@@ -1,8 +1,7 @@
 """One module under the real engine, on a clock of its own: nothing waits, and all is seen."""
 
 from collections.abc import Callable, Mapping
-from inspect import isawaitable
-from typing import Any, Generic, TypeVar, assert_never
+from typing import Any, Generic, TypeVar
 
 from haptera.core.engine import Engine
 from haptera.core.modules.catalog import Catalog
@@ -16,10 +15,11 @@ from haptera.model.changes import Desired, Stored, StoredEntity
 from haptera.model.declared.schema import Kind
 from haptera.model.effects import Call, Effect, Reply, SearchPlan, Start, Tell, Work, Write
 from haptera.model.entity import EntityId, node_id
-from haptera.model.events import Answered, Ended, Enrolled, Event, Failed, Heard, Ready, Written
+from haptera.model.events import Enrolled, Event, Heard, Progressed, Ready, Written
 from haptera.model.messages import DesiredUpdate, Mark, Message, Permit
 from haptera.model.parts import Context
-from haptera.sdk import Module, Refused, Target
+from haptera.sdk import Module, Target
+from haptera.testing.bench_process import BenchProcess
 from haptera.testing.searching import searched
 
 Made = TypeVar("Made")
@@ -31,9 +31,10 @@ SETTLE_S = 600
 class Bench(Generic[Made]):
     """Runs a module's functions on a fake of what they are handed, as a real engine asks for them.
 
-    `on` stands for what `connect` makes. The module's entity is the node itself, or for a module
-    of another kind an entity of that kind on a node whose agent is up. What is disruptive, the
-    node permits, unless it is `busy`: then it refuses in these words.
+    `on` stands for what `connect` makes; or `connect` makes it of the real target, instead of the
+    module's own. `settings` are what a site gives the module. Its entity is the node itself, or
+    for a module of another kind an entity of that kind, the cluster's or on a node whose agent is
+    up. What is disruptive, the node permits, unless it is `busy`: then it refuses in these words.
     """
 
     def __init__(
@@ -41,20 +42,26 @@ class Bench(Generic[Made]):
         module: Module[Made],
         attributes: Mapping[str, str],
         *,
-        on: Made,
+        on: Made | None = None,
+        connect: Callable[[Target], Made] | None = None,
+        settings: Mapping[str, Any] | None = None,
         busy: str | None = None,
         kinds: Mapping[str, Kind] = KINDS,
     ) -> None:
-        self._module = module
-        self._on = on
+        self._process = BenchProcess(
+            module, on=on, connect=connect, settings=settings, now=lambda: self._now
+        )
         self._busy = busy
         self._dark = False
         self._now = S
         self._revision = 0
         self.calls: list[str] = []
+        self.progress: list[tuple[str, float | None]] = []
         manifest = module.manifest()
         kind = manifest.parts[0].kind
         self.entity = node_id(NODE) if kind == "node" else EntityId(kind, "bench", NODE)
+        if kind in kinds and kinds[kind].of_cluster:
+            self.entity = EntityId(kind, "bench", None)
         node = NODE if manifest.context is Context.SELF else None
         self._side = Side(manifest.context, node, 1, "bench", 5 * S)
         self._other = NODE if node is None else PARENT
@@ -70,8 +77,10 @@ class Bench(Generic[Made]):
 
         It returns as soon as all that is desired is so, else after `within_s` of its own time.
         """
-        engine = self._engine(desired)
-        end = self._now + within_s * S
+        async with self._process.alive():
+            return await self._settled(self._engine(desired), self._now + within_s * S)
+
+    async def _settled(self, engine: Engine, end: int) -> EntityView:
         events: list[Event] = [Enrolled(self._other, 1)]
         while self._now < end:
             effects = engine.handle(events, self._now)
@@ -94,7 +103,7 @@ class Bench(Generic[Made]):
     def _engine(self, desired: Mapping[str, str | int]) -> Engine:
         values = {name: Desired(value, "bench") for name, value in desired.items()}
         entities = [StoredEntity(self.entity, self._attributes, "bench", values, 1)]
-        if self.entity.kind != "node":
+        if self.entity.kind != "node" and self.entity.node is not None:
             quiet = {} if self._busy is not None else {jobs.name: JOBS_NONE}
             entities.append(StoredEntity(node_id(NODE), quiet, "bench", {}, 1))
         # A parent tells its agent all of it again, and what it tells counts as much as before.
@@ -134,53 +143,12 @@ class Bench(Generic[Made]):
     async def _call(self, call: Call) -> list[Event]:
         if call.work is Work.WATCH:
             return []
-        at = self._now
         self.calls.append(call.part)
-        try:
-            return [await self._run(call, at)]
-        except Refused as refusal:
-            return [Failed(call.id, str(refusal), refused=True)]
-        except Exception as error:  # noqa: BLE001  the author's code may raise anything
-            return [Failed(call.id, str(error))]
-
-    async def _function(self, call: Call, functions: Mapping[str, Callable[[Any], Any]]) -> Any:
-        """What a function tells of the entity, alone or as one of many."""
-        function = functions[call.part]
-        if call.part not in self._module.together:
-            return await _called(function, self._on)
-        told = await _called(function, {call.entity: self._on})
-        if told is not None and isinstance(error := told[call.entity], Exception):
-            raise error
-        return None if told is None else told[call.entity]
-
-    def _age_ns(self) -> int:
-        """How old a look said that its reading is, by the target that it has at hand."""
-        target = getattr(self._on, "target", self._on)
-        return target.take_age_ns() if isinstance(target, Target) else 0
-
-    async def _run(self, call: Call, at: int) -> Event:
-        match call.work:
-            case Work.LOOK:
-                reading = await self._function(call, self._module.lookers)
-                return Answered(call.id, str(reading), at - self._age_ns())
-            case Work.STEP:
-                await self._function(call, self._module.steppers)
-                return Ended(call.id)
-            case Work.HOLD | Work.RELEASE:
-                await _called(self._module.gates[call.part], self._on)
-                return Ended(call.id)
-            case Work.WATCH:
-                raise AssertionError(call)
-            case _:
-                assert_never(call.work)
+        told = await self._process.call(call)
+        self.progress += [(one.text, one.done) for one in told if isinstance(one, Progressed)]
+        return told
 
 
 def _update(one: StoredEntity) -> DesiredUpdate:
     values = {name: held.value for name, held in one.desired.items()}
     return DesiredUpdate(one.entity, one.revision, values, one.attributes)
-
-
-async def _called(function: Callable[[Any], Any], on: object) -> Any:
-    """What a function returns, be it async or plain."""
-    returned = function(on)
-    return await returned if isawaitable(returned) else returned
