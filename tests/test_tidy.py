@@ -48,7 +48,7 @@ CATCH_ALL = {
     "src/haptera/sdk/gathering.py": "the author's code may raise anything",
     "src/haptera/runtime/processes/zygote.py": "the last words of a process that ends anyway",
     "src/haptera/lab/tree.py": "the last words of a process that ends anyway",
-    "src/haptera/testing/bench.py": "the author's code may raise anything",
+    "src/haptera/testing/bench_process.py": "the author's code may raise anything",
 }
 # Who has tasks, and no boundary in any of them: they are not of many items.
 NOT_BOUNDED = {
