@@ -80,10 +80,10 @@ class Ended:
 class Run:
     """Runs stages one after the other; beside these, at a low priority, those that only compute."""
 
-    def __init__(self, what: str, chosen: Sequence[Stage]) -> None:
+    def __init__(self, what: str, chosen: Sequence[Stage], out: Path = OUT) -> None:
         self._what = what
         self._stages = chosen
-        self._out = OUT / what
+        self._out = out / what
         self._out.mkdir(parents=True, exist_ok=True)
         for old in self._out.iterdir():
             old.unlink()
@@ -154,9 +154,9 @@ class Run:
         again = Stage(
             "second tries",
             marks=" or ".join(f"({one.stage.marks})" for one in wrong),
-            holding=tuple({mark for one in wrong for mark in one.stage.holding}),
             workers="0",
             choice=Choice(tuple(failed)),
+            options=tuple(sorted({name.partition("::")[0] for name in failed})),
         )
         if self._run(again).status != PASSED:
             return True
@@ -171,7 +171,7 @@ class Run:
         tests = sorted((test for one in self._ended for test in self._tests_of(one)), key=_slowest)
         slowest = "".join(f"{one.seconds:8.1f} s  {one.name}\n" for one in tests[:SLOWEST])
         (self._out / "slowest.txt").write_text(slowest, "utf-8")
-        say(f"the slowest tests (also in {(self._out / 'slowest.txt').relative_to(ROOT)})")
+        say(f"the slowest tests, also in {self._out / 'slowest.txt'}")
         sys.stdout.write(slowest)
         for one in self._ended:
             beside = ", beside" if one.stage.beside else ""
