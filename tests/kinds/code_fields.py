@@ -14,15 +14,10 @@ import msgspec
 from haptera.controllers import BUNDLED as CONTROLLERS
 from haptera.kinds import KINDS
 from haptera.kinds.extensions import BUNDLED as BROUGHT
-from haptera.model.declared.meaning import MEANINGS, Meaning
+from haptera.model.declared.meaning import MEANINGS, Meaning, looks_like_code
 from haptera.model.declared.schema import Attribute, Plain
 from haptera.modules import BUNDLED, load
 
-# As a name, or a part of one.
-NAMED = re.compile(
-    r"command|program|exec|argument|script|shell|words|path|folder|director|file|conf|recipe|source"
-    r"|attach|detach|hook|health|ready|output|loader|plug|uri|url|^user$|kernel",
-)
 # In what is said of it.
 SAID = re.compile(r"\b(?:commands?|programs?|scripts?|paths?|folders?|files?|reads|runs)\b")
 
@@ -42,7 +37,12 @@ class Field:
         if not any(_texts(self.hint)):
             return False
         is_list = get_origin(_bare(self.hint)) in (list, tuple)
-        return is_list or bool(NAMED.search(self.name)) or bool(SAID.search(self.said))
+        return (
+            is_list
+            or looks_like_code(self.name)
+            or self.name == "user"
+            or bool(SAID.search(self.said))
+        )
 
 
 def of_kinds() -> Iterator[Field]:

@@ -168,6 +168,12 @@ def test_modules_of_a_sites_own_are_judged_with_it_and_if_refused_alone() -> Non
             "the setting 'key' of o is a secret, given in clear text",
         ),
         ("{key: {secret: k}, port: 1, any: [1, {a: b}]}", None, None),
+        (
+            "{key: {secret: k}, wrapper_command: nice}",
+            "undeclared-code",
+            "whoever may write changes the setting 'wrapper_command' of o",
+        ),
+        ("{key: {secret: k}, program: /bin/true}", None, None),
     ],
 )
 def test_settings_are_held_against_what_the_module_declares(settings, rule, text):
@@ -175,6 +181,8 @@ def test_settings_are_held_against_what_the_module_declares(settings, rule, text
         Setting("key", SettingType.TEXT, required=True, secret=True),
         Setting("port", SettingType.INTEGER),
         Setting("any"),
+        Setting("wrapper_command", SettingType.TEXT),
+        Setting("program", SettingType.TEXT, code=("",)),
     )
     own = Manifest("o", "1", Context.SELF, (), (), settings=declared)
     site = parse_site(

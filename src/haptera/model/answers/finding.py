@@ -44,6 +44,7 @@ class Rule(StrEnum):
     WRONG_SETTING = "wrong-setting"
     OPEN_SECRET = "open-secret"
     UNDECLARED_SETTINGS = "undeclared-settings"
+    UNDECLARED_CODE = "undeclared-code"
     # Of the lint itself.
     NOT_CHECKED = "not-checked"
 
@@ -120,6 +121,9 @@ RULES: Final[Mapping[Rule, About]] = {
     ),
     Rule.UNDECLARED_SETTINGS: About(
         Level.WARNING, "A module is given settings, and does not declare which it takes."
+    ),
+    Rule.UNDECLARED_CODE: About(
+        Level.WARNING, "A setting looks like a command or a path, and is not declared as code."
     ),
     Rule.NOT_CHECKED: About(Level.NOTE, "A check was skipped because it would be too large."),
 }

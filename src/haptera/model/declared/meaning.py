@@ -1,5 +1,6 @@
 """What a declared text stands for where more than data follows from it: what is run or opened."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final, NewType
@@ -31,6 +32,20 @@ MEANINGS: Final[Mapping[Any, Meaning]] = {
     HostPath: Meaning.HOST_PATH,
 }
 _EACH: Final = "*"
+# What fields are called that are run or opened, whole or in a part.
+_NAMED: Final = re.compile(
+    r"command|program|exec|argument|script|shell|words|path|folder|director|file|conf|recipe|source"
+    r"|attach|detach|hook|health|ready|output|loader|plug|uri|url|kernel"
+)
+
+
+def looks_like_code(name: str) -> bool:
+    """Whether a field of this name is likely to be run or opened.
+
+    >>> [looks_like_code(name) for name in ("wrapper_command", "conf", "port")]
+    [True, True, False]
+    """
+    return _NAMED.search(name) is not None
 
 
 def new_code(

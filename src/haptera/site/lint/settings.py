@@ -6,6 +6,7 @@ from typing import Any
 from haptera.kinds import module
 from haptera.model.answers.finding import Finding, Rule
 from haptera.model.declared.desired_check import nearest
+from haptera.model.declared.meaning import looks_like_code
 from haptera.model.declared.secrets import SECRET_DO, is_reference, open_secrets
 from haptera.model.deprecated import DECLARE_SETTINGS, UNDECLARED_SETTINGS
 from haptera.model.parts import Manifest, Setting, SettingType
@@ -45,16 +46,30 @@ def _findings(manifest: Manifest, given: Mapping[str, Any], place: str) -> Itera
         text = f"{manifest.name} has no setting {name!r}"
         yield found(Rule.WRONG_SETTING, text, nearest(name, settings))
     for one in settings.values():
-        if one.name not in given:
-            if one.required:
-                text = f"{manifest.name} needs the setting {one.name!r}"
-                yield found(Rule.WRONG_SETTING, text, f"give it: {one}")
-        elif open_secrets([one], given):
-            text = f"the setting {one.name!r} of {manifest.name} is a secret, given in clear text"
-            yield found(Rule.OPEN_SECRET, text, SECRET_DO)
-        elif not _fits(one, given[one.name]):
-            text = f"the setting {one.name!r} of {manifest.name} is no {one.type}"
-            yield found(Rule.WRONG_SETTING, text, f"write one: {one}")
+        if one.name not in given and one.required:
+            text = f"{manifest.name} needs the setting {one.name!r}"
+            yield found(Rule.WRONG_SETTING, text, f"give it: {one}")
+        elif one.name in given and (wrong := _wrong(manifest.name, one, given)) is not None:
+            yield found(*wrong)
+
+
+def _wrong(of: str, one: Setting, given: Mapping[str, Any]) -> tuple[Rule, str, str] | None:
+    """What is wrong with a setting of this module that is given, and what to do."""
+    named = f"the setting {one.name!r} of {of}"
+    if open_secrets([one], given):
+        return Rule.OPEN_SECRET, f"{named} is a secret, given in clear text", SECRET_DO
+    if not _fits(one, given[one.name]):
+        return Rule.WRONG_SETTING, f"{named} is no {one.type}", f"write one: {one}"
+    if _may_be_code(one):
+        do = "if it is run or opened, declare it in the module as Command or HostPath, say"
+        return Rule.UNDECLARED_CODE, f"whoever may write changes {named}", do
+    return None
+
+
+def _may_be_code(setting: Setting) -> bool:
+    is_text = setting.type in (SettingType.TEXT, SettingType.ANY)
+    declared = setting.code or setting.secret or setting.secrets
+    return is_text and not declared and looks_like_code(setting.name)
 
 
 def _fits(setting: Setting, value: object) -> bool:
