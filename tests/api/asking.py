@@ -12,6 +12,7 @@ class Answer:
     status: int
     headers: dict
     body: bytes
+    pieces: int
 
     @property
     def json(self):
@@ -60,4 +61,5 @@ async def asked(app, method, path, token, body, headers, peer=None):
         start["status"],
         {name.decode(): value.decode() for name, value in start["headers"]},
         b"".join(message.get("body", b"") for message in sent[1:]),
+        len(sent) - 1,
     )

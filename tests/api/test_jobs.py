@@ -1,6 +1,7 @@
 """Jobs over REST: which ones a selector means, and what changed of them since."""
 
 import asyncio
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -137,3 +138,28 @@ def test_a_job_that_asks_for_no_cpus_is_counted_like_others():
 
     assert told.status == 200, told.body
     assert [one["count"] for one in told.json["wanted"]] == [1]
+
+
+def test_a_list_has_no_commands_and_comes_in_pieces():
+    """However long the commands are, and however many jobs there are, others have their turn."""
+    backend = FakeBackend()
+    long = replace(NAMED, spec=JobSpec(("echo", "x" * 32_000), Size(2, 512)), count=3_000)
+    backend.jobs.queue.submit(long, NOW)
+    app = make_app(backend, Sites("quick"), cluster="quick", wall_s=lambda: NOW.wall_s)
+
+    answer = ask(app, "GET", "/v1/jobs?limit=10000", token="read-token")
+
+    assert len(answer.json["jobs"]) == 3_000
+    assert len(answer.body) < 2_000_000
+    assert answer.pieces > 10
+    assert "command" not in answer.json["jobs"][0]["spec"]
+    one = ask(app, "GET", "/v1/jobs/7", token="read-token").json
+    assert one["spec"]["command"] == ["echo", "x" * 32_000]
+
+
+@pytest.mark.parametrize("words", [["x" * 32_768], ["x" * 200] * 200, ["é" * 16_384]])
+def test_a_command_is_bounded_as_a_whole(app, words):
+    spec = {"command": words, "size": {"cpus": 1, "memory_mb": 1}}
+    answer = ask(app, "POST", "/v1/jobs", token="admin-token", body={"spec": spec})
+    assert answer.status == 400
+    assert "bytes, more than 32768: put what is long into a file" in answer.json["detail"]

@@ -100,7 +100,8 @@ def test_jobs_are_shown_with_what_they_wait_for_and_one_is_cancelled(page, paren
     assert [one.split()[:3] for one in rows] == [["2", "queued", "sim"], ["1", "queued", "sim"]]
     told = page.evaluate("document.getElementById('jobs').innerText")
     assert "2 jobs wait for 2 CPU, 512 MB: no node has so much free now" in told
-    assert "sleep 60" in choose(page, f"job:{second.id}")
+    choose(page, f"job:{second.id}")
+    page.await_(f"{PANEL}.includes('sleep 60')")
     press(page, "cancel")
     confirm(page, "the wrong input")
     page.await_(f"{PANEL}.includes('cancelled')")
@@ -116,7 +117,8 @@ def test_a_job_of_somebody_else_has_no_button_that_would_be_refused(page, parent
     (other,) = submit(parent, owner="user:eve")
     show(page, "jobs")
     page.await_(f"{ROWS % 'jobs'}.length")
-    assert "sleep 60" in choose(page, f"job:{other.id}")
+    choose(page, f"job:{other.id}")
+    page.await_(f"{PANEL}.includes('sleep 60')")
     assert page.evaluate("document.querySelector('#panel [data-deed=cancel]')") is None
 
 

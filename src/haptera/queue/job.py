@@ -6,6 +6,8 @@ from typing import Annotated, Final
 import msgspec
 
 COMMAND_WORDS_MAX: Final = 256
+# All its words together, each with its end, as execve(2) counts them.
+COMMAND_BYTES_MAX: Final = 32_768
 PRIORITY_MAX: Final = 1_000_000
 CPUS_MAX: Final = 65_536
 MEMORY_MB_MAX: Final = 1 << 30

@@ -8,7 +8,16 @@ from haptera.model.declared.meaning import Meaning
 from haptera.model.text import Argument, OneLine, User
 from haptera.queue.demand import Wanted
 from haptera.queue.duty import DutyMode, DutyState
-from haptera.queue.job import COMMAND_WORDS_MAX, PRIORITY_MAX, JobSpec, JobState, Size, Whole
+from haptera.queue.job import (
+    COMMAND_BYTES_MAX,
+    COMMAND_WORDS_MAX,
+    PRIORITY_MAX,
+    JobSpec,
+    JobState,
+    RetryClass,
+    Size,
+    Whole,
+)
 from haptera.queue.queue import ARRAY_MAX
 from haptera.queue.work import JobLimits
 
@@ -35,6 +44,12 @@ class SubmitSpec(JobSpec, frozen=True, gc=False, forbid_unknown_fields=True):
     backend: Label | None = None
     user: User | None = None
 
+    def __post_init__(self) -> None:
+        size_bytes = sum(len(word.encode()) + 1 for word in self.command)
+        if size_bytes > COMMAND_BYTES_MAX:
+            what = f"its command has {size_bytes} bytes, more than {COMMAND_BYTES_MAX}"
+            raise ValueError(f"{what}: put what is long into a file")
+
 
 class SubmitBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A job; with a `count`, an array of so many, each of which knows its index.
@@ -56,13 +71,24 @@ class Submitted(msgspec.Struct, frozen=True):
     last: int
 
 
+class SpecView(msgspec.Struct, frozen=True):
+    """What a job is to run; a list of jobs has no commands, which may be long."""
+
+    size: Size
+    command: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    time_limit_s: int | None = None
+    retry: RetryClass = RetryClass.NEVER
+    backend: str | None = None
+    user: str | None = None
+
+
 class JobView(msgspec.Struct, frozen=True):
     """One job, and why it is not done. Times are in seconds since 1970."""
 
     id: int
     name: str
     owner: str
-    spec: JobSpec
+    spec: SpecView
     priority: int
     state: JobState
     why: str
@@ -78,16 +104,17 @@ class JobView(msgspec.Struct, frozen=True):
 
 
 class JobsView(msgspec.Struct, frozen=True):
-    """Jobs, the latest first, and how many there are in each state.
+    """Jobs without their commands, the latest first, and how many there are in each state.
 
     What changes after this answer, a request tells that has its `turn` as `since`; of what
     changed and is not what was asked for, if it ever was, the numbers are in `others`.
     """
 
     counts: dict[str, int]
-    jobs: list[JobView]
     turn: str
-    others: list[int] = []
+    others: list[int]
+    # Last, for it may be long, and comes in pieces.
+    jobs: list[JobView]
 
 
 class PriorityBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Annotated, Final
 
+import msgspec
 from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
@@ -21,6 +22,7 @@ from haptera.api.requests.endpoint import (
     author,
     number,
 )
+from haptera.api.requests.lines import Lines, document
 from haptera.api.requests.query import LIMIT, LIMIT_DEFAULT, LIMIT_MAX, SELECT, WHY, Query
 from haptera.api.routes.job_list import JobList
 from haptera.api.writes.patching import missing
@@ -40,6 +42,7 @@ from haptera.rest.jobs import (
     LaneView,
     PriorityBody,
     QueueView,
+    SpecView,
     SubmitBody,
     Submitted,
 )
@@ -131,8 +134,9 @@ class JobRoutes:
             seen = _cursor(since)
             found = await jobs.changed(seen.number if seen.epoch == epoch else 0, wait_s)
         counts = {one.value: count for one, count in self.desk.queue.counts.items() if count}
-        views = [self._view(job) for job in found.jobs]
-        return as_json(JobsView(counts, views, str(Cursor(epoch, found.last)), found.others))
+        views = (self._view(job, msgspec.UNSET) for job in found.jobs)
+        around = JobsView(counts, str(Cursor(epoch, found.last)), found.others, [])
+        return Lines(views, form=document(around))
 
     async def one(self, request: Request, _caller: Caller) -> Response:
         """One job, and why it is not done; with `wait_s`, once it has ended."""
@@ -145,20 +149,21 @@ class JobRoutes:
                     job = self._job(request)
         except TimeoutError:
             job = self._job(request)
-        return as_json(self._view(job))
+        return as_json(self._view(job, job.spec.command))
 
     async def cancel(self, request: Request, caller: Caller) -> Response:
         """End a job, or have it never begin; of one that has ended nothing changes."""
         by = author(request, caller)
         reason = f"by {by.who}" if by.why is None else f"by {by.who}: {by.why}"
         job = self._job_of(caller, request)
-        return as_json(self._view(await self.desk.cancel(job.id, reason)))
+        job = await self.desk.cancel(job.id, reason)
+        return as_json(self._view(job, job.spec.command))
 
     async def prioritize(self, request: Request, caller: Caller) -> Response:
         """Give a job that waits another priority."""
         body = await read_body(request, PriorityBody)
         job = await self.desk.prioritize(self._job_of(caller, request).id, body.priority)
-        return as_json(self._view(job))
+        return as_json(self._view(job, job.spec.command))
 
     async def queue(self, _request: Request, _caller: Caller) -> Response:
         """Who takes jobs, what waits, and what there is too little of."""
@@ -218,12 +223,15 @@ class JobRoutes:
             raise HapteraError(what, where=f"job:{job.id}", do=do, code=Code.FORBIDDEN)
         return job
 
-    def _view(self, job: Job) -> JobView:
+    def _view(self, job: Job, command: tuple[str, ...] | msgspec.UnsetType) -> JobView:
+        spec = job.spec
         return JobView(
             id=job.id,
             name=job.name,
             owner=job.owner,
-            spec=job.spec,
+            spec=SpecView(
+                spec.size, command, spec.time_limit_s, spec.retry, spec.backend, spec.user
+            ),
             priority=job.priority,
             state=job.state,
             why=self.desk.why(job),

@@ -30,8 +30,9 @@ def print_jobs(jobs: Sequence[JobView], output: str, *, none: str) -> None:
 def sentence(job: JobView) -> str:
     """A job in one line.
 
-    >>> from haptera.queue.job import JobSpec, Size
-    >>> one = JobSpec(("true",), Size(1, 0))
+    >>> from haptera.queue.job import Size
+    >>> from haptera.rest.jobs import SpecView
+    >>> one = SpecView(Size(1, 0), ("true",))
     >>> sentence(JobView(7, "sum", "user:eve", one, 0, JobState.QUEUED, "it waits", 0))
     'job:7 sum is queued: it waits'
     """

@@ -30,12 +30,16 @@ export class Jobs {
 
   // Asked for only while somebody looks.
   update(shown, chosen, rights) {
+    const another = chosen !== this.#chosen && chosen.startsWith("job:");
     this.#chosen = chosen;
     if (shown !== this.#shown) {
       this.#shown = shown;
       clearTimeout(this.#timer);
       if (shown) this.#load();
       else this.#told = null;
+    } else if (shown && another) {
+      clearTimeout(this.#timer);
+      this.#load();
     }
     if (shown) this.#paint(chosen, rights);
   }
@@ -47,7 +51,7 @@ export class Jobs {
     const { state, why, spec } = job;
     const attributes = {
       ...{ name: job.name, owner: job.owner, priority: job.priority, size: size(spec.size) },
-      ...{ command: spec.command.join(" "), "time limit, s": spec.time_limit_s, retry: spec.retry },
+      ...{ command: spec.command?.join(" ") ?? "", "time limit, s": spec.time_limit_s, retry: spec.retry },
       ...{ backend: spec.backend, at: job.holder, "exit status": job.status },
     };
     const some = Object.entries(attributes).filter(([, value]) => value !== null && value !== "");
@@ -72,7 +76,7 @@ export class Jobs {
     try {
       const [jobs, queue] = await Promise.all([ask("GET", "jobs", { query }), ask("GET", "queue")]);
       const known = new Map(jobs.jobs.map((job) => [`job:${job.id}`, job]));
-      const alone = await this.#older(this.#chosen, known);
+      const alone = await this.#whole(this.#chosen);
       if (alone !== null) known.set(`job:${alone.id}`, alone);
       [this.#told, this.#jobs] = [{ ...jobs, ...queue }, known];
     } catch (error) {
@@ -84,9 +88,9 @@ export class Jobs {
     this.#timer = setTimeout(() => this.#load(), EVERY_MS);
   }
 
-  // The chosen job, where it is none of the last ones.
-  async #older(chosen, known) {
-    if (!chosen.startsWith("job:") || known.has(chosen)) return null;
+  // The chosen job, which may be none of the last ones; a list has no commands either.
+  async #whole(chosen) {
+    if (!chosen.startsWith("job:")) return null;
     return ask("GET", `jobs/${encodeURIComponent(chosen.slice("job:".length))}`).catch(() => null);
   }
 
