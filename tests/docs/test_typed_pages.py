@@ -50,6 +50,7 @@ LOGGED_IN = "needs a machine that boots it: tests/minos/test_ssh.py does it"
 NOT_TYPED: dict[str, str] = {
     "haptera minos build": "takes half a minute, and a kernel: tests/minos/test_build.py does it",
     "haptera minos show": "of what was built there",
+    "haptera bmc check NODE": "needs a BMC of another maker: tests/cli/test_bmc_check.py has one",
     "haptera minos build --ssh-keys ~/.ssh/id_ed25519.pub": LOGGED_IN,
     "ssh root@10.0.0.101": LOGGED_IN,
     "make demo DEMO=rack": RACK,

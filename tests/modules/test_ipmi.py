@@ -105,6 +105,16 @@ def test_a_real_bmc_lets_an_operator_switch_and_a_user_read(tmp_path: Path) -> N
 
 @pytest.mark.net
 @pytest.mark.campaign
+def test_a_real_bmc_says_what_it_is(tmp_path: Path) -> None:
+    with machine(tmp_path) as one:
+        found = asyncio.run(bmc_of(one, "uefi-boot").survey())
+        assert (found.power, found.firmware, found.quirks) == ("off", "9.08", ["uefi-boot"])
+        assert found.maker is not None
+        assert one.record == []
+
+
+@pytest.mark.net
+@pytest.mark.campaign
 def test_a_login_that_is_refused_is_not_repeated_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

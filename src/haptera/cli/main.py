@@ -63,6 +63,7 @@ _COMMANDS: Final = {
     "Machines and images": {
         "power": "haptera.cli.commands.machines.power:switch",
         "console": "haptera.cli.commands.machines.console:console",
+        "bmc": "haptera.cli.commands.machines.bmc:bmc",
         "exec": "haptera.cli.commands.node.exec_:execute",
         "evict": "haptera.cli.commands.machines.evict:evict",
         "unclaimed": "haptera.cli.commands.machines.unclaimed:unclaimed",

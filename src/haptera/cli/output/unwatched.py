@@ -28,8 +28,8 @@ _VERBS: Final[Mapping[str, Sequence[str]]] = {
         "roll undo",
     ],
     "it runs once": [
-        *("backup", "evict", "exec", "minos build", "module check", "module new", "override"),
-        *("restore", "secret allow", "secret remove", "secret set"),
+        *("backup", "bmc check", "evict", "exec", "minos build", "module check", "module new"),
+        *("override", "restore", "secret allow", "secret remove", "secret set"),
     ],
     "it runs once; `haptera token list` shows valid tokens": [
         *("token certify", "token make", "token revoke"),

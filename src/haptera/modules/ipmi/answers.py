@@ -1,6 +1,7 @@
 """Answers of a BMC over IPMI, as ipmitool words them, by what they say of a command's effect."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -69,6 +70,20 @@ _CIPHER: Final = re.compile(
     r"(?:invalid|no matching) (?:authentication|integrity|confidentiality|cipher)[a-z ]*"
 )
 _FULL: Final = re.compile(r"insufficient resources for (?:session|role)")
+
+
+def fields_of(printed: str) -> Mapping[str, str]:
+    r"""What ipmitool prints as `NAME : TEXT`; of a name that comes twice, the first.
+
+    >>> fields_of("Firmware Revision     : 9.08\nsession handle : 1\n")["Firmware Revision"]
+    '9.08'
+    """
+    found = dict[str, str]()
+    for line in printed.splitlines():
+        name, colon, text = line.partition(":")
+        if colon and text.strip():
+            found.setdefault(name.strip(), text.strip())
+    return found
 
 
 def failure(bmc: str, errors: str, last: str) -> Exception:

@@ -10,10 +10,11 @@ from haptera.kinds import node
 from haptera.kinds.host_port import HostPort
 from haptera.modules import tool
 from haptera.modules.effects import DeviceError, LackingError, LoginError
-from haptera.modules.ipmi.answers import failure
+from haptera.modules.ipmi.answers import failure, fields_of
 from haptera.modules.patience import Patience
 from haptera.modules.power import PowerName, check_graceful
 from haptera.modules.quirks import Quirk, quirks_of
+from haptera.modules.survey import BmcSurvey
 from haptera.sdk import HapteraError, Secret, Target
 
 TOOL: Final = "ipmitool"
@@ -111,6 +112,27 @@ class IpmiBmc:
 
     async def force_off(self) -> None:
         await self._run("chassis", "power", "off")
+
+    async def survey(self) -> BmcSurvey:
+        """What it says of itself, with the quirks that haptera heeds."""
+        now = asyncio.get_running_loop().time
+        began = now()
+        power = await self.status()
+        latency_s = now() - began
+        said = fields_of(await self._run("mc", "info"))
+        sessions = fields_of(await self._run("session", "info", "active"))
+        held, places = sessions.get("active sessions"), sessions.get("slot count")
+        return BmcSurvey(
+            power=power,
+            maker=said.get("Manufacturer Name"),
+            model=said.get("Product Name"),
+            firmware=said.get("Firmware Revision"),
+            resets=(),  # IPMI has no list of them, and none of what a machine boots from.
+            boot_sources=(),
+            sessions=f"{held} of {places} open" if held and places else None,
+            quirks=sorted(self._quirks),
+            latency_s=latency_s,
+        )
 
     def check_patience(self) -> None:
         """Ask whether the BMC may be asked.

@@ -13,7 +13,7 @@ from haptera.modules.patience import Patience
 from haptera.modules.power import PowerName, check_graceful
 from haptera.modules.quirks import Quirk, quirks_by, quirks_of
 from haptera.modules.redfish.connection import RedfishConnection
-from haptera.modules.redfish.documents import path_of
+from haptera.modules.redfish.documents import Document, path_of
 from haptera.modules.redfish.exchange import (
     ANSWER_S_MAX,
     CALL_S_MAX,
@@ -21,8 +21,9 @@ from haptera.modules.redfish.exchange import (
     ServiceAddress,
     Trust,
 )
-from haptera.modules.redfish.sessions import ROOT_PATH, end_session, sessions
+from haptera.modules.redfish.sessions import ROOT_PATH, SESSIONS_PATH, end_session, sessions
 from haptera.modules.redfish.systems import ComputerSystem, ResetAction
+from haptera.modules.survey import BmcSurvey
 from haptera.sdk import HapteraError, HostPath, Refused, Secret, Setup, Target
 from haptera.sdk.owned_files import owned
 
@@ -124,6 +125,10 @@ class RedfishBmc:
     async def force_off(self) -> None:
         await self._ask(lambda connection: self._reset(connection, OFF))
 
+    async def survey(self) -> BmcSurvey:
+        """What it says of itself, with the quirks that haptera heeds."""
+        return await self._ask(self._survey)
+
     async def _ask(self, work: Callable[[RedfishConnection], Done]) -> Done:
         """What comes of this work in a thread, unless the BMC is to be left alone."""
         known, place = self._credentials, str(self._service.service)
@@ -169,6 +174,26 @@ class RedfishBmc:
             said = system.shown.text("PowerState")
             raise RedfishError(f"BMC at {self.address} says its power is {said}"[:WORDS_MAX])
         return system.power
+
+    def _survey(self, connection: RedfishConnection) -> BmcSurvey:
+        path = self._system(connection).path
+        left_s = connection.left_s
+        system = self._shown(connection, path)
+        latency_s = left_s - connection.left_s
+        managers = system.shown.documents("Links", "ManagedBy")
+        manager = _document(connection, managers[0].text("@odata.id") if managers else None)
+        held = _document(connection, SESSIONS_PATH).documents("Members")
+        return BmcSurvey(
+            power=system.power or str(system.shown.text("PowerState")),
+            maker=system.maker or None,
+            model=system.shown.text("Model"),
+            firmware=manager.text("FirmwareVersion"),
+            resets=() if system.reset is None else self._resets(connection, system.reset),
+            boot_sources=system.boot_sources,
+            sessions=f"{len(held)} open" if held else None,
+            quirks=sorted(self._quirks | quirks_by(system.maker)),
+            latency_s=latency_s,
+        )
 
     def _boot_from_network_once(self, connection: RedfishConnection) -> None:
         system = self._system(connection)
@@ -269,6 +294,16 @@ class RedfishBmc:
                 do=f"name one: bmc: {self._service.service}{SYSTEMS_PATH}/ID",
             )
         return found[0]
+
+
+def _document(connection: RedfishConnection, reference: str | None) -> Document:
+    """What is there, if it can be read."""
+    if reference is None:
+        return Document({})
+    try:
+        return connection.read(path_of(reference, ROOT_PATH)).document
+    except RedfishError:
+        return Document({})
 
 
 def _members(connection: RedfishConnection) -> Iterator[str]:

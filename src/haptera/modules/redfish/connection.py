@@ -73,6 +73,11 @@ class RedfishConnection:
         """From another thread: end what is under way."""
         self._exchange.hang_up()
 
+    @property
+    def left_s(self) -> float:
+        """How long this call may still take."""
+        return self._exchange.left_s
+
     def read(self, path: str) -> RedfishAnswer:
         """What is at this path.
 
