@@ -3,7 +3,10 @@
 import asyncio
 import hashlib
 import os
+import subprocess
+import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -22,6 +25,7 @@ from haptera.modules.image.module import (
     connect,
     look_applied,
     look_state,
+    module,
     remove,
 )
 from haptera.modules.image.store import ImageStore, store_of
@@ -133,9 +137,55 @@ def an_image(rig: Rig, name: str, recipe: str, form: ImageFormat = ImageFormat.S
     entity = EntityId("image", name, None)
     run_dir = rig.authority.directory
     settings = ImageSettings(format=form)
-    return connect(
-        Target(entity, values=values, digest="wanted", run_dir=run_dir, settings=settings)
-    )
+    target = Target(entity, values=values, digest="wanted", run_dir=run_dir, settings=settings)
+    return connect(replace(target, session=asyncio.Semaphore(1)))
+
+
+def test_a_build_that_was_killed_is_begun_again_at_once() -> None:
+    steps = {one.name: one for one in module.manifest().steps}
+    for name in ("build", "rebuild"):
+        assert (steps[name].ends_with_call, steps[name].late_ms) == (True, 1_000)
+
+
+# A process that is killed while a tool of it runs, whose number it has told.
+KILLED = """
+import asyncio, os, signal
+from haptera.modules.image.unbound import tied
+async def begin():
+    tool = await asyncio.create_subprocess_exec("sleep", "600", preexec_fn=tied)
+    print(tool.pid, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+asyncio.run(begin())
+"""
+
+
+@pytest.mark.net
+def test_the_tools_of_a_build_end_with_who_began_them() -> None:
+    told = subprocess.run([sys.executable, "-c", KILLED], stdout=subprocess.PIPE, check=False)
+    place = Path(f"/proc/{int(told.stdout)}/stat")
+    wait_for("the tool ends", lambda: not place.exists() or ") Z " in place.read_text(), 60)
+
+
+def test_so_many_images_are_built_at_once_and_the_next_one_says_that_it_waits(
+    rig: Rig, tmp_path: Path
+) -> None:
+    (tmp_path / "recipe").mkdir()
+    told: list[str] = []
+
+    async def story() -> None:
+        one = an_image(rig, "a", str(tmp_path / "recipe"))
+        one = connect(replace(one.target, tell=lambda text, _done: told.append(text)))
+        await one.target.session.acquire()
+        building = asyncio.create_task(build(one))
+        while not told:  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0)
+        assert told == ["waits until other images are built"]
+        one.target.session.release()
+        with pytest.raises(Refused, match="there is no Dockerfile in"):
+            await building
+
+    asyncio.run(story())
+    assert told[1:] == ["builds"]
 
 
 def test_without_a_recipe_nothing_is_built(rig: Rig, tmp_path: Path) -> None:

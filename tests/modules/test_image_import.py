@@ -60,6 +60,7 @@ def an_import(rig: Rig, source: str, **settings: int) -> Image:
             values={"source": source},
             run_dir=rig.authority.directory,
             settings=ImageSettings(**settings),
+            session=asyncio.Semaphore(1),
         )
     )
 

@@ -28,7 +28,7 @@ from haptera.modules.image.sources import (
     unpacked,
 )
 from haptera.modules.image.store import manifest_of
-from haptera.modules.image.unbound import unbound
+from haptera.modules.image.unbound import tied
 from haptera.modules.regular import open_regular
 from haptera.sdk import HapteraError, Refused
 
@@ -251,7 +251,7 @@ class Build:
                 stderr=log,
                 env={**os.environ, "CONTAINERS_CONF": str(self._configuration), **epoch},
                 start_new_session=True,
-                preexec_fn=lambda: unbound(file_bytes_max=most_bytes),
+                preexec_fn=lambda: tied(file_bytes_max=most_bytes),
             )
         printed = await self._watched(process)
         if process.returncode == -signal.SIGXFSZ and most_bytes is not None:

@@ -6,6 +6,7 @@ A parent below another one builds nothing: it takes over what that one has built
 import asyncio
 import contextlib
 import shutil
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Annotated, Final
 
@@ -28,13 +29,18 @@ from haptera.sdk import (
     Policy,
     Privilege,
     Refused,
+    Setup,
     Target,
 )
 from haptera.sdk.uplink import UPLINK, uplink
 
 # The key and certificate that manifests are signed with; the parent makes them at each start.
 SIGNER: Final = "signer.pem"
-BUILT_WITHIN_S: Final = 1800
+# Its turn among other builds included.
+BUILT_WITHIN_S: Final = 3600
+# What is seen of a build is a name in the store, which this process alone writes: where it is
+# killed, nothing more comes, for its tools are killed with it.
+BUILT_LATE_S: Final = 1
 # How often a parent above is asked for what it has not built yet.
 ASKED_EVERY_S: Final = 5.0
 # A recipe that fails does so again, until somebody mends it, or what it fetches is there again.
@@ -46,13 +52,15 @@ class ImageSettings:
     """How much all artefacts may take together, in MB; None: as much as the disk has.
 
     They are sent to so many nodes `at_once`, with so many MB a second together. What is built from
-    now on is of this `format`, but for roots that are imported as they are.
+    now on is of this `format`, but for roots that are imported as they are; at one time, so many
+    are built.
     """
 
     quota_mb: int | None = None
     format: ImageFormat = ImageFormat.SQUASHFS
     at_once: Annotated[int, msgspec.Meta(ge=1)] = 16
     rate_mb_s: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    builds_at_once: Annotated[int, msgspec.Meta(ge=1)] = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +96,20 @@ def connect(target: Target) -> Image:
     return Image(target, store_of(target.run_dir))
 
 
+@contextlib.asynccontextmanager
+async def builders(setup: Setup) -> AsyncIterator[asyncio.Semaphore]:
+    """Who may build: each takes a place, for the disk and the processors are everybody's."""
+    settings: ImageSettings = setup.settings
+    yield asyncio.Semaphore(settings.builds_at_once)
+
+
 # buildah mounts file systems to carry out a recipe.
 module = Module(
     "image",
     connect=connect,
     context=PARENT,
     settings=ImageSettings,
+    lifespan=builders,
     needs=(Privilege.NAMESPACES,),
 )
 state = module.serves(image.state)
@@ -132,7 +148,9 @@ async def look_applied(one: Image) -> str:
     applied.goes(ANY, Applied.CURRENT, expected=True),
     within_s=BUILT_WITHIN_S,
     policy=BUILDING,
+    late_s=BUILT_LATE_S,
     stoppable=True,
+    ends_with_call=True,
 )
 async def build(one: Image) -> None:
     await _build(one)
@@ -143,7 +161,9 @@ async def build(one: Image) -> None:
     within_s=BUILT_WITHIN_S,
     requires={image.state: State.BUILT},
     policy=BUILDING,
+    late_s=BUILT_LATE_S,
     stoppable=True,
+    ends_with_call=True,
 )
 async def rebuild(one: Image) -> None:
     """Nodes go on to find what the name stood for, until all of the new one is there."""
@@ -165,8 +185,7 @@ async def _build(one: Image) -> None:
         raise Refused("a recipe and a source are desired: unset one of them")
     one.store.make()
     one.store.check_room(0, one.quota_bytes)
-    room = StoreRoom(one.store.path, one.store.left_bytes(one.name, one.quota_bytes))
-    room.check_disk()
+    StoreRoom(one.store.path, one.store.left_bytes(one.name, one.quota_bytes)).check_disk()
     work = one.store.work / one.name
     try:
         if one.above is not None:
@@ -174,7 +193,10 @@ async def _build(one: Image) -> None:
         else:
             form = one.target.settings.format
             log = one.store.log(one.name)
-            await _make(one, Build(one.name, one.made_of, is_recipe, work, log, room, form))
+            async with _place(one):
+                # Others have been built while this one waited.
+                room = StoreRoom(one.store.path, one.store.left_bytes(one.name, one.quota_bytes))
+                await _make(one, Build(one.name, one.made_of, is_recipe, work, log, room, form))
     except OSError as error:
         raise Refused(f"{work}: {error.strerror or error}") from error
     except msgspec.DecodeError as error:
@@ -182,6 +204,17 @@ async def _build(one: Image) -> None:
     finally:
         # Tens of thousands of files: the disk may take seconds, in which looks are to be answered.
         await asyncio.to_thread(shutil.rmtree, work, ignore_errors=True)
+
+
+@contextlib.asynccontextmanager
+async def _place(one: Image) -> AsyncIterator[None]:
+    """A place among those that build."""
+    places: asyncio.Semaphore = one.target.session
+    if places.locked():
+        one.target.progress("waits until other images are built")
+    async with places:
+        one.target.progress("builds")
+        yield
 
 
 async def _make(one: Image, making: Build) -> None:

@@ -1,6 +1,12 @@
 """Room for the tools that a module starts: its own process is bounded in memory."""
 
+import ctypes
 import resource
+import signal
+from typing import Final
+
+_PR_SET_PDEATHSIG: Final = 1
+_libc: Final = ctypes.CDLL(None)
 
 
 def unbound(file_bytes_max: int | None = None) -> None:
@@ -12,3 +18,9 @@ def unbound(file_bytes_max: int | None = None) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
     if file_bytes_max is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes_max, file_bytes_max))
+
+
+def tied(file_bytes_max: int | None = None) -> None:
+    """As `unbound`; and the tool is killed where whoever started it is."""
+    unbound(file_bytes_max)
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
