@@ -15,7 +15,7 @@ import pytest
 from haptera.kinds.image import State
 from haptera.kinds.inventory import Inventory
 from haptera.model.entity import EntityId
-from haptera.modules.image.build import ImageFormat
+from haptera.modules.image.build import ImageFormat, described
 from haptera.modules.image.difference import Aspect, difference
 from haptera.modules.image.manifest import ImageManifest, Signed, read, sign, verified
 from haptera.modules.image.module import (
@@ -32,7 +32,7 @@ from haptera.modules.image.store import ImageStore, store_of
 from haptera.modules.system.mounts import EROFS, EROFS_AT
 from haptera.runtime.clock import wall_s
 from haptera.runtime.identity.pki import issue_images, issue_parent, open_authority
-from haptera.sdk import HapteraError, Refused, Target
+from haptera.sdk import HapteraError, Refused, Target, read_foreign
 from tests.kills.processes import wait_for
 from tests.modules.image_rig import Rig, a_root, needs
 
@@ -139,6 +139,38 @@ def an_image(rig: Rig, name: str, recipe: str, form: ImageFormat = ImageFormat.S
     settings = ImageSettings(format=form)
     target = Target(entity, values=values, digest="wanted", run_dir=run_dir, settings=settings)
     return connect(replace(target, session=asyncio.Semaphore(1)))
+
+
+SAID = {
+    "architecture": "amd64",
+    "config": {
+        "Entrypoint": ["/sbin/serve"],
+        "Cmd": ["-x", ""],
+        "Env": ["A=b"],
+        "WorkingDir": "/srv",
+        "StopSignal": "SIGINT",
+    },
+}
+
+
+def described_as(**changed: object) -> ImageManifest:
+    oci = {**SAID, "config": {**SAID["config"], **changed}}  # type: ignore[dict-item]
+    return described("a", "r", read_foreign("buildah 9.9", msgspec.json.encode({"OCIv1": oci})))
+
+
+def test_what_buildah_says_of_an_image_is_read_by_its_shape() -> None:
+    whole = ImageManifest(
+        "a", "", 0, "amd64", ("/sbin/serve", "-x", ""), ("A=b",), "/srv", "SIGINT", "r"
+    )
+    assert described_as() == whole
+    assert described_as(Entrypoint=None, Cmd="/bin/sh").command == ("/bin/sh",)
+    assert described_as(Entrypoint=None, Cmd=None).command == ("/sbin/init",)
+    assert described_as(Labels=7, WorkingDir="", StopSignal=15).stop_signal == "15"
+    said = r"buildah 9\.9: OCIv1\.config\.Cmd\[0\] is an object, not a text"
+    with pytest.raises(HapteraError, match=said):
+        described_as(Cmd=[{"exec": "/bin/sh"}])
+    with pytest.raises(HapteraError, match=r"buildah 9\.9: OCIv1 is absent, not there"):
+        described("a", "r", read_foreign("buildah 9.9", b"{}"))
 
 
 def test_a_build_that_was_killed_is_begun_again_at_once() -> None:

@@ -69,7 +69,7 @@ class Foreign:
     def words(self, between: str | None = None) -> tuple[str, ...]:
         """A list of texts; or one text, as itself, or in parts where something stands between."""
         if isinstance(self.value, list):
-            return tuple(text for one in self.items() if (text := one.text()))
+            return tuple(text for one in self.items() if (text := one.text()) is not None)
         text = self.text() or ""
         return tuple(one for one in (text.split(between) if between else [text]) if one)
 

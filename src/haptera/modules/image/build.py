@@ -13,13 +13,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final, TypeVar, assert_never
 
-import msgspec
-
 from haptera.kinds.inventory import Inventory
 from haptera.modules.image.inventory import Contents, contents_of
 from haptera.modules.image.manifest import ImageManifest
 from haptera.modules.image.room import StoreRoom
 from haptera.modules.image.sources import (
+    INIT,
     SourceSort,
     bare,
     check_init,
@@ -30,7 +29,7 @@ from haptera.modules.image.sources import (
 from haptera.modules.image.store import manifest_of
 from haptera.modules.image.unbound import tied
 from haptera.modules.regular import open_regular
-from haptera.sdk import HapteraError, Refused
+from haptera.sdk import Foreign, HapteraError, Refused, read_foreign
 
 RECIPE: Final = "Dockerfile"
 # How OCI calls this machine, for a root without any program.
@@ -73,25 +72,6 @@ class ImageFormat(StrEnum):
 
     SQUASHFS = "squashfs"
     EROFS = "erofs"
-
-
-class _Config(msgspec.Struct, frozen=True, rename={"folder": "WorkingDir"}):
-    """What the recipe says of how the image runs, as OCI names it."""
-
-    Entrypoint: tuple[str, ...] | None = None
-    Cmd: tuple[str, ...] | None = None
-    Env: tuple[str, ...] | None = None
-    folder: str = ""
-    StopSignal: str = ""
-
-
-class _Oci(msgspec.Struct, frozen=True):
-    architecture: str
-    config: _Config
-
-
-class _Inspected(msgspec.Struct, frozen=True):
-    OCIv1: _Oci
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +161,12 @@ class Build:
 
     async def _packed(self, image: str, artefact: Path, begun_s: int) -> ImageManifest:
         """An image of buildah's as an artefact, and what it says of itself."""
+        # buildah version 1.28.2 (image-spec 1.1.0-dev, runtime-spec 1.0.2-dev)
+        version = (await self._answer("--version")).decode(errors="replace").split()[2:3]
         inspected = await self._answer("inspect", "--type", "image", image)
-        told = msgspec.json.decode(inspected, type=_Inspected)
+        told = described(
+            self.name, self.made_of, read_foreign(" ".join(["buildah", *version]), inspected)
+        )
         container = (await self._answer("from", image)).decode().strip()
         # Mounted, and not written out: in a user namespace buildah writes all files as root's.
         root = Path((await self._answer("mount", container)).decode().rstrip("\n"))
@@ -194,7 +178,7 @@ class Build:
                 await self._do("mkfs.erofs", *EROFS, str(self._erofs), str(root))
         finally:
             await self._answer("umount", container)
-        return self._told(told.OCIv1)
+        return told
 
     def _check(self) -> None:
         if self.is_recipe and not (Path(self.made_of) / RECIPE).is_file():
@@ -220,20 +204,6 @@ class Build:
     def _buildah(self, *words: str) -> tuple[str, ...]:
         places = ("--root", str(self.work / "storage"), "--runroot", str(self.work / "run"))
         return "buildah", *places, *words
-
-    def _told(self, oci: _Oci) -> ImageManifest:
-        config = oci.config
-        return ImageManifest(
-            self.name,
-            "",
-            0,
-            oci.architecture,
-            (*(config.Entrypoint or ()), *(config.Cmd or ())) or ("/sbin/init",),
-            config.Env or (),
-            config.folder or "/",
-            config.StopSignal or "SIGTERM",
-            self.made_of,
-        )
 
     async def _answer(self, *words: str) -> bytes:
         """What buildah prints."""
@@ -279,6 +249,27 @@ class Build:
             log.seek(begin)
             lines = log.read().decode(errors="replace").splitlines()[1 if begin else 0 :]
         return f"{words[0]} ended with status {status}: {' / '.join(filter(None, lines))}"
+
+
+def described(name: str, made_of: str, inspected: Foreign) -> ImageManifest:
+    """What buildah says of an image, as OCI names it.
+
+    Raises:
+        ForeignError: it says so in a shape that is not known.
+    """
+    oci = inspected["OCIv1"].need()
+    config = oci["config"]
+    return ImageManifest(
+        name,
+        "",
+        0,
+        oci["architecture"].need().text() or "",
+        (*config["Entrypoint"].words(), *config["Cmd"].words()) or (INIT,),
+        config["Env"].words(),
+        config["WorkingDir"].text() or "/",
+        config["StopSignal"].text() or "SIGTERM",
+        made_of,
+    )
 
 
 async def _in_import(do: Callable[..., Outcome], *arguments: object) -> Outcome:

@@ -24,6 +24,7 @@ from haptera.sdk import (
     ANY,
     PARENT,
     Applied,
+    ForeignError,
     HapteraError,
     Module,
     Policy,
@@ -199,8 +200,8 @@ async def _build(one: Image) -> None:
                 await _make(one, Build(one.name, one.made_of, is_recipe, work, log, room, form))
     except OSError as error:
         raise Refused(f"{work}: {error.strerror or error}") from error
-    except msgspec.DecodeError as error:
-        raise Refused(f"buildah returned unexpected data about the image: {error}") from error
+    except ForeignError as error:
+        raise Refused(str(error)) from error
     finally:
         # Tens of thousands of files: the disk may take seconds, in which looks are to be answered.
         await asyncio.to_thread(shutil.rmtree, work, ignore_errors=True)
