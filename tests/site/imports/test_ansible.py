@@ -95,7 +95,42 @@ def test_what_cannot_stand_in_a_site_is_told_and_the_rest_is_there():
         ("left out", "colour of group turn"),
         ("left out", "group -odd: '-odd' is not a name"),
         ("left out", "group empty: it has no nodes"),
+        ("left out", "group gone: it has no nodes"),
     ]
+
+
+def unsafe(text):
+    return {"__ansible_unsafe": text}
+
+
+def test_a_text_that_is_marked_unsafe_is_that_text_wherever_it_stands():
+    hosts = {
+        "n1": {"ansible_host": unsafe("10.5.0.1"), "rack": unsafe("r1")},
+        "n2": {"ansible_host": "10.5.0.2", "rack": "r1", "ansible_password": unsafe("planted")},
+        "n3": {
+            "ansible_host": {"__ansible_unsafe": ["10.5.0.3"]},
+            "rack": {**unsafe("r1"), "a": "b"},
+        },
+    }
+    inventory = {
+        "_meta": {"hostvars": hosts},
+        "web": {"hosts": ["n1", unsafe("n2")]},
+        "site": {"children": [unsafe("web")], "vars": {"ntp": unsafe("10.0.0.1")}},
+    }
+    found = read_ansible(SiteFile("i.json", json.dumps(inventory)), {"rack": "rack"})
+
+    assert site_of(found) == {
+        "n1": ({"address": "10.5.0.1", "rack": "r1", "groups": "site, web"}, {}),
+        "n2": ({"address": "10.5.0.2", "rack": "r1", "groups": "site, web"}, {}),
+        "n3": ({}, {}),
+    }
+    assert [one[:2] for one in said(found)] == [
+        ("secret", "variable ansible_password"),
+        ("left out", "variable ansible_host"),
+        ("left out", "variable rack"),
+        ("left out", "variable ntp of group site"),
+    ]
+    assert nothing_planted(found)
 
 
 def test_two_of_one_address_are_told():

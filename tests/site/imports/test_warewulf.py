@@ -90,6 +90,22 @@ def test_all_that_is_not_in_the_site_is_told():
          "10.0.0.2"),
         ("network devices: {a: {ipaddr: 10.0.0.1}, b: {primary: 'true', ipaddr: 10.0.0.2}}",
          "10.0.0.2"),
+        # As each version says yes, and no.
+        *[
+            (f"network devices: "
+             f"{{a: {{ipaddr: 10.0.0.1}}, b: {{{mark}: {word}, ipaddr: 10.0.0.2}}}}",
+             "10.0.0.2" if is_yes else "10.0.0.1")
+            for mark in ("primary", "default")
+            for word, is_yes in [
+                ("true", True), ("'true'", True), ("True", True), ("yes", True), ("'1'", True),
+                ("1", True), ("false", False), ("no", False), ("'0'", False), ("''", False),
+            ]
+        ],
+        ("network devices: {a: {default: true, ipaddr: 10.0.0.1}, b: {primary: true,"
+         " ipaddr: 10.0.0.2}}", "10.0.0.2"),
+        ("network devices: {default: {ipaddr: 10.0.0.1}, b: {default: true, ipaddr: 10.0.0.2}}",
+         "10.0.0.2"),
+        ("network devices: {'': {ipaddr: 10.0.0.1}}", "10.0.0.1"),
         ("network devices: {}", None),
     ],
 )  # fmt: skip
@@ -107,6 +123,25 @@ def test_an_older_registry_has_its_bmc_without_a_mapping():
     assert site_of(found) == {"n1": ({"bmc": "10.0.3.1:623"}, {})}
     assert [one[0] for one in said(found)] == ["secret"]
     assert nothing_planted(found)
+
+
+def test_a_value_that_another_one_beats_is_told():
+    text = """\
+nodeprofiles:
+  low: {tags: {rack: r1}, ipmi: {port: "6230"}}
+  high: {tags: {rack: r2}, profiles: [gone]}
+nodes:
+  n1: {profiles: [low], tags: {rack: r3}, ipmi: {ipaddr: [10.0.3.1, 10.0.3.2]}}
+"""
+    found = read(text, rack="rack")
+
+    assert site_of(found) == {"n1": ({"bmc": "10.0.3.1:6230", "rack": "r3"}, {})}
+    assert said(found) == [
+        ("conflict", "there is no profile gone", "3:3"),
+        ("left out", "ipmi ipaddr", "n1", "5:69"),
+        ("left out", "tags rack of profile low", "2:22"),
+        ("left out", "tags rack of profile high", "3:23"),
+    ]
 
 
 @pytest.mark.parametrize(

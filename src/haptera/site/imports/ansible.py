@@ -13,6 +13,7 @@ from haptera.site.syntax.tree import Branch, Errors, Leaf, Place, Series, Tree
 
 _META: Final = "_meta"
 _ALL: Final = "all"
+_UNGROUPED: Final = "ungrouped"
 # What is called so is told as a secret.
 _VAULTED: Final = "vaulted variable"
 _VARIABLES: Final = {node.address.name: "ansible_host"}
@@ -28,7 +29,7 @@ def read_ansible(source: SiteFile, attributes: Mapping[str, str]) -> FoundSite:
         HapteraError: the text is no JSON, or no inventory.
     """
     errors = Errors()
-    tree = read_json(source.text, source.name, errors, _DO)
+    tree = _plain(read_json(source.text, source.name, errors, _DO))
     if not isinstance(tree, Branch):
         raise ParseError("it is not an inventory", where=str(tree.place), do=_DO)
     found = FoundSite()
@@ -53,6 +54,7 @@ class _Inventory:
         self._hosts: dict[str, list[str]] = {}
         self._children: dict[str, list[str]] = {}
         self._places: dict[str, Place] = {}
+        self._named: dict[str, Place] = {}
 
     def read_meta(self, tree: Tree) -> None:
         for key, inner in self._remarks.entries(tree, _META):
@@ -77,7 +79,9 @@ class _Inventory:
                     self._read_hosts(hosts, inner, name.text)
                 case "children":
                     named = self._remarks.texts(inner, f"children of group {name.text}")
-                    children.extend(one.text for one in named)
+                    for one in named:
+                        children.append(one.text)
+                        self._named.setdefault(one.text, one.place)
                 case "vars":
                     for variable, _ in self._remarks.entries(inner, f"vars of group {name.text}"):
                         what = f"variable {variable.text} of group {name.text}"
@@ -91,6 +95,10 @@ class _Inventory:
         for name, place in self._places.items():
             members = list(self._found.nodes) if name == _ALL else self._members(name)
             self._found.group(name, members, place)
+        for name, place in self._named.items():
+            # Ansible's own name for hosts without a group, which is told also where there are none.
+            if name not in self._places and name != _UNGROUPED:
+                self._found.group(name, (), place)
         self._found.compare()
 
     def _read_hosts(self, hosts: list[str], tree: Tree, group: str) -> None:
@@ -119,6 +127,19 @@ class _Inventory:
             seen.update(below)
             waiting += reversed(below)
         return members
+
+
+def _plain(tree: Tree) -> Tree:
+    """The tree with texts for what `!unsafe` marks as such: {"__ansible_unsafe": TEXT}."""
+    match tree:
+        case Branch(((Leaf("__ansible_unsafe"), Leaf() as text),)):
+            return text
+        case Branch(entries, place):
+            return Branch(tuple((key, _plain(inner)) for key, inner in entries), place)
+        case Series(items, place):
+            return Series(tuple(map(_plain, items)), place)
+        case Leaf():
+            return tree
 
 
 def _is_vaulted(tree: Tree) -> bool:

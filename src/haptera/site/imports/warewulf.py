@@ -1,7 +1,7 @@
 """Warewulf 4's registry of nodes, nodes.conf."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from haptera.kinds import node
@@ -11,7 +11,7 @@ from haptera.rest.schemas import SiteFile
 from haptera.site.imports.found import FoundNode, FoundSite
 from haptera.site.imports.remarks import RemarkSort
 from haptera.site.syntax.sources import read_tree
-from haptera.site.syntax.tree import Branch, Errors, Leaf, Tree, leaves
+from haptera.site.syntax.tree import Branch, Errors, Leaf, Place, Tree, leaves
 
 IPMI_PORT: Final = "623"
 
@@ -22,11 +22,16 @@ _NAMED: Final = "profiles"
 _FORMAT: Final = "WW_INTERNAL"
 _NETWORKS: Final = "network devices"
 _ADDRESS: Final = "ipaddr"
+# Of a network: that it is the node's own one, since 4.4 and before; and how they say yes.
+_MARKS: Final = ("primary", "default")
+_YES: Final = frozenset({"true", "yes", "1"})
 _DO: Final = "name Warewulf's nodes.conf"
 
 _Path = tuple[str, ...]
-# Each scalar of a node or profile by the keys that lead to it.
-_Fields = dict[_Path, Leaf]
+# The scalars of a node or profile by the keys that lead to them: of a list all, else one.
+_Fields = dict[_Path, tuple[Leaf, ...]]
+# What holds of a node, after all profiles.
+_Whole = Mapping[_Path, Leaf]
 
 # Older registries have no mapping under `ipmi`.
 _BMC: Final[Sequence[_Path]] = (("ipmi", _ADDRESS), ("ipmi ipaddr",))
@@ -65,11 +70,11 @@ def read_warewulf(source: SiteFile, attributes: Mapping[str, str]) -> FoundSite:
 
 @dataclass(slots=True)
 class _Profile:
-    """A profile: those that it names itself, its fields, and which of them stand in the site."""
+    """A profile: those that it names itself, and its fields."""
 
+    place: Place
     names: list[str]
     fields: _Fields
-    taken: set[_Path] = field(default_factory=set)
 
 
 class _Registry:
@@ -80,12 +85,14 @@ class _Registry:
         self._remarks = found.remarks
         self._attributes = attributes
         self._profiles: dict[str, _Profile] = {}
+        # What attributes were made of: a value that another one beats everywhere is not in it.
+        self._used = set[Leaf]()
 
     def read_profiles(self, tree: Tree) -> None:
         for key, inner in self._remarks.entries(tree, _PROFILES):
             self._found.profile(key.text, key.place)
             names, fields = self._read(inner, f"profile {key.text}")
-            self._profiles[key.text] = _Profile(names, fields)
+            self._profiles[key.text] = _Profile(key.place, names, fields)
 
     def read_nodes(self, tree: Tree) -> None:
         for key, inner in self._remarks.entries(tree, _NODES):
@@ -97,12 +104,20 @@ class _Registry:
     def close(self) -> None:
         """Remark on what profiles have that stands nowhere."""
         for name, profile in self._profiles.items():
-            for path, text in profile.fields.items():
-                if path not in profile.taken:
-                    self._remarks.leave_out(f"{' '.join(path)} of profile {name}", text.place)
+            self._leave_out(profile.fields, f" of profile {name}", None)
+            for other in profile.names:
+                if other.removeprefix("~") not in self._profiles:
+                    what = f"there is no profile {other}"
+                    self._remarks.add(RemarkSort.CONFLICT, what, profile.place)
+
+    def _leave_out(self, fields: _Fields, whose: str, node_name: str | None) -> None:
+        for path, texts in fields.items():
+            for text in texts:
+                if text not in self._used:
+                    self._remarks.leave_out(" ".join(path) + whose, text.place, node=node_name)
 
     def _read(self, tree: Tree, what: str) -> tuple[list[str], _Fields]:
-        """The profiles that this names, and its fields; of a list, its first value."""
+        """The profiles that this names, and its fields; of a list, the first value holds."""
         names, fields = list[str](), _Fields()
         for key, inner in self._remarks.entries(tree, what):
             if key.text == _NAMED:
@@ -110,24 +125,19 @@ class _Registry:
             else:
                 for path, text in leaves(inner):
                     if text.text and not text.empty:
-                        fields.setdefault((key.text, *path), text)
+                        at = (key.text, *path)
+                        fields[at] = (*fields.get(at, ()), text)
         return names, fields
 
     def _make(self, one: FoundNode, holding: Sequence[str], own: _Fields) -> None:
         """Give the node what holds of it, and remark on what of its own stands nowhere."""
         self._found.give_profiles(one, holding, one.place)
-        whole = _Fields()
-        for name in holding:
-            whole.update(self._profiles[name].fields)
-        whole.update(own)
-        taken = set(self._give(one, whole))
-        for path, text in own.items():
-            if path not in taken:
-                self._remarks.leave_out(" ".join(path), text.place, node=one.name)
-        for name in holding:
-            self._profiles[name].taken |= taken
+        layers = (*(self._profiles[name].fields for name in holding), own)
+        whole = {path: texts[0] for layer in layers for path, texts in layer.items()}
+        self._used |= {whole[path] for path in self._give(one, whole)}
+        self._leave_out(own, "", one.name)
 
-    def _give(self, one: FoundNode, whole: _Fields) -> Iterator[_Path]:
+    def _give(self, one: FoundNode, whole: _Whole) -> Iterator[_Path]:
         """Give attributes; the paths of the fields that they were made of."""
         for name, tag in self._attributes.items():
             if (path := ("tags", tag)) in whole:
@@ -181,17 +191,18 @@ def _joined(address: str, port: str) -> str:
         return f"{address} {port}"
 
 
-def _addresses(whole: _Fields) -> Iterator[_Path]:
+def _addresses(whole: _Whole) -> Iterator[_Path]:
     """Where the node's own address may be: in its primary network, its default one, any."""
     if ("primary network",) in whole:
         yield _NETWORKS, whole["primary network",].text, _ADDRESS
     networks = [path[1] for path in whole if path[0] == _NETWORKS and len(path) > 2]
-    for one in networks:
-        marked = whole.get((_NETWORKS, one, "primary"))
-        if marked is not None and marked.text.lower() == "true":
-            yield _NETWORKS, one, _ADDRESS
+    for mark in _MARKS:
+        for one in networks:
+            marked = whole.get((_NETWORKS, one, mark))
+            if marked is not None and marked.text.lower() in _YES:
+                yield _NETWORKS, one, _ADDRESS
     yield from ((_NETWORKS, one, _ADDRESS) for one in ("default", *networks))
 
 
-def _first(paths: Iterable[_Path], whole: _Fields) -> _Path | None:
+def _first(paths: Iterable[_Path], whole: _Whole) -> _Path | None:
     return next((path for path in paths if path in whole), None)
