@@ -1,5 +1,7 @@
 """Policies as entities: on which terms parts are run, what changing them does, what is refused."""
 
+from dataclasses import replace
+
 import pytest
 
 from haptera.core.desired.policies import MEANING_EACH, PartTerms, Policies
@@ -29,7 +31,7 @@ from haptera.model.facts import Fact, Method
 from haptera.model.intent import Intent
 from haptera.model.messages import Ask
 from haptera.model.policy import LOOKING, STEPPING, Policy
-from tests.core.test_engine import ATTRIBUTES, LOOK, NODE, ON, SIDE, call, parent, told
+from tests.core.test_engine import ATTRIBUTES, BMC, LOOK, NODE, ON, SIDE, call, parent, told
 
 OTHER = node_id("n02")
 NAMES = {
@@ -75,6 +77,31 @@ def test_a_part_is_run_on_its_own_terms_where_no_policy_says_otherwise() -> None
 
     assert engine.policies.terms(NODE, ON) == PartTerms(STEPPING, ON.within_ms, None)
     assert engine.policies.terms(NODE, LOOK) == PartTerms(LOOKING, LOOK.within_ms, None)
+
+
+@pytest.mark.parametrize(
+    ("policies", "good_for_ms"),
+    [
+        ((), 600_000),
+        # Memory is trained for a quarter of an hour.
+        ((policy("slow", parts="sync.hear", within_ms=120_000),), 1_200_000),
+        ((policy("other", of="n02", parts="sync.hear", within_ms=120_000),), 600_000),
+    ],
+)
+def test_the_token_of_a_boot_is_good_for_as_long_as_the_boot_is_waited_for(
+    policies: tuple[StoredEntity, ...], good_for_ms: int
+) -> None:
+    boots = replace(BMC, steps=(replace(ON, enrols=True),))
+    node = StoredEntity(NODE, ATTRIBUTES, "site", {"power": Desired("on", "site")}, 3)
+    stored = Stored(7, 3, [node, *policies], [], {})
+    engine = Engine(SIDE, Catalog(KINDS, [boots]), stored, 0, S)
+    told(engine, S, Ready("bmc"))
+    (write,) = told(engine, S, Answered(1, "off", S))
+
+    assert isinstance(write, Write)
+    (opened,) = write.changes
+    assert isinstance(opened, OpenIntent)
+    assert opened.good_for_ms == good_for_ms
 
 
 def test_policies_are_put_over_field_by_field_the_higher_rank_last() -> None:

@@ -14,7 +14,7 @@ from haptera.model.facts import Fact, Method
 from haptera.modules import load, minos, netboot
 from haptera.modules.netboot.offers import Offers
 from haptera.modules.netboot.servers import Booting
-from haptera.sdk import Target
+from haptera.sdk import Boot, Target
 from tests.core.test_preview import previewed
 
 NODE = node_id("n1")
@@ -84,3 +84,28 @@ def test_boot_files_are_looked_for_where_the_desired_minos_has_them(tmp_path: Pa
     for name in ("kernel", "initramfs"):
         (tmp_path / "minos" / "new" / name).touch()
     assert asyncio.run(netboot.look_bootable(one)) == "of new"
+
+
+def test_a_boot_is_offered_for_nine_tenths_of_the_time_for_which_its_token_is_good(
+    tmp_path: Path,
+) -> None:
+    """The rest is for the agent to enrol; a boot that takes longer by policy is offered longer."""
+    folder = tmp_path / "minos"
+    folder.mkdir()
+    for name in ("kernel", "initramfs", "undionly.kpxe", "snponly.efi", "ipxe.pxe", "ipxe.efi"):
+        (folder / name).touch()
+    settings = netboot.module.settings(
+        {"interface": "br0", "address": "10.9.0.1/24", "loaders": str(folder)}
+    )
+
+    async def offered_for_s(good_for_s: float) -> float:
+        boot = Boot("token", "ca", "10.9.0.1:4271", good_for_s)
+        attributes = {"mac": "52:54:00:00:00:01", "address": "10.9.0.11"}
+        target = Target(NODE, attributes, boot=boot, run_dir=tmp_path, settings=settings)
+        Booting(offers := Offers(), target).offer()
+        one = offers.of(NODE.name)
+        assert one is not None
+        return one.ends_at - asyncio.get_running_loop().time()
+
+    assert round(asyncio.run(offered_for_s(600.0))) == 540
+    assert round(asyncio.run(offered_for_s(3_000.0))) == 2_700

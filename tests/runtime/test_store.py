@@ -623,6 +623,23 @@ def test_an_expired_or_wrong_token_and_one_of_a_removed_node_are_refused(path: P
         assert one.claim(token, b"key") == ClaimRefused(AdmissionReason.EXPIRED, name, "n01")
 
 
+def test_a_token_of_a_slow_boot_is_good_for_as_long_as_that_is_waited_for(path: Path) -> None:
+    with opened(path) as one:
+        one.write(Declare(N01, {}, "site"), OpenIntent(BOOT, good_for_ms=1_800_000))
+        minted = one.store.minted_for("i1")
+        assert minted is not None
+        assert (minted.good_for_s, minted.text in repr(minted)) == (1_800.0, False)
+        one.wall_s += 1_799.0
+        assert isinstance(one.claim(minted.text, b"key"), Claimed)
+        one.write(OpenIntent(replace_id(BOOT, "i2"), good_for_ms=1_800_000))
+        second = one.store.token_for("i2")
+        assert second is not None
+        one.wall_s += 1_800.0
+        refused = one.claim(second, b"key")
+        assert isinstance(refused, ClaimRefused)
+        assert refused.reason is AdmissionReason.EXPIRED
+
+
 def test_a_claim_given_up_by_its_caller_does_not_stop_the_store(path: Path) -> None:
     with opened(path) as one:
         parsed = parse_token("hp1.a.b")

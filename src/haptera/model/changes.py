@@ -41,10 +41,14 @@ class UnsetDesired(msgspec.Struct, frozen=True, gc=False, tag="unset"):
 
 
 class OpenIntent(msgspec.Struct, frozen=True, gc=False, tag="open"):
-    """A step is meant; where it enrols, a token is made that reaches its node at this level."""
+    """A step is meant; where it enrols, a token is made that reaches its node at this level.
+
+    It is good for as long as the boot is waited for.
+    """
 
     intent: Intent
     level: EnrolmentLevel | None = None
+    good_for_ms: int = 600_000
 
 
 class CloseIntent(msgspec.Struct, frozen=True, gc=False, tag="close"):

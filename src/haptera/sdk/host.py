@@ -45,6 +45,7 @@ class _Boot(msgspec.Struct, frozen=True, gc=False):
     token: str
     ca: str
     parent: str
+    good_for_s: float = 600.0
 
 
 class _Call(msgspec.Struct, frozen=True, gc=False):
@@ -283,7 +284,9 @@ class _Host:
         self._answer({"op": op, "id": call.id, "value": value, "at_ns": at, **noted})
 
     def _target(self, call: _Call) -> Target:
-        boot = None if call.boot is None else Boot(call.boot.token, call.boot.ca, call.boot.parent)
+        boot = None
+        if (given := call.boot) is not None:
+            boot = Boot(given.token, given.ca, given.parent, given.good_for_s)
         return Target(
             call.entity,
             attributes=call.attributes,

@@ -19,11 +19,15 @@ class Draining(Exception):  # noqa: N818 - it is what the gate says, not a fault
 
 @dataclass(frozen=True, slots=True)
 class Boot:
-    """What a machine that is booted needs to enrol: hand it over, never log or store it."""
+    """What a machine that is booted needs to enrol: hand it over, never log or store it.
+
+    `good_for_s` is how long it may take until then, as the site's policies have it.
+    """
 
     token: str = field(repr=False)
     ca_pem: str = field(repr=False)
     parent: str
+    good_for_s: float = field(default=600.0, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

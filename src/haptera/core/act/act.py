@@ -18,6 +18,7 @@ from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
+from haptera.core.sync.presence import BOOT_PATIENCE, HEAR
 from haptera.core.sync.presence import MODULE as SYNC
 from haptera.model.chain import Chain, Do
 from haptera.model.changes import CloseIntent, OpenIntent
@@ -96,8 +97,12 @@ class StepRunner:
             intent, step, start, self._settled_at(intent, step),
             usual_ns=self._looks.usual.of(step.path), seen_ns=agreed_ns(row, step),
         )  # fmt: skip
-        level = self._calls.enrolment(step.module) if step.enrols else None
-        turn.effects.append(Write(self._tickets(intent), (OpenIntent(intent, level),)))
+        opened = OpenIntent(intent)
+        if step.enrols:
+            within_ms = self._policies.terms(row.id, HEAR).within_ms
+            level = self._calls.enrolment(step.module)
+            opened = OpenIntent(intent, level, BOOT_PATIENCE * within_ms)
+        turn.effects.append(Write(self._tickets(intent), (opened,)))
 
     def load(self, turn: Turn, intent: Intent, step: Step) -> None:
         """An earlier process may have begun this step; nothing of it can have begun since.

@@ -391,8 +391,9 @@ class _Parent:
 
     def _boot_of(self, call: Call) -> Boot | None:
         """What a step that boots a node hands on: the token that was minted with its intent."""
-        token = self._store.token_for(call.intent) if call.enrols and call.intent else None
-        if token is None:
+        minted = self._store.minted_for(call.intent) if call.enrols and call.intent else None
+        if minted is None:
             return None
         parent = f"{self._settings.address}:{HELLO_PORT}"
-        return Boot(token, self._authority.ca_pem.decode(), parent)
+        ca_pem = self._authority.ca_pem.decode()
+        return Boot(minted.text, ca_pem, parent, minted.good_for_s)

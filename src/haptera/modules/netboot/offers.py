@@ -6,8 +6,8 @@ from ipaddress import IPv4Address, IPv4Interface
 from pathlib import Path
 from typing import Final
 
-# The token in it is good for 600 s from when it was minted.
-OFFER_S: Final = 540.0
+# Of the time for which its token is good: the rest is for the agent to enrol.
+OFFERED_SHARE: Final = 0.9
 OFFERS_MAX: Final = 4_096
 
 

@@ -13,7 +13,7 @@ from haptera.modules.netboot.advertiser import EVERY_S, Advertiser, open_adverti
 from haptera.modules.netboot.content import NetbootSettings, files_of, make_offer
 from haptera.modules.netboot.dhcp_server import serve_dhcp
 from haptera.modules.netboot.http_server import serve_http
-from haptera.modules.netboot.offers import OFFER_S, OFFERS_MAX, Offers
+from haptera.modules.netboot.offers import OFFERED_SHARE, OFFERS_MAX, Offers
 from haptera.modules.netboot.strangers import Strangers, strangers_file
 from haptera.modules.netboot.tftp_server import serve_tftp
 from haptera.sdk import HapteraError, Target
@@ -48,11 +48,13 @@ class Booting:
         return None
 
     def offer(self) -> None:
-        """Serve this node from now on, until it has its invitation, or too long has passed."""
+        """Serve this node from now on, until it has its invitation, or a boot takes no longer."""
+        assert self.target.boot is not None
         self.offers.expire(_now())
         if self.offers.full():
             raise HapteraError(f"{OFFERS_MAX} machines boot already", do="let some of them finish")
-        self.offers.open(make_offer(self.target, self.target.settings, _now() + OFFER_S))
+        ends_at = _now() + OFFERED_SHARE * self.target.boot.good_for_s
+        self.offers.open(make_offer(self.target, self.target.settings, ends_at))
 
     def withdraw(self) -> None:
         self.offers.close(self.target.entity.name)

@@ -42,9 +42,14 @@ def begin_frame(start: Start, run_dir: Path) -> Frame:
 
 def call_frame(call: Call, boot: Boot | None) -> Frame:
     entity = {"kind": call.entity.kind, "name": call.entity.name, "node": call.entity.node}
-    secret = None
+    secret: dict[str, str | float] | None = None
     if boot is not None:
-        secret = {"token": boot.token, "ca": boot.ca_pem, "parent": boot.parent}
+        secret = {
+            "token": boot.token,
+            "ca": boot.ca_pem,
+            "parent": boot.parent,
+            "good_for_s": boot.good_for_s,
+        }
     return {
         "op": "call",
         "id": call.id,

@@ -25,7 +25,6 @@ from haptera.model.effects import Write
 from haptera.model.entity import EntityId, node_id, parse_entity
 from haptera.model.events import HandedDown
 from haptera.model.intent import Intent
-from haptera.model.parts import EnrolmentLevel
 from haptera.runtime.identity.tokens import TOKEN_TTL_S, mint
 from haptera.runtime.store.audit_chain import (
     ChangesDigest,
@@ -49,11 +48,19 @@ Owned = tuple[str | int, str] | None
 
 
 @dataclass(frozen=True, slots=True)
+class BootToken:
+    """The token of a boot, and how long it can be claimed."""
+
+    text: str = field(repr=False)
+    good_for_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class AppliedWrite:
     """A write that was done; `minted` holds the token of each intent that enrols."""
 
     revision: int
-    minted: dict[str, str] = field(repr=False)
+    minted: dict[str, BootToken] = field(repr=False)
 
 
 def apply(connection: sqlite3.Connection, write: Write, wall_s: float) -> AppliedWrite:
@@ -162,15 +169,17 @@ class _Turn:
         self._written = written
         self.revision = revision
         self.desired_revision = desired_revision
-        self.minted: dict[str, str] = {}
+        self.minted: dict[str, BootToken] = {}
         self.changes = ChangesDigest()
         self.remembers = False
 
     def apply(self, change: Change) -> None:
         self.revision += 1
         match change:
-            case OpenIntent(intent, level):
-                self._open(intent, level)
+            case OpenIntent(intent):
+                self._open(intent)
+                if intent.enrols:
+                    self.minted[intent.id] = self._mint(change)
                 return
             case CloseIntent(intent_id, begun):
                 self._sql("DELETE FROM intents WHERE id = ?", (intent_id,))
@@ -235,7 +244,7 @@ class _Turn:
             self._remember(key, name, before, None)
         self._touch(key)
 
-    def _open(self, intent: Intent, level: EnrolmentLevel | None) -> None:
+    def _open(self, intent: Intent) -> None:
         if self._sql("SELECT 1 FROM intents WHERE id = ?", (intent.id,)).fetchone():
             raise RefusalError(f"intent {intent.id} is open already")
         self._sql(
@@ -253,8 +262,6 @@ class _Turn:
         )
         if intent.disruptive:
             self._note_disruption(intent)
-        if intent.enrols:
-            self.minted[intent.id] = self._mint(intent, level)
 
     def _note_disruption(self, intent: Intent) -> None:
         self._sql("DELETE FROM disruptions WHERE at_s < ?", (self._wall_s - DISRUPTIONS_KEPT_S,))
@@ -263,7 +270,8 @@ class _Turn:
             (intent.id, str(intent.entity), intent.began_at, intent.kernel_boot, self._wall_s),
         )
 
-    def _mint(self, intent: Intent, level: EnrolmentLevel | None) -> str:
+    def _mint(self, opened: OpenIntent) -> BootToken:
+        intent, good_for_s = opened.intent, opened.good_for_ms / 1_000
         node = intent.entity.node
         if not self._sql("SELECT 1 FROM nodes WHERE name = ?", (node,)).fetchone():
             raise RefusalError(f"intent {intent.id}: {intent.entity} is on no declared node")
@@ -271,11 +279,11 @@ class _Turn:
         self._sql("DELETE FROM enrolments WHERE expires_s < ?", (self._wall_s - TOKEN_TTL_S,))
         self._sql(
             "INSERT INTO enrolments VALUES (?, ?, ?, ?, ?, NULL, NULL)",
-            (token.id, token.sha256, node, intent.id, self._wall_s + TOKEN_TTL_S),
+            (token.id, token.sha256, node, intent.id, self._wall_s + good_for_s),
         )
-        if level is not None:
-            self._sql("INSERT INTO token_levels VALUES (?, ?)", (token.id, level))
-        return token.text
+        if opened.level is not None:
+            self._sql("INSERT INTO token_levels VALUES (?, ?)", (token.id, opened.level))
+        return BootToken(token.text, good_for_s)
 
     def _value(self, key: str, name: str) -> Owned:
         row: Owned = self._sql(

@@ -22,7 +22,7 @@ from haptera.runtime.identity.private import private_directory
 from haptera.runtime.identity.sealing import UNSEALED, Sealer
 from haptera.runtime.identity.tokens import ApiToken, Bearer, MintedToken, Token, mint, parse_token
 from haptera.runtime.store import changes_sql, jobs_sql, keyed, sessions_sql
-from haptera.runtime.store.changes_sql import AppliedWrite
+from haptera.runtime.store.changes_sql import AppliedWrite, BootToken
 from haptera.runtime.store.history_sql import (
     read_changes,
     read_changes_since,
@@ -102,7 +102,7 @@ class Store:
         self._lock = held
         self._deliver = deliver
         self._wall_s = wall_s
-        self._minted: dict[str, str] = {}
+        self._minted: dict[str, BootToken] = {}
         self._tokens = {token.id: token for token in sessions_sql.load_tokens(connection)}
         self._writer = Writer(connection, path.name, shipped)
 
@@ -161,9 +161,14 @@ class Store:
         asked = partial(changes_sql.requests, wall_s=self._wall_s(), within_s=within_s)
         return self._answer(asked)
 
-    def token_for(self, intent_id: str) -> str | None:
+    def minted_for(self, intent_id: str) -> BootToken | None:
         """The enrolment token minted with this intent, once; its secret is kept nowhere else."""
         return self._minted.pop(intent_id, None)
+
+    def token_for(self, intent_id: str) -> str | None:
+        """The text of that token."""
+        minted = self.minted_for(intent_id)
+        return None if minted is None else minted.text
 
     def claim(
         self, token: Token, public_key: bytes, *, cluster: UUID, address: tuple[str, int]
