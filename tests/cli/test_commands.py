@@ -389,6 +389,24 @@ def test_retry_asks_for_one_entity_at_once(cluster, capsys):
     assert typed(capsys, "retry", "node:rack9n9")[0] == REFUSED
 
 
+def test_what_waits_for_a_time_says_when_that_is(cluster, capsys):
+    waits = {"unblock": "room in the budget", "again_in_ms": 720_000}
+    cluster.do(cluster.backend.say, N3, condition=Condition.WAITING, **waits)
+    (line,) = [one for one in typed(capsys, "why", "-v", str(N3))[1].splitlines() if "room" in one]
+    assert re.fullmatch(r"  needs  room in the budget, in 12 min: \S+ \d\d:\d\d UTC", line)
+
+
+def test_retry_says_what_it_does_not_bring(cluster, capsys):
+    room = {"condition": Condition.WAITING, "unblock": "room in the budget"}
+    for node in (N1, N3):
+        cluster.do(cluster.backend.say, node, **room)
+    out = typed(capsys, "retry", "rack1*")[1]
+    assert out == (
+        "node:rack1n[1,3] are retried now\n"
+        "a retry does not bring what node:rack1n[1,3] waits for: room in the budget\n"
+    )
+
+
 def test_retry_of_many_asks_for_those_that_are_held_up(cluster, capsys):
     assert typed(capsys, "retry", "rack1*") == (
         OK,

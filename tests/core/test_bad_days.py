@@ -410,7 +410,7 @@ def test_what_a_step_that_failed_was_not_to_change_is_looked_at_at_once() -> Non
     told(engine, S, Written(1, 4))
 
     assert told(engine, 2 * S, Failed(3, "the interlock is open", refused=True)) == [
-        Write(2, (CloseIntent("a1-1"),)),
+        Write(2, (CloseIntent("a1-1", begun=False),)),
         call(4, Work.LOOK, "busy", 3 * S),
     ]
 

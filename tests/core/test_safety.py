@@ -13,10 +13,11 @@ from haptera.core.safety.flaps import FLAPS_MAX, FLAPS_WITHIN_NS, STEADY_NS
 from haptera.core.safety.permits import PERMIT_AGAIN_NS
 from haptera.core.state.limits import MS, OVERRIDE_NS, S
 from haptera.core.state.side import Side
+from haptera.core.views.query import view
 from haptera.core.views.unblock import unblock
 from haptera.kinds import KINDS
 from haptera.model.answers.plan import PlanFreeze
-from haptera.model.answers.views import BrakeView
+from haptera.model.answers.views import BrakeView, Condition
 from haptera.model.changes import (
     CloseIntent,
     Declare,
@@ -90,6 +91,8 @@ class Rig:
     # What all agents mean to do themselves, and by node what they are told of it.
     room_asks: tuple[RoomAsk, ...] = ()
     lent: dict[str, tuple[Permit, ...]] = field(default_factory=dict)
+    # What a device says to each command; None: it carries it out.
+    refuses: str | None = None
     now: int = S
 
     def __post_init__(self) -> None:
@@ -114,6 +117,8 @@ class Rig:
         self.hello_at = self.now + H
         self.open: set[str] = set()
         self.open_max = 0
+        # Of each intent that is closed, whether its step counts as one that has begun.
+        self.kept: list[bool] = []
         self.held: list[str] = []
         self.turns = 0
         enrolled = self.nodes if self.enrolled else ()
@@ -161,7 +166,9 @@ class Rig:
             case Start(module):
                 return [Ready(module)]
             case Write(ticket, changes):
-                self.open -= {one.id for one in changes if isinstance(one, CloseIntent)}
+                closed = [one for one in changes if isinstance(one, CloseIntent)]
+                self.open -= {one.id for one in closed}
+                self.kept += [one.begun for one in closed]
                 return [Written(ticket, 4)]
             case Tell(peer, message):
                 before, self.asked[peer] = self.asked.get(peer), message.asks or ()
@@ -179,7 +186,8 @@ class Rig:
                 self.called.append((self.now, entity.name))
                 self.open.add(str(effect.intent))
                 self.open_max = max(self.open_max, len(self.open))
-                return [Ended(id)]
+                refusal = self.refuses
+                return [Ended(id) if refusal is None else Failed(id, refusal, refused=True)]
             case Call(id, Work.HOLD | Work.RELEASE as work, _, _, entity):
                 self.held.append(f"{work} {entity.name}")
                 refused = work is Work.HOLD and self.gate is not None
@@ -350,6 +358,30 @@ def test_one_node_is_not_disturbed_more_than_three_times_an_hour() -> None:
     assert rig.needs("n01") == "room in the budget"
     rig.run(3_600)
     assert len(rig.called) == 1
+
+
+def test_what_its_device_refused_counts_in_no_hour() -> None:
+    past = tuple(Disruption(node_id("n01"), at * MS, "boot") for at in (1, 2))
+    rig = Rig(("n01",), disruptions=past, finds={"look": "on"}, refuses="no privilege")
+    rig.run(20)
+    assert len(rig.called) == 3
+    assert rig.why("n01") == "bmc.switch_off: no privilege"
+    assert rig.kept == [False] * 3, "nor after a restart"
+
+
+def test_what_waits_for_an_hour_says_until_when_and_what_its_device_said_before() -> None:
+    past = tuple(Disruption(node_id("n01"), at * MS, "boot") for at in (1, 2))
+    rig = Rig(("n01",), disruptions=past, finds={"look": "on"})
+    rig.run(600)
+    row = rig.engine.table.get(node_id("n01"))
+    assert row is not None
+    seen = view(row, rig.now)
+    assert (seen.condition, seen.unblock) == (Condition.WAITING, "room in the budget")
+    assert seen.why == (
+        "bmc.switch_off waits: the budget of node n01 allows 3 an hour; before that,"
+        " bmc.switch_off: returned, but power is on"
+    )
+    assert seen.again_in_ms == (MS + 3_600 * S - rig.now) // MS
 
 
 @pytest.mark.parametrize("shown_h", [-300, 0, 300])

@@ -17,7 +17,8 @@ from haptera.model.answers.views import (
     ReadingView,
 )
 from haptera.model.parts import EnrolmentLevel
-from haptera.model.walltime import duration
+from haptera.model.walltime import duration, utc_text
+from haptera.runtime import clock
 
 COLOURS = {
     Condition.IDLE: "bright_black",
@@ -146,10 +147,18 @@ def outlook(view: EntityView) -> Iterator[str]:
     for name, seen in view.observed.items():
         if seen.known and seen.note is not None and seen.note not in (view.why or ""):
             yield f"noted  {name}: {printable(seen.note)}"
+    waits = view.condition is Condition.WAITING and view.again_in_ms is not None
     if view.unblock is not None:
-        yield f"needs  {printable(view.unblock)}"
-    if view.again_in_ms is not None:
+        yield f"needs  {printable(view.unblock)}{_at(view.again_in_ms) if waits else ''}"
+    if view.again_in_ms is not None and not waits:
         yield f"again  in {duration(view.again_in_ms)}; at once: haptera retry {view.entity}"
+
+
+def _at(in_ms: int | None) -> str:
+    """When something comes that is waited for."""
+    if in_ms is None:
+        return ""
+    return f", in {duration(in_ms)}: {utc_text(int(clock.wall_s()) + in_ms // 1_000)}"
 
 
 def told(view: EntityDetail) -> Iterator[str]:

@@ -251,6 +251,7 @@ class StepRunner:
         if refused:
             if not stepping.unwanted:
                 self._bar(turn, row, stepping.start, stepping.error)
+            stepping.refused, row.work.refused = True, stepping.intent.began_at
             self._close(turn, row, text)
             return
         for change in stepping.step.changes:
@@ -382,9 +383,10 @@ class StepRunner:
 
     def _drop(self, turn: Turn, row: EntityState) -> None:
         """The step under way is over."""
-        assert row.work.stepping is not None
-        self.close(turn, row.work.stepping.intent, begun=row.work.stepping.begun)
-        self._calls.give_back(row.id, row.work.stepping.step)
+        stepping = row.work.stepping
+        assert stepping is not None
+        self.close(turn, stepping.intent, begun=stepping.begun and not stepping.refused)
+        self._calls.give_back(row.id, stepping.step)
         row.work.stepping = None
         turn.changed.add(row.id)
 

@@ -177,7 +177,7 @@ class Decisions:
         row = situation.row
         withheld = frozen is not None and self._acts.withhold(turn, row, "not started: frozen")
         if not withheld and (hindered := self._hindered(turn, situation)):
-            return _at_work(row, *hindered)
+            return _at_work(row, *hindered[:2])
         if withheld or not self._go(turn, situation):
             # Until it is decided on again, still in this turn.
             return replace(row.stance.verdict, needs=None, quotes=None, again_at=None)
@@ -186,7 +186,7 @@ class Decisions:
             self._acts.stop(turn, row)
         reading = row.work.stepping.phase is Phase.READING
         if reading and (blocked := self._blocked(row.id, row.work.stepping.step)):
-            return Verdict(Condition.WAITING, *blocked)
+            return Verdict(Condition.WAITING, *blocked[:2])
         return _at_work(row, doing(row))
 
     def _hindered(self, turn: Turn, situation: Situation) -> Lacking | None:
@@ -263,7 +263,7 @@ class Decisions:
         part = link.part
         self._looks.need(turn, part)
         if blocked := self._blocked(situation.row.id, part):
-            return Verdict(Condition.WAITING, *blocked)
+            return Verdict(Condition.WAITING, *blocked[:2])
         if not self._side.runs(part):
             return _elsewhere(situation, part)
         if part is HEAR:
@@ -293,7 +293,7 @@ class Decisions:
             self._timers.soonest(("decide", row.id), until)
             text = f"{path} did not return, and may still take effect"
             needs = "the end of the time in which it may take effect"
-            return Verdict(Condition.WAITING, text, needs)
+            return Verdict(Condition.WAITING, text, needs, again_at=until)
         if (former := self._safety.predecessor.waits(turn, row, step)) is not None:
             needs = "the end of the time in which the former parent's steps may take effect"
             return Verdict(Condition.WAITING, f"{step.path} waits: {former}", needs)
@@ -305,8 +305,8 @@ class Decisions:
             if lacking is not None:
                 self._acts.stays(row, step)
                 instead = self._instead(turn, situation)
-                text = f"{instead}{step.path} waits: {lacking.why}"
-                return Verdict(Condition.WAITING, text, lacking.needs)
+                text = f"{instead}{step.path} waits: {lacking.why}{row.attempts.told}"
+                return Verdict(Condition.WAITING, text, lacking.needs, again_at=lacking.at)
         if (queue := self._acts.queues(turn, row, situation.node, step)) is not None:
             return _at_work(row, f"{step.path} waits for its turn: {queue}")
         intent_id = self._acts.next_id() if row.asking is None else row.asking.id

@@ -106,6 +106,13 @@ class Budgets:
         for per, key in where.items():
             self._account(per, key).begun.append((at, entity))
 
+    def take_back(self, entity: EntityId, where: Where, at: int) -> None:
+        """The step that began then was refused: it disturbed nobody."""
+        for per, key in where.items():
+            begun = self._account(per, key).begun
+            if (at, entity) in begun:
+                begun.remove((at, entity))
+
     def leave(self, turn: Turn, entity: EntityId, by: str | None = None) -> None:
         """It needs no place, or no more: others may."""
         self._waiting.pop(entity, None)

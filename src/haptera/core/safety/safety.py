@@ -97,7 +97,6 @@ class Safety:
             or _contested(row)
             or _contested(node)
             or self._evidence.never_permitted(node, asked)
-            # Before what only its agent could read: a person helps with the agent, not the reading.
             or (self._silent(row, node, turn.now) if Context.SELF in asked else None)
             or self._evidence.unknown(row, node, step, {*asked, self._side.context})
         )
@@ -217,6 +216,9 @@ class Safety:
     def settle(self, turn: Turn, row: EntityState) -> None:
         """It was decided on: it keeps what its step needs, and leaves the rest to others."""
         wants, self._wants = self._wants == row.id, None
+        if row.work.refused is not None:
+            self._budgets.take_back(row.id, self._rules.where(row.id), row.work.refused)
+            row.work.refused = None
         stepping = row.work.stepping
         if stepping is not None and stepping.step.disruptive:
             return
@@ -244,7 +246,7 @@ class Safety:
         self, row: EntityState, node: EntityState, step: Step, now: int
     ) -> Lacking | None:
         """Who is served by it goes without meanwhile, which only so many may at once."""
-        if not is_to_serve(row) or not is_serving(row):
+        if not (is_to_serve(row) and is_serving(row)):
             return None
         if (absent := self._held_up(row, node, now) or _contested(row)) is not None:
             return absent
@@ -252,11 +254,12 @@ class Safety:
         return self._full(row, step, now)
 
     def _held_up(self, row: EntityState, node: EntityState, now: int) -> Lacking | None:
-        if now < self.predecessor.held_until:
-            self._timers.soonest(("decide", row.id), self.predecessor.held_until)
+        if now < (until := self.predecessor.held_until):
+            self._timers.soonest(("decide", row.id), until)
             return Lacking(
                 "this parent was promoted: steps of the former parent may still take effect",
                 "the end of the time in which the former parent's steps may take effect",
+                until,
             )
         return self.unrest.holds(row, node, now)
 
@@ -271,7 +274,7 @@ class Safety:
             self._refused.pop(row.id, None)
             return None
         self._timers.soonest(("decide", row.id), again_at)
-        return Lacking(text, _permit_of(row))
+        return Lacking(text, _permit_of(row), again_at)
 
     def _full(self, row: EntityState, step: Step, now: int) -> Lacking | None:
         where = self._rules.where(row.id)
@@ -283,7 +286,7 @@ class Safety:
             return None
         if (at := self._budgets.room_at(row.id, where, now)) is not None:
             self._timers.soonest(("decide", row.id), at)
-        return Lacking(text, ROOM)
+        return Lacking(text, ROOM, at)
 
     def _silent(self, row: EntityState, node: EntityState, now: int) -> Lacking | None:
         """A node that is not there cannot be asked, and takes nobody's place meanwhile."""

@@ -37,7 +37,7 @@ class Unrest:
             self._braked_ones.add(row.id)
             self._timers.soonest(("decide", row.id), self._brake.until())
             needs = "the end of the brake, or haptera brake --release"
-            return Lacking(f"the brake is on: {text}", needs)
+            return Lacking(f"the brake is on: {text}", needs, self._brake.until())
         name, until = node.id.name, self._flaps.until(node.id.name)
         if now < until:
             self._timers.soonest(("decide", row.id), until)
@@ -46,6 +46,7 @@ class Unrest:
             return Lacking(
                 f"{name} flaps: it fell silent {text}",
                 f"{steady}, or haptera override {name} -m WHY",
+                until,
             )
         return None
 

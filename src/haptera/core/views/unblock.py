@@ -33,7 +33,10 @@ def unblock(row: EntityState) -> str | None:
 
 
 def again_at(row: EntityState, now: int) -> int | None:
-    """When what failed is tried again by itself; None where this side did not put it off."""
+    """When what failed is tried again, or what is waited for comes; None where nobody knows."""
+    at = row.stance.verdict.again_at
+    if row.stance.condition is Condition.WAITING and at is not None and at > now:
+        return at
     if row.stance.condition is not Condition.STUCK:
         return None
     times = (row.try_again_at(now), row.stance.verdict.again_at)

@@ -1,13 +1,16 @@
 """`haptera retry`: an entity tried again at once, or many."""
 
+from collections.abc import Iterable, Iterator
+
 import click
 
 from haptera.cli.input import completing
 from haptera.cli.input.selected import selected
 from haptera.cli.main import the_client
 from haptera.cli.output.printing import Format, entities_option, print_entities
+from haptera.cli.output.words import printable
 from haptera.client import calls
-from haptera.model.answers.views import Condition
+from haptera.model.answers.views import Condition, EntityView
 from haptera.model.entity import parse_entity
 from haptera.selectors.selector import fold_entities
 
@@ -20,6 +23,9 @@ _HELD_UP = (Condition.WAITING, Condition.STUCK)
 @click.pass_context
 def retry(ctx: click.Context, selection: str, output: str) -> None:
     r"""Retry ENTITY now, without waiting for its back-off or cool-down.
+
+    What else it waits for (a permit, room in a budget, a freeze, another side) it goes on waiting
+    for; the answer says so.
 
     With a SELECTOR (rack1n[1-4], 'condition=stuck'), everything it matches that is waiting or
     stuck.
@@ -43,5 +49,18 @@ def retry(ctx: click.Context, selection: str, output: str) -> None:
     elif tried:
         verb = "is" if len(tried) == 1 else "are"
         click.echo(f"{fold_entities(map(parse_entity, tried))} {verb} retried now")
+        for line in _stays(one for one in found if one.entity in tried):
+            click.echo(line)
     else:
         click.echo("nothing to retry: no selected entity is waiting or stuck")
+
+
+def _stays(tried: Iterable[EntityView]) -> Iterator[str]:
+    """What these wait for and a retry does not bring: it ends back-offs and cool-downs only."""
+    waiting: dict[str, list[EntityView]] = {}
+    for one in tried:
+        if one.condition is Condition.WAITING and one.unblock is not None:
+            waiting.setdefault(one.unblock, []).append(one)
+    for needs, some in waiting.items():
+        names = fold_entities(parse_entity(one.entity) for one in some)
+        yield f"a retry does not bring what {names} waits for: {printable(needs)}"

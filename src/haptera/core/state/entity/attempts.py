@@ -67,6 +67,11 @@ class Attempts:
         """A step is over."""
         self.tried = (*self.tried, tried)[-TRIED_MAX:]
 
+    @property
+    def told(self) -> str:
+        """The last error, to be put after words on what is waited for meanwhile."""
+        return "" if self.error is None else f"; before that, {self.error}"
+
     def blame(self, path: str, error: str) -> None:
         """This part is at fault, which is no failure that counts."""
         self.failing, self.error = path, error

@@ -7,10 +7,11 @@ from haptera.model.answers.views import Condition
 
 
 class Lacking(NamedTuple):
-    """Why a part is not taken now, and who or what would have to change for it."""
+    """Why a part is not taken now, and who or what would have to change for it; if known, when."""
 
     why: str
     needs: str | None = None
+    at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class Verdict:
 
     `needs` is who or what stands in the way of a part that would otherwise come next; `quotes`
     what the node's agent says of it, where this side says the same; `again_at` when a plan is
-    searched for once more.
+    searched for once more, or what it waits for comes by itself.
     """
 
     condition: Condition

@@ -45,7 +45,8 @@ class StepRun:
     `settled_at` is when its longest late effect has passed, so that any reading counts; `seen_ns`
     over how long what it starts from had been read, the same each time, when it was begun, `goal`
     what was desired then; `enrolled` that the node may have enrolled since; `usual_ns` how long it
-    usually took; `progress` how far it says that it is; `unwanted` that it was told to stop.
+    usually took; `progress` how far it says that it is; `unwanted` that it was told to stop;
+    `refused` that the device took no notice of it.
     """
 
     intent: Intent
@@ -61,6 +62,7 @@ class StepRun:
     progress: tuple[str, float | None] | None = None
     goal: Mapping[str, str] | None = None
     unwanted: bool = False
+    refused: bool = False
 
     @property
     def deadline_at(self) -> int:
@@ -107,7 +109,8 @@ class EntityWork:
 
     `unsettled` is a step that worked and never returned, and until when it may still take effect.
     Of a node, `booted_at` is when this side found that it had booted it, until the node enrols,
-    `booted_surely` where no single reading could have misled it.
+    `booted_surely` where no single reading could have misled it. `refused` is when a step began
+    that its device took no notice of, until that counts in no budget any more.
     """
 
     looks: dict[str, LookSchedule] = field(default_factory=dict)
@@ -116,6 +119,7 @@ class EntityWork:
     unsettled: tuple[str, int] | None = None
     booted_at: int | None = None
     booted_surely: bool = False
+    refused: int | None = None
 
     def enrolled(self) -> None:
         """The node has enrolled: it has booted, whichever step is under way."""
