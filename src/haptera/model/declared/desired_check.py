@@ -48,9 +48,19 @@ def find_desirable(kind: Kind, name: str) -> Variable[Any] | Plain:
         names = [*(one.name for one in kind.variables), *(one.name for one in kind.plain)]
         do = nearest(name, names)
         if kind.attribute(name) is not None:
-            do = f"it is an attribute: declare it, in a site file under `{kind.name}s`"
+            do = _of_attribute(kind)
         raise UnknownNameError(f"a {kind.name} has no variable {name!r}", do=do)
     return named
+
+
+def _of_attribute(kind: Kind) -> str:
+    """How an attribute is set: a site file has those of nodes only."""
+    if kind.name == "node":
+        return "it is an attribute: declare it, in a site file under `nodes`"
+    return (
+        "it is an attribute, which no site file sets: its controller does, or"
+        " PATCH /v1/entities/ENTITY/attributes"
+    )
 
 
 def check_plain(plain: Plain, value: str | int) -> str | int:
@@ -98,7 +108,9 @@ def check_attribute(kind: Kind, name: str, value: str) -> str:
     if attribute is None:
         do = nearest(name, [one.name for one in kind.attributes])
         if name in kind.names:
-            do = "it changes, so it is desired: in a site file write it under `desired`"
+            do = "it changes, so it is desired"
+            if not kind.everywhere:
+                do = f"{do}: in a site file write it under `desired`"
         raise UnknownNameError(f"a {kind.name} has no attribute {name!r}", do=do)
     return _text(f"{kind.name}.{name}", value, attribute.size_bytes_max)
 
