@@ -22,16 +22,16 @@ FORCE = Step("bmc", "force_off", "node", (Change("power", ("hung",), "off"),), W
              context=PARENT)  # fmt: skip
 
 
-def timed_out(fails_to: str) -> Engine:
+def timed_out(fails_to: str, step: Step = ON) -> Engine:
     """A step was called at 1 s and never answered; what that lets one infer is known at 4 s."""
-    steps = (replace(ON, fails_to=fails_to), FORCE)
+    steps = (replace(step, fails_to=fails_to), FORCE)
     catalog = Catalog(KINDS, [replace(BMC, steps=steps)])
     engine = Engine(SIDE, catalog, stored(desired={"power": "on"}), 0, S)
     told(engine, S, Ready("bmc"))
     told(engine, S, Answered(1, "off", S))
-    (step,) = told(engine, S, Written(1, 4))
-    assert isinstance(step, Call)
-    assert step.work is Work.STEP
+    (call,) = told(engine, S, Written(1, 4))
+    assert isinstance(call, Call)
+    assert call.work is Work.STEP
     return engine
 
 
@@ -54,6 +54,23 @@ def test_an_inferred_value_is_looked_at_before_anything_is_done(inferred: str) -
     (look,) = told(engine, 5 * S, Ticked())
     assert isinstance(look, Call)
     assert (look.work, look.part) == (Work.LOOK, "look")
+
+
+@pytest.mark.parametrize("ends_with_call", [False, True])
+def test_while_an_outcome_is_read_it_is_told_until_when_what_waits_and_how_to_wait_less(
+    *, ends_with_call: bool
+) -> None:
+    step = replace(ON, late_ms=1_500_000, ends_with_call=ends_with_call)
+    engine = timed_out("hung", step)
+    told(engine, 4 * S, Ticked())
+    more = (
+        "" if ends_with_call else "; if its work ends with its process, declare it `ends_with_call`"
+    )
+    for now, within in ((4 * S, "25 min"), (1_458 * S, "45 s"), (1_503 * S, None)):
+        text = f"the outcome of bmc.switch_on, which may come within {within}"
+        waits = f"{text}; until then no other step of node:n01 begins{more}"
+        shown = view(row_of(engine), now).unblock
+        assert shown == waits if within is not None else shown != waits
 
 
 def test_an_inferred_value_does_not_meet_the_goal_and_a_reading_of_it_does() -> None:

@@ -1,5 +1,6 @@
 """What a module's function raised, as `why` tells it, and what stands in the module's log of it."""
 
+import errno
 import json
 
 import pytest
@@ -114,3 +115,25 @@ def raised(raises) -> Exception:
     except Exception as error:  # noqa: BLE001  whichever it is
         return error
     raise AssertionError("nothing was raised")
+
+
+WRITES = " (a module writes in its `run_dir`, and below what it declares in `writes`)"
+DEVICES = " (a module that uses devices declares `devices` in its `needs`)"
+
+
+@pytest.mark.parametrize(
+    ("number", "path", "hint"),
+    [
+        (errno.EACCES, "/srv/boot/grub.cfg", WRITES),
+        (errno.EROFS, "/etc/hosts", WRITES),
+        (errno.EPERM, "/dev/kvm", DEVICES),
+        (errno.ENOENT, "/srv/boot/grub.cfg", ""),
+        (errno.EACCES, None, ""),
+    ],
+)
+def test_what_a_module_may_not_use_is_told_with_what_would_let_it(
+    number: int, path: str | None, hint: str
+) -> None:
+    error = OSError(number, "refused", path)
+    told = Failures([], lambda: 0).told(error, "start")
+    assert told == f"{type(error).__name__}: {error}{hint}"

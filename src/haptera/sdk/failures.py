@@ -1,5 +1,6 @@
 """What is told of a call that failed, and what of it is printed into the module's log."""
 
+import errno
 import sys
 import traceback
 from collections.abc import Callable, Collection
@@ -11,6 +12,8 @@ TEXT_BYTES_MAX: Final = 500
 # How soon the same failure is printed again, and of how many it is known when it last was.
 PRINT_AGAIN_NS: Final = 60_000_000_000
 PRINTED_MAX: Final = 256
+
+_KEPT_OUT: Final = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 # What was raised, and by which line of which file.
 _Place = tuple[type[BaseException], str, int]
@@ -35,7 +38,7 @@ class Failures:
         if type(error).__module__.partition(".")[0] in self._packages:
             return cut(words or name, TEXT_BYTES_MAX)
         self._print(error, what)
-        return cut(f"{name}: {words}" if words else name, TEXT_BYTES_MAX)
+        return cut(f"{name}: {words}{_hint(error)}" if words else name, TEXT_BYTES_MAX)
 
     def _print(self, error: Exception, what: str) -> None:
         now, place = self._now(), _place(error)
@@ -53,6 +56,15 @@ class Failures:
 def cut(text: str, bytes_max: int) -> str:
     """The text as far as it fits, in whole characters."""
     return text.encode(errors="replace")[:bytes_max].decode(errors="ignore")
+
+
+def _hint(error: Exception) -> str:
+    """What a module may do about a file that it was not let use."""
+    if not isinstance(error, OSError) or error.errno not in _KEPT_OUT or error.filename is None:
+        return ""
+    if str(error.filename).startswith("/dev/"):
+        return " (a module that uses devices declares `devices` in its `needs`)"
+    return " (a module writes in its `run_dir`, and below what it declares in `writes`)"
 
 
 def _place(error: Exception) -> _Place:

@@ -16,7 +16,7 @@ from haptera.core.state.start import start
 from haptera.core.state.table import EntityTable
 from haptera.core.sync.presence import HEAR
 from haptera.core.views.offers import offers
-from haptera.core.views.unblock import again_at, unblock
+from haptera.core.views.unblock import again_at, awaited, unblock
 from haptera.model.answers.explained import Explained
 from haptera.model.answers.views import (
     Condition,
@@ -82,7 +82,7 @@ def view(row: EntityState, now: int) -> EntityView:
         if row.stance.verdict.quotes is None
         else row.stance.verdict.quotes.error,
         told_by=None if row.stance.verdict.quotes is None else row.id.node,
-        unblock=unblock(row),
+        unblock=awaited(row, now) or unblock(row),
         again_in_ms=None if (again := again_at(row, now)) is None else (again - now) // MS,
         doing=_doing(row, now),
         frozen=row.stance.frozen,
