@@ -84,15 +84,9 @@ class StepRunner:
     def begin(self, turn: Turn, row: EntityState, step: Step, start: int, intent_id: str) -> None:
         """Mean to take this step: nothing is done before the intent is durable."""
         intent = Intent(
-            intent_id,
-            row.id,
-            step.module,
-            step.name,
-            turn.now,
-            self._side.kernel_boot,
-            step.enrols,
-            step.disruptive,
-        )
+            intent_id, row.id, step.module, step.name, turn.now,
+            self._side.kernel_boot, step.enrols, step.disruptive,
+        )  # fmt: skip
         row.work.stepping = StepRun(
             intent, step, start, self._settled_at(intent, step),
             usual_ns=self._looks.usual.of(step.path), seen_ns=agreed_ns(row, step),
