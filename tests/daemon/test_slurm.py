@@ -51,7 +51,11 @@ class PrivateSlurm:
     def has_saved(self) -> bool:
         """Whether slurmctld has written its state since the last job began."""
         saved = self.directory / "state/job_state"
-        return saved.exists() and saved.stat().st_mtime > self.effects.stat().st_mtime + 1
+        if saved.exists() and saved.stat().st_mtime > self.effects.stat().st_mtime + 1:
+            return True
+        # It saves what has changed: the last time may have been just after a job began.
+        self.ask("scontrol", "update", "jobid=1", "comment=changed")
+        return False
 
     def start(self, **environment: str) -> None:
         self._do("start", {"PORT": str(self._port), **environment})
