@@ -1,14 +1,17 @@
 """What starts the agent again: a copy of one process, whenever the last one has ended."""
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
+from haptera.daemon.respawn import QUIET_H, QUIET_S_MAX, SHORT_MAX, Lives
 from tests.kills.processes import read_process, wait_for
 
 pytestmark = pytest.mark.net
@@ -105,3 +108,21 @@ def is_gone(pid: int) -> bool:
     except ProcessLookupError:
         return True
     return False
+
+
+def test_after_short_lives_in_a_row_the_next_is_quiet_and_longer_each_time(tmp_path: Path) -> None:
+    lives = [Lives(tmp_path).be_quiet(1.0) for _ in range(SHORT_MAX + 3)]
+
+    assert lives == [*[0.0] * SHORT_MAX, QUIET_H, 2 * QUIET_H, 4 * QUIET_H]
+    assert Lives(tmp_path).be_quiet(1_000.0) == QUIET_S_MAX
+
+
+def test_one_that_lives_for_longer_ends_the_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("haptera.daemon.respawn.SHORT_S", 0.0)
+    for _ in range(SHORT_MAX):
+        last = Lives(tmp_path)
+    asyncio.run(last.run())
+
+    assert Lives(tmp_path).short == 0

@@ -23,11 +23,12 @@ from haptera.daemon.executing.executor import Executor
 from haptera.daemon.logs import Logs
 from haptera.daemon.parts import ARTEFACTS_PORT, HELLO_PORT, catalog_of, codec_of
 from haptera.daemon.queue.agent_side import AgentQueue
-from haptera.daemon.respawn import respawn
+from haptera.daemon.respawn import Lives, respawn
 from haptera.daemon.tree.moving import Mover
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.model.events import Enrolled
+from haptera.model.messages import Message
 from haptera.model.parts import Context
 from haptera.modules import BUNDLED
 from haptera.queue.capacity import capacity_of
@@ -138,6 +139,9 @@ class _Agent:
         self._early: list[Any] = []
         self._deliver: Callable[[Iterable[Any]], None] = self._early.extend
         self._journal = Journal(Path(settings.directory), lambda done: self._deliver([done]))
+        self._lives = Lives(Path(settings.directory))
+        # Until then it is not told that this agent is there: it may be about to die again.
+        self._quiet_until = 0
         self._boot = new_boot()
         self._udp = Udp.bind(settings.address, HELLO_PORT)
         self._requests = listen(settings.address, HELLO_PORT)
@@ -171,18 +175,18 @@ class _Agent:
             wall_s=clock.wall_s,
         )
         self._starter = Starter(self._processes, channel.find, driver.deliver)
-        execute = self._executor(engine).execute
         mover = Mover(enrolment, engine, self._move, channel.reaches, self._confirmed)
         try:
             async with asyncio.TaskGroup() as tasks:
                 turns = driver.run(self._performer().perform)
                 talk = (
                     channel.exchange.run(),
-                    channel.serve(self._requests, execute),
+                    channel.serve(self._requests, self._executor(engine).execute),
                     channel.renew(),
                     rekey(lambda: (PARENT,), self._rekey),
                 )
-                for work in (turns, *talk, mover.run(), self._queue(engine).run(), keep_telling()):
+                own = (self._queue(engine).run(), self._lives.run(), keep_telling())
+                for work in (turns, *talk, mover.run(), *own):
                     tasks.create_task(work)
         finally:
             self._starter.close()
@@ -207,7 +211,8 @@ class _Agent:
         assert node is not None
 
         def takes() -> bool:
-            return capacity_of(engine.table.attributes_of(node)) is not None
+            capacity = capacity_of(engine.table.attributes_of(node))
+            return capacity is not None and clock.now_ns() >= self._quiet_until
 
         return AgentQueue(self._channel.ask, takes, Path(self._settings.directory), node)
 
@@ -253,6 +258,8 @@ class _Agent:
         session = Session(saved.agreement, SealRole.CHILD, self._boot, saved.peer_boot)
         length_ns = LEASE_FOR * enrolment.hello_ms * MS // 10
         lease_time = LeaseClock(Path(self._settings.directory), length_ns)
+        quiet_s = self._lives.be_quiet(enrolment.hello_ms / 1_000)
+        self._quiet_until = clock.now_ns() + int(quiet_s * 1_000 * MS)
         self._udp.start(codec, driver.deliver, self._moved, driver.waiting, lease_time.confirmed)
         self._udp.add(PARENT, session, saved.address)
         self._keep_uplink()
@@ -286,6 +293,10 @@ class _Agent:
         self._udp.add(PARENT, session, saved.address)
         self._channel.exchange.boots[PARENT] = boot
 
+    def _tell(self, peer: str, message: Message) -> None:
+        if clock.now_ns() >= self._quiet_until:
+            self._udp.tell(peer, message)
+
     def _confirmed(self) -> int:
         return self._udp.confirmed(PARENT)
 
@@ -303,7 +314,7 @@ class _Agent:
             stop=self._starter.stop,
             write=self._journal.submit,
             keep=self._journal.keep,
-            tell=self._udp.tell,
+            tell=self._tell,
             ask=self._channel.exchange.send,
             search=self._searcher.search,
             answer=nobody,

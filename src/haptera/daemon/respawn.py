@@ -1,11 +1,14 @@
-"""A daemon that is back at once when it dies: a copy of a process that has imported all of it."""
+"""A daemon that is back at once when it dies, and says so where it dies again and again."""
 
+import asyncio
 import logging
 import os
 import select
+from pathlib import Path
 from typing import Final
 
 from haptera.runtime.clock import now_ns
+from haptera.runtime.identity.private import write_private
 from haptera.runtime.log import log_to_stderr
 from haptera.runtime.processes.zygote import die_with
 
@@ -13,8 +16,46 @@ from haptera.runtime.processes.zygote import die_with
 STEADY_S: Final = 10.0
 # How long one stays down that ended sooner; constant, as what it waits for may come at any time.
 AGAIN_S: Final = 1.0
+# One that ends sooner has done nothing for anybody; after so many of them in a row the next one
+# keeps quiet at first: so long that it counts as lost, and twice as long each time.
+SHORT_S: Final = 5.0
+SHORT_MAX: Final = 5
+QUIET_H: Final = 12
+QUIET_S_MAX: Final = 600.0
+SHORT_LIVES: Final = "short-lives"
 
 _log = logging.getLogger(__name__)
+
+
+class Lives:
+    """How many of a daemon's processes in a row had short lives, by a file that outlives them."""
+
+    def __init__(self, directory: Path) -> None:
+        self._place = directory / SHORT_LIVES
+        self._quiet_s = 0.0
+        self.short = self._place.stat().st_size if self._place.exists() else 0
+        try:
+            write_private(self._place, bytes(self.short + 1))
+        except OSError as error:
+            _log.warning("%s is not counted: %s", self._place, error.strerror)
+        if self.short >= SHORT_MAX:
+            text = "the last %d processes ended within %g s each: see what is logged before this"
+            _log.error(text, self.short, SHORT_S)
+
+    def be_quiet(self, hello_s: float) -> float:
+        """For how long it is to keep quiet from now on, so that others do not take it for well.
+
+        They take it for lost once they have not heard it for a few `hello_s`.
+        """
+        if self.short >= SHORT_MAX:
+            doubled: float = 2.0 ** min(self.short - SHORT_MAX, SHORT_MAX)
+            self._quiet_s = min(QUIET_H * hello_s * doubled, QUIET_S_MAX)
+        return self._quiet_s
+
+    async def run(self) -> None:
+        """Count no more once this process has lived for longer, and not in quiet."""
+        await asyncio.sleep(self._quiet_s + SHORT_S)
+        self._place.unlink(missing_ok=True)
 
 
 def respawn() -> None:

@@ -40,6 +40,7 @@ from haptera.daemon.queue.backends import Backends
 from haptera.daemon.queue.job_logs import JobLogs
 from haptera.daemon.queue.parent_side import ParentQueue
 from haptera.daemon.queue.pools import Pools
+from haptera.daemon.respawn import Lives
 from haptera.daemon.settings import PROMOTED, ParentSettings
 from haptera.daemon.tree.leased import lease_in_etcd
 from haptera.daemon.tree.place import Tree
@@ -255,8 +256,7 @@ class _Parent:
         tag = f"haptera-{self._authority.cluster}"
         self._pools = Pools(self._backend, self._jobs, tag)
         self._keepers = (
-            job_logs,
-            self._pools,
+            *(job_logs, self._pools, Lives(self._home)),
             Backends(self._backend, self._jobs, self._authority.cluster.hex, self._home),
         )
 
