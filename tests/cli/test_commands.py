@@ -705,3 +705,22 @@ def test_examples_in_the_help_stand_on_lines_of_their_own(command, capsys):
     assert run([*command, "--help"]) == OK
     lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
     assert lines[lines.index("Examples:") + 1].startswith(f"haptera {' '.join(command)} ")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("submit", "a\udcff"),
+        ("submit", "--name", "a\udcff", "true"),
+        ("exec", "n1", "--", "a\udcff"),
+        ("freeze", "n1", "--reason", "a\udcff"),
+    ],
+)
+def test_an_argument_that_is_no_text_is_refused_in_words(capsys, tmp_path, words):
+    client = tmp_path / "client.json"
+    client.write_text('{"url": "http://127.0.0.1:1", "token": "hp1.a.b"}')
+    client.chmod(0o600)
+
+    assert run(["--client", str(client), *words]) == REFUSED
+    said = capsys.readouterr().err
+    assert said == "error: 'a\\udcff' is not text\n  write it in UTF-8\n"

@@ -26,6 +26,7 @@ NOTHING_DESIRED: Final = 5
 INTERRUPTED: Final = 130
 
 # With what an answer fails that cannot be written where it is sent.
+SHOWN_MAX: Final = 60
 _UNWRITABLE: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 # By what verbs are about, as their rooms are: sections of the help.
@@ -114,6 +115,11 @@ class Verbs(Lazy):
         except UnreachableError as error:
             print_error(error)
             return UNREACHABLE
+        except UnicodeEncodeError as error:
+            # Python has bytes of an argument that are no text as halves of characters.
+            what = f"{error.object[:SHOWN_MAX]!r} is not text"
+            print_error(HapteraError(what, do="write it in UTF-8"))
+            return REFUSED
         except (HapteraError, ModuleNotFoundError) as error:
             print_error(error if isinstance(error, HapteraError) else lacking(error))
             return REFUSED

@@ -104,6 +104,8 @@ def asking(call: ApiCall[Shape], access: Access, *, kept: bool) -> Asking[Shape]
     """
     try:
         exchange, body = yield from _exchanged(call, access, kept=kept)
+    except UnicodeEncodeError:
+        raise  # what is to be sent is no text, and nothing was sent
     except (OSError, EOFError, ValueError) as error:
         raise unreachable(access.url, error) from None
     assert exchange.status is not None, "it has ended"
