@@ -10,6 +10,7 @@ partition for each size; and in a lab. Jobs write down when they begin; nothing 
 
 import asyncio
 import os
+import pwd
 import subprocess
 import sys
 import tempfile
@@ -134,7 +135,7 @@ async def here(directory: Path) -> AsyncIterator[Submit]:
         await asyncio.to_thread(client.ask, calls.apply(body))
 
         async def submit(name: str, command: str, count: int, size: Size, priority: int) -> None:
-            spec = JobSpec(("sh", "-c", command), size)
+            spec = JobSpec(("sh", "-c", command), size, user=pwd.getpwuid(os.geteuid()).pw_name)
             body = SubmitBody(spec, name, priority, count)
             await asyncio.to_thread(client.ask, calls.submit(body))
 

@@ -13,6 +13,7 @@ the log that jobs write, what there is from the cloud, and from /proc.
 import contextlib
 import json
 import os
+import pwd
 import random
 import signal
 import subprocess
@@ -131,6 +132,7 @@ class Lab:
                 "command": ["bash", str(self.script), str(self.rng.randrange(2, 20))],
                 "size": {"cpus": cpus, "memory_mb": 100 * cpus},
                 "retry": "lost",
+                "user": pwd.getpwuid(os.geteuid()).pw_name,  # it writes beside the lab
             }
             body = {"spec": spec, "priority": self.rng.randrange(1, 21), "key": f"chaos-{at}"}
             self.ask("POST", "/v1/jobs", body)

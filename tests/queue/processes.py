@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import json
 import os
+import pwd
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from haptera.runtime.network.one_frame import pack
 from haptera.runtime.network.peer_messages import Answer, Request, Unable, hear_answer, hear_request
 from haptera.runtime.store.store import STATE_FILE, Store
 
+ME = pwd.getpwuid(os.geteuid()).pw_name
 SOCKET = "socket"
 DRIVER = "driver"
 # Of a node that takes four jobs at a time.
@@ -56,7 +58,8 @@ async def parent(directory: Path) -> None:
 async def drive(jobs: ParentQueue, words: list[str]) -> Any:
     match words:
         case ["submit", key, count, *command]:
-            spec = JobSpec(tuple(command), Size(1, 512))
+            # It writes among the test's own files.
+            spec = JobSpec(tuple(command), Size(1, 512), user=ME)
             one = Submission(owner="eve", name="it", spec=spec, count=int(count), key=key)
             return len(await jobs.submit(one))
         case ["duty", name, mode, *within_s]:
