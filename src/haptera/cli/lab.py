@@ -9,12 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-import click
 import msgspec
 
 from haptera.cli.main import INTERRUPTED, OK
 from haptera.cli.output.differences import lines
 from haptera.cli.output.live import live
+from haptera.cli.output.printing import say
 from haptera.cli.output.words import printable
 from haptera.client import Access, Client, RefusedError, calls, find
 from haptera.daemon.cluster import check_cluster
@@ -124,7 +124,7 @@ def site_of_machines(directory: Path, count: int, language: Language, *, uefi: b
     private_directory(places.root)
     minos = private_directory(places.parent) / "minos"
     if not (minos / LIST).exists():
-        click.echo("builds the minOS that they boot, once")
+        say("builds the minOS that they boot, once")
         build(minos, ("virtio_pci", "virtio_net"), None)
     site = private_directory(places.lab) / "machines.yaml"
     named = f"n[1-{count}]" if uefi else '""'
@@ -182,9 +182,9 @@ async def _run(config: LabConfig, site: Path, *, once: bool) -> int:
 async def _work(config: LabConfig, site: Path, before: bytes | None, *, once: bool) -> int:
     access = await _ready(config, before)
     await asyncio.to_thread(_apply, access, site)
-    click.echo(f"status page: {access.page}")
+    say(f"status page: {access.page}")
     if not once:
-        click.echo(TO_TRY)
+        say(TO_TRY)
     return await (_check(config, site) if once else _show(access, config.places.client))
 
 
@@ -254,12 +254,10 @@ def _apply(access: Access, site: Path) -> None:
         except RefusedError as error:
             if error.code != Code.OWNED:
                 raise
-            click.echo(
-                f"the state is unchanged: {site} is not applied, because others own some of it"
-            )
+            say(f"the state is unchanged: {site} is not applied, because others own some of it")
             for line in lines(client.ask(calls.diff(body)).differences):
-                click.echo(f"  {line}")
-            click.echo(f"to apply all of the file: haptera apply --take {site}")
+                say(f"  {line}")
+            say(f"to apply all of the file: haptera apply --take {site}")
 
 
 async def _show(access: Access, client: Path) -> int:
@@ -269,7 +267,7 @@ async def _show(access: Access, client: Path) -> int:
         try:
             await live.show(access)
         except HapteraError as error:
-            click.echo(f"no longer shown: {error}; the lab continues, Ctrl-C ends it")
+            say(f"no longer shown: {error}; the lab continues, Ctrl-C ends it")
         # Each parent makes a token of its own when it starts.
         while _content(client) == before:  # noqa: ASYNC110  a file is waited for
             await asyncio.sleep(_LOOK_EVERY_S)

@@ -12,7 +12,7 @@ import click
 import haptera
 from haptera.cli.extras import lacking
 from haptera.cli.lazy import Lazy
-from haptera.cli.output.printing import colours, print_error
+from haptera.cli.output.printing import colours, print_error, say
 from haptera.client import Access, Client, UnreachableError, find
 from haptera.client.protocol import ANSWER_WITHIN_S
 from haptera.model.errors import Code, HapteraError
@@ -170,14 +170,14 @@ def the_access(ctx: click.Context) -> Access:
     """
     found = find(ctx.obj)
     if found.warning is not None:
-        click.secho(f"warning: {found.warning}", err=True, fg="yellow")
+        say(f"warning: {found.warning}", err=True, fg="yellow")
     return found.access
 
 
 def client_of(ctx: click.Context, access: Access) -> Client:
     """A client that tells a person where an answer takes long; closed when the call ends."""
     text = f"waiting for {access.url}, for up to {ANSWER_WITHIN_S:.0f} s"
-    return ctx.with_resource(Client(access, waiting=lambda: click.echo(text, err=True)))
+    return ctx.with_resource(Client(access, waiting=lambda: say(text, err=True)))
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -71,6 +71,15 @@ def in_words(error: str) -> str:
     return error
 
 
+def shown(text: str) -> str:
+    r"""The text, in which what steers a terminal is seen instead, as JSON would write it.
+
+    >>> print(shown("\x1b[1mno\u202edisk"))
+    \u001b[1mno\u202edisk
+    """
+    return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
 def showable(text: str, chars_max: int = LINE_CHARS_MAX) -> str:
     r"""The beginning of a text that a device or a program has said, as a line for people.
 

@@ -6,6 +6,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from haptera.cli.input.bash import take_over_bash
+from haptera.cli.output.printing import say
 
 # How a shell asks: click looks for this name.
 VARIABLE: Final = "_HAPTERA_COMPLETE"
@@ -27,4 +28,4 @@ def completion(ctx: click.Context, shell: str) -> None:
     take_over_bash()
     made = get_completion_class(shell)
     assert made is not None, "click knows it"
-    click.echo(made(ctx.find_root().command, {}, "haptera", VARIABLE).source(), nl=False)
+    say(made(ctx.find_root().command, {}, "haptera", VARIABLE).source(), nl=False)

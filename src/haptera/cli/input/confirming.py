@@ -6,9 +6,11 @@ from collections.abc import Callable
 import click
 
 from haptera.cli.output.plans import print_plan
+from haptera.cli.output.printing import say
 from haptera.client import ApiCall, Client, RefusedError
 from haptera.model.answers.plan import Plan
 from haptera.model.errors import Code, HapteraError
+from haptera.model.text import shown
 from haptera.rest.schemas import AppliedView
 
 # The call that writes, if this digest is that of its plan; None names none.
@@ -39,11 +41,11 @@ def agreed(question: str) -> bool:
         Abort: Ctrl-C.
     """
     try:
-        return click.confirm(f"\n{question}", err=True)
+        return click.confirm(f"\n{shown(question)}", err=True)
     except click.Abort:
         if sys.stdin.isatty():
             raise
-        click.echo(err=True)
+        say(err=True)
         return False
 
 

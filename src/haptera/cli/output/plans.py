@@ -3,9 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-import click
-
-from haptera.cli.output.printing import Format, print_entities
+from haptera.cli.output.printing import Format, print_entities, say
 from haptera.cli.output.words import chain_lines, printable
 from haptera.kinds.rules import freeze
 from haptera.model.answers.plan import Plan, PlanFreeze, PlanGroup, Worst
@@ -21,22 +19,22 @@ def print_plan(answer: AppliedView) -> None:
     print_groups(answer.plan)
     print_sum(answer.plan)
     if answer.wide:
-        click.secho(f"to apply it, confirm it: --digest {answer.plan.digest}", fg="yellow")
+        say(f"to apply it, confirm it: --digest {answer.plan.digest}", fg="yellow")
 
 
 def print_groups(plan: Plan) -> None:
     """Each group in a paragraph of its own."""
     for group in plan.groups:
-        click.echo(f"\n{group.title} ({group.entities})")
+        say(f"\n{group.title} ({group.entities})")
         for line in group_lines(group):
             alarming = "DISRUPTIVE" in line or line.startswith("hits")
-            click.secho(f"  {printable(line)}", fg="yellow" if alarming else None)
+            say(f"  {printable(line)}", fg="yellow" if alarming else None)
 
 
 def print_sum(plan: Plan) -> None:
     """What holds of the plan as a whole, its digest last."""
     for line in _sum_lines(plan):
-        click.echo(line)
+        say(line)
 
 
 def planned_entities(plan: Plan) -> Iterator[str]:
@@ -143,7 +141,7 @@ def show_planned(answer: AppliedView, output: str) -> None:
     if not Format(output).for_people:
         print_entities([*planned_entities(answer.plan)], answer, output)
         return
-    click.echo(f"{counted(answer)} at revision {answer.revision}")
+    say(f"{counted(answer)} at revision {answer.revision}")
     print_plan(answer)
 
 

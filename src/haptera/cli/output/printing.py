@@ -5,13 +5,14 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import click
 import msgspec
 
 from haptera.model.entity import EntityId, parse_entity
 from haptera.model.errors import HapteraError, each
+from haptera.model.text import shown
 from haptera.rest.problems import Faults, fault
 
 _ENTITY: Final = re.compile(r"\b[a-z][a-z0-9_-]*:[A-Za-z0-9][\w.-]*(?:@[\w.-]*\w)?\b", re.ASCII)
@@ -60,14 +61,39 @@ entities_option = _option(Format, "; wide: all columns, no line wrap; name: one 
 names_option = _option(Format, "; wide: no line wrap; name: one name a line")
 
 
+class Coloured(NamedTuple):
+    """A part of a line in a colour of its own."""
+
+    text: str
+    colour: str | None
+
+
+def say(*parts: str | Coloured, fg: str | None = None, err: bool = False, nl: bool = True) -> None:
+    """Write a text: what others have said steers no terminal, but for the colours given here.
+
+    All that the command line writes goes through here (tests/cli/test_saying.py).
+    """
+    text = "".join(_styled(*one) if isinstance(one, Coloured) else shown(one) for one in parts)
+    click.echo(click.style(text, fg=fg) if fg else text, err=err, nl=nl, color=colours())
+
+
+def print_document(text: str) -> None:
+    """Write a document, in UTF-8 whatever the terminal has."""
+    click.echo(shown(text).encode(), nl=False)
+
+
+def _styled(text: str, colour: str | None) -> str:
+    return click.style(shown(text), fg=colour)
+
+
 def print_data(data: object, output: str, *, err: bool = False) -> None:
     """Write an answer for programs, whole and in one piece."""
     if Format(output) is Format.YAML:
         import yaml  # only here: it takes as long as the rest of a command
 
-        click.echo(yaml.safe_dump(msgspec.to_builtins(data), sort_keys=False), nl=False, err=err)
+        say(yaml.safe_dump(msgspec.to_builtins(data), sort_keys=False), nl=False, err=err)
     else:
-        click.echo(msgspec.json.format(msgspec.json.encode(data), indent=2), err=err)
+        say(msgspec.json.format(msgspec.json.encode(data), indent=2).decode(), err=err)
 
 
 def print_entities(names: Sequence[str], data: object, output: str) -> None:
@@ -77,7 +103,7 @@ def print_entities(names: Sequence[str], data: object, output: str) -> None:
     elif names:
         from haptera.selectors.selector import fold_entities  # only here: most answers are no names
 
-        click.echo(fold_entities(map(parse_entity, names)))
+        say(fold_entities(map(parse_entity, names)))
 
 
 def print_names(names: Iterable[str], data: object, output: str) -> None:
@@ -86,7 +112,7 @@ def print_names(names: Iterable[str], data: object, output: str) -> None:
         print_data(data, output)
         return
     for name in names:
-        click.echo(name)
+        say(name)
 
 
 def print_error(error: HapteraError) -> None:
@@ -97,10 +123,10 @@ def print_error(error: HapteraError) -> None:
         print_data(Faults([*map(fault, each(error))]), output, err=True)
         return
     for one in folded(each(error)):
-        click.secho(f"error: {one.what}", err=True, fg="red", color=colours())
+        say(f"error: {one.what}", err=True, fg="red")
         for line in (one.where, one.do):
             if line is not None:
-                click.echo(f"  {line}", err=True)
+                say(f"  {line}", err=True)
 
 
 def folded(errors: Sequence[HapteraError]) -> list[HapteraError]:

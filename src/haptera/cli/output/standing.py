@@ -3,8 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Final
 
-import click
-
+from haptera.cli.output.printing import say
 from haptera.cli.output.tables import print_table
 from haptera.cli.output.words import COLOURS, in_front, printable, standing
 from haptera.model.answers.views import AlikeView, Condition
@@ -29,7 +28,7 @@ def print_subtrees(subtrees: Mapping[str, Mapping[str, Mapping[str, int]]], outp
         if in_front(kind, Condition(condition))
     ]
     if rows:
-        click.echo()
+        say()
         print_table(_SUBTREES, rows, output)
 
 

@@ -5,9 +5,8 @@ import textwrap
 from collections.abc import Sequence
 from typing import Final
 
-import click
-
-from haptera.cli.output.printing import Format, is_terminal
+from haptera.cli.output.printing import Coloured, Format, is_terminal, say
+from haptera.model.text import shown
 
 _GAP: Final = "  "
 # Below this, a column of words is not worth its wrapping.
@@ -29,27 +28,36 @@ def print_table(
     """
     if not rows:
         if none is not None:
-            click.echo(none, err=True)
+            say(none, err=True)
         return
-    table = [headers, *rows]
+    table = [headers, *([_cell(one) for one in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     before = sum(widths[:-1]) + len(_GAP) * (len(widths) - 1)
     for number, row in enumerate(table, start=-1):
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        if number >= 0 and colours and (colour := colours[number]) is not None:
-            cells[1] = click.style(cells[1], fg=colour)
         first, *rest = _lines(row[-1], before, output)
-        click.echo(_GAP.join([*cells[:-1], first]).rstrip())
+        line = _GAP.join([*cells[:-1], first]).rstrip()
+        if number >= 0 and colours and (colour := colours[number]) is not None:
+            start = len(cells[0]) + len(_GAP)
+            end = start + len(cells[1])
+            say(line[:start], Coloured(line[start:end], colour), line[end:])
+        else:
+            say(line)
         for line in rest:
-            click.echo(" " * before + line)
+            say(" " * before + line)
 
 
 def print_sentence(text: str, output: str, *, indent: str = "", colour: str | None = None) -> None:
     """Write a sentence behind an indent, wrapped between words as the last column of a table."""
     first, *rest = _lines(text, len(indent), output)
-    click.secho(indent + first, fg=colour)
+    say(indent + first, fg=colour)
     for line in rest:
-        click.secho(" " * (len(indent) or len(_GAP)) + line, fg=colour)
+        say(" " * (len(indent) or len(_GAP)) + line, fg=colour)
+
+
+def _cell(text: str) -> str:
+    """As it is seen, in one line: that is what its column's width goes by."""
+    return shown(text).replace("\n", " ")
 
 
 def _lines(text: str, before: int, output: str) -> list[str]:

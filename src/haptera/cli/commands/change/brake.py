@@ -4,7 +4,7 @@ import click
 
 from haptera.cli.main import the_client
 from haptera.cli.output.live.redrawing import keep_asking, only_tables, watch_option
-from haptera.cli.output.printing import Format, output_option, print_data
+from haptera.cli.output.printing import Format, output_option, print_data, say
 from haptera.client import calls
 from haptera.model.answers.views import BrakeView
 from haptera.model.walltime import duration
@@ -37,13 +37,13 @@ def brake(ctx: click.Context, release: bool, watch: bool, output: str) -> None:
     if not Format(output).for_people:
         print_data(view, output)
     elif release and view.why is not None:
-        click.echo(f"the brake is released: {view.why}")
+        say(f"the brake is released: {view.why}")
     else:
         _tell(view)
 
 
 def _tell(view: BrakeView) -> None:
     if view.why is None:
-        click.echo("the brake is off")
+        say("the brake is off")
     else:
-        click.secho(f"the brake is on for {duration(view.left_ms)} more: {view.why}", fg="red")
+        say(f"the brake is on for {duration(view.left_ms)} more: {view.why}", fg="red")

@@ -7,7 +7,7 @@ import click
 from haptera.cli.input import completing
 from haptera.cli.main import the_client
 from haptera.cli.output.live.redrawing import keep_showing, watch_option
-from haptera.cli.output.printing import Format, entities_option, print_names
+from haptera.cli.output.printing import Format, entities_option, print_names, say
 from haptera.cli.output.tables import print_table
 from haptera.cli.output.words import printable
 from haptera.client import Client, calls
@@ -69,7 +69,7 @@ def freeze(
         )
     view = client.ask(calls.freeze(selector, reason, for_s=for_s, even_if_none=even_if_none))
     if Format(output).for_people:
-        click.echo(f"frozen: {freeze_sentence(view)}")
+        say(f"frozen: {freeze_sentence(view)}")
     else:
         _print_for_programs([view], view, output)
 
@@ -90,7 +90,7 @@ def _print_for_programs(views: Sequence[FreezeView], data: object, output: str) 
 
 def _print_freezes(views: list[FreezeView], output: str) -> None:
     if not views:
-        click.echo("nothing is frozen")
+        say("nothing is frozen")
         return
     rows = [
         (

@@ -4,7 +4,7 @@ import click
 
 from haptera.cli.input import completing
 from haptera.cli.main import the_client
-from haptera.cli.output.printing import Format, output_option, print_data
+from haptera.cli.output.printing import Format, output_option, print_data, say
 from haptera.client import calls
 from haptera.model.walltime import duration
 
@@ -27,6 +27,6 @@ def override(ctx: click.Context, node: str, why: str, output: str) -> None:
     """
     told = the_client(ctx).ask(calls.override(node, why=why))
     if Format(output).for_people:
-        click.echo(f"no permit of {told.node} is needed for {duration(told.for_s * 1000)}")
+        say(f"no permit of {told.node} is needed for {duration(told.for_s * 1000)}")
     else:
         print_data(told, output)

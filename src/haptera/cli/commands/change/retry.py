@@ -7,7 +7,7 @@ import click
 from haptera.cli.input import completing
 from haptera.cli.input.selected import selected
 from haptera.cli.main import the_client
-from haptera.cli.output.printing import Format, entities_option, print_entities
+from haptera.cli.output.printing import Format, entities_option, print_entities, say
 from haptera.cli.output.words import printable
 from haptera.client import calls
 from haptera.model.answers.views import Condition, EntityView
@@ -48,11 +48,11 @@ def retry(ctx: click.Context, selection: str, output: str) -> None:
         print_entities(tried, tried, output)
     elif tried:
         verb = "is" if len(tried) == 1 else "are"
-        click.echo(f"{fold_entities(map(parse_entity, tried))} {verb} retried now")
+        say(f"{fold_entities(map(parse_entity, tried))} {verb} retried now")
         for line in _stays(one for one in found if one.entity in tried):
-            click.echo(line)
+            say(line)
     else:
-        click.echo("nothing to retry: no selected entity is waiting or stuck")
+        say("nothing to retry: no selected entity is waiting or stuck")
 
 
 def _stays(tried: Iterable[EntityView]) -> Iterator[str]:

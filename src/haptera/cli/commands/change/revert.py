@@ -9,7 +9,7 @@ from haptera.cli.input.confirming import agreed, type_digest
 from haptera.cli.input.plan_file import PlanFile, save_plan
 from haptera.cli.main import the_client
 from haptera.cli.output.plans import counted, show_planned
-from haptera.cli.output.printing import Format, entities_option, print_entities
+from haptera.cli.output.printing import Format, entities_option, print_entities, say
 from haptera.client import calls
 from haptera.model.errors import Code, HapteraError
 from haptera.rest.schemas import AppliedView
@@ -59,7 +59,7 @@ def revert(
     _agree(planned, unasked=yes)
     answer = client.ask(calls.revert(revision, digest=planned.plan.digest, why=why))
     if Format(output).for_people:
-        click.echo(f"{counted(answer)} written (revision {answer.revision})")
+        say(f"{counted(answer)} written (revision {answer.revision})")
     else:
         print_entities([one.entity for one in answer.changes], answer, output)
 

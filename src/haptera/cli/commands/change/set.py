@@ -10,7 +10,7 @@ from haptera.cli.input.selected import selected
 from haptera.cli.input.terms import WriteTerms, terms_options
 from haptera.cli.main import the_client
 from haptera.cli.output.plans import print_groups, print_sum
-from haptera.cli.output.printing import Format, entities_option, print_entities
+from haptera.cli.output.printing import Format, entities_option, print_entities, say
 from haptera.cli.output.tables import print_sentence
 from haptera.cli.output.words import details, sentence
 from haptera.client import Client, calls
@@ -97,7 +97,7 @@ def write(
     elif dry_run:
         _tell_would(bulk, names)
     else:
-        click.echo(f"{_folded(names)} written (revision {bulk.revision})")
+        say(f"{_folded(names)} written (revision {bulk.revision})")
         for plan in bulk.plans:
             print_groups(plan)
     return bulk.revision
@@ -143,7 +143,7 @@ def _tell_one(view: EntityView, output: str) -> None:
 
 
 def _tell_would(bulk: Bulk, names: list[str]) -> None:
-    click.echo(f"{_folded(names)} would be written, at revision {bulk.revision}")
+    say(f"{_folded(names)} would be written, at revision {bulk.revision}")
     for plan in bulk.plans:
         print_groups(plan)
         print_sum(plan)

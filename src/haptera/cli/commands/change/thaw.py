@@ -5,7 +5,7 @@ import click
 from haptera.cli.commands.change.freeze import counted_entities, freeze_sentence
 from haptera.cli.input import completing
 from haptera.cli.main import the_client
-from haptera.cli.output.printing import Format, entities_option, print_entities
+from haptera.cli.output.printing import Format, entities_option, print_entities, say
 from haptera.client import calls
 
 
@@ -27,7 +27,7 @@ def thaw(ctx: click.Context, selector: str, output: str) -> None:
         return
     for one in answer.thawed:
         rest = "" if one.rest is None else f"; {one.rest} stays frozen"
-        click.echo(f"thawed: {one.thawed}, frozen by {one.owner}{rest}")
-    click.echo(f"{counted_entities(len(answer.free))} free again")
+        say(f"thawed: {one.thawed}, frozen by {one.owner}{rest}")
+    say(f"{counted_entities(len(answer.free))} free again")
     for view in answer.freezes:
-        click.echo(f"still frozen: {freeze_sentence(view)}")
+        say(f"still frozen: {freeze_sentence(view)}")

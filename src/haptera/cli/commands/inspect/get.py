@@ -16,7 +16,7 @@ from haptera.cli.output.live.redrawing import (
     only_tables,
     watch_option,
 )
-from haptera.cli.output.printing import Format, entities_option, print_entities
+from haptera.cli.output.printing import Format, entities_option, print_entities, say
 from haptera.cli.output.words import printable, standing, values
 from haptera.client import Client, calls
 from haptera.kinds import KINDS
@@ -155,7 +155,7 @@ def _print_past(answer: Past, what: str, output: str) -> None:
             do="see what changed: haptera history",
             code=Code.SELECTS_NOTHING,
         )
-    click.echo(f"as it was at {at}")
+    say(f"as it was at {at}")
     print_alike(_THEN, map(_told, views), output)
 
 

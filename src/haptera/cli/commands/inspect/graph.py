@@ -18,6 +18,7 @@ from haptera.cli.main import the_client
 from haptera.cli.output.drawing.dot import dot
 from haptera.cli.output.drawing.mermaid import mermaid
 from haptera.cli.output.drawing.svg import svg
+from haptera.cli.output.printing import print_document, say
 from haptera.client import calls
 from haptera.daemon.parts import catalog_of
 from haptera.kinds import KINDS
@@ -97,14 +98,14 @@ def graph(
         raise click.UsageError(text)
     match GraphForm(output):
         case GraphForm.DOT:
-            click.echo(dot(told).encode(), nl=False)
+            print_document(dot(told))
         case GraphForm.MERMAID:
-            click.echo(mermaid(told).encode(), nl=False)
+            print_document(mermaid(told))
         case GraphForm.SVG:
-            click.echo(svg(told).encode(), nl=False)
+            print_document(svg(told))
         case GraphForm.JSON:
             # All of it ASCII: no terminal can fail on it, and no name.
-            click.echo(json.dumps(msgspec.to_builtins(told), indent=2))
+            say(json.dumps(msgspec.to_builtins(told), indent=2))
 
 
 def _of_entity(ctx: click.Context, entity: str, kind: str | None) -> DrawingView:
@@ -172,7 +173,7 @@ def _completed(kind: str, parts: Iterable[Part], given: Mapping[str, str]) -> di
         values = sorted(asked.get(name, ()))
         if values and name in given and given[name] not in values:
             text = f"no part requires {name}={given[name]}: {nearest(given[name], values)}"
-            click.secho(f"warning: {text}", err=True, fg="yellow")
+            say(f"warning: {text}", err=True, fg="yellow")
         if name not in given and len(values) > 1:
             raise HapteraError(
                 f"which parts a {kind} has depends on its {name}",

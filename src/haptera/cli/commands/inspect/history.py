@@ -10,7 +10,7 @@ from haptera.cli.input.selected import selected
 from haptera.cli.main import the_client
 from haptera.cli.output import frozen
 from haptera.cli.output.live.redrawing import keep_showing, watch_option
-from haptera.cli.output.printing import Format, entities_option, print_entities
+from haptera.cli.output.printing import Format, entities_option, print_entities, say
 from haptera.cli.output.tables import print_table
 from haptera.cli.output.words import printable
 from haptera.client import Client, calls
@@ -107,7 +107,7 @@ def _show(client: Client, selector: str | None, limit: int, output: str) -> None
     names = [one.entity for one in page.changes]
     _print_rows(_CHANGED, names, page, _lines(reversed(page.changes)), output)
     if page.before is not None and Format(output).for_people:
-        click.echo(f"older changes are not shown: raise --limit above {limit}", err=True)
+        say(f"older changes are not shown: raise --limit above {limit}", err=True)
 
 
 def _show_all(client: Client, selector: str | None, limit: int, output: str) -> None:
@@ -132,7 +132,7 @@ def _print_rows(
     elif rows:
         print_table(headers, rows, output)
     else:
-        click.echo("no changes")
+        say("no changes")
 
 
 def _lines(changes: Iterable[Changed]) -> list[tuple[str, ...]]:

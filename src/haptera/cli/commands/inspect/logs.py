@@ -11,7 +11,7 @@ from haptera.cli.input import completing
 from haptera.cli.input.naming import entity_named
 from haptera.cli.input.selected import selected
 from haptera.cli.main import the_client
-from haptera.cli.output.printing import Format, output_option, print_data, print_error
+from haptera.cli.output.printing import Format, output_option, print_data, print_error, say
 from haptera.cli.output.words import unescaped
 from haptera.client import Client, calls
 from haptera.client.protocol import BACK_OFF_S
@@ -65,9 +65,9 @@ def show_log(client: Client, entity: str, lines: int, output: str, *, watch: boo
         print_data(last, output)
         return
     for line in last.lines:
-        click.echo(unescaped(line))
+        say(unescaped(line))
     if not last.lines:
-        click.echo(f"{entity} has no log lines yet", err=True)
+        say(f"{entity} has no log lines yet", err=True)
     if watch:
         with contextlib.suppress(KeyboardInterrupt):
             _follow(client, entity, answer.after)
@@ -93,9 +93,9 @@ def _follow(client: Client, entity: str, after: str) -> None:
             failed += 1
             continue
         if told.anew:
-            click.echo("the log was restarted: some lines may be missing", err=True)
+            say("the log was restarted: some lines may be missing", err=True)
         for line in told.lines:
-            click.echo(unescaped(line))
+            say(unescaped(line))
         after, failed = told.after, 0
 
 
@@ -109,8 +109,8 @@ def _print_logs(client: Client, node: str, lines: int, output: str) -> None:
         print_data(last, output)
         return
     for one in last:
-        click.echo(f"==> {one.entity} <==")
+        say(f"==> {one.entity} <==")
         for line in one.lines:
-            click.echo(unescaped(line))
+            say(unescaped(line))
     if not last:
-        click.echo(f"nothing on {node} has a log", err=True)
+        say(f"nothing on {node} has a log", err=True)

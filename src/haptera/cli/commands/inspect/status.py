@@ -5,7 +5,7 @@ import click
 from haptera.cli.input import completing
 from haptera.cli.main import NOT_CONVERGED, NOTHING_DESIRED, the_client
 from haptera.cli.output.live.redrawing import keep_showing, watch_option
-from haptera.cli.output.printing import Format, entities_option, print_entities, print_error
+from haptera.cli.output.printing import Format, entities_option, print_entities, print_error, say
 from haptera.cli.output.standing import print_standing, print_subtrees
 from haptera.cli.output.words import in_front
 from haptera.client import Client, calls
@@ -78,5 +78,5 @@ def _show(client: Client, selector: str | None, output: str) -> bool:
     if selector is None:
         print_subtrees(client.ask(calls.summary()).subtrees, output)
     if not alike:
-        click.echo("there are no entities")
+        say("there are no entities")
     return all(one.condition in SETTLED for one in alike)

@@ -13,7 +13,14 @@ from haptera.cli.input import completing
 from haptera.cli.input.selected import selected
 from haptera.cli.main import client_of, the_access
 from haptera.cli.output.job_words import COLOURS as JOB_COLOURS
-from haptera.cli.output.printing import Format, entities_option, print_data, print_error
+from haptera.cli.output.printing import (
+    Coloured,
+    Format,
+    entities_option,
+    print_data,
+    print_error,
+    say,
+)
 from haptera.cli.output.words import COLOURS, printable, values
 from haptera.client import Access, ApiCall, AsyncClient, Broken, Client, UnreachableError, calls
 from haptera.model.answers.views import EntityView
@@ -100,7 +107,7 @@ def _watch_jobs(client: Client, selector: str, output: Format) -> None:
                 _print_job(job, lines, output)
             for name in (f"{JOB}:{one}" for one in answer.others):
                 if lines.pop(name, None) is not None:
-                    _print(name, NotThere(name, left=True), "  left", output)
+                    _print(name, NotThere(name, left=True), output, "  left")
             turn = answer.turn
         select.select((), (), (), _EVERY_S)
 
@@ -109,8 +116,8 @@ def _print_job(job: JobView, lines: dict[str, str], output: Format) -> None:
     name, line = f"{JOB}:{job.id}", printable(f"{job.name}  {job.why}")
     if lines.get(name) != f"{job.state} {line}":
         lines[name] = f"{job.state} {line}"
-        state = click.style(f"{job.state:9}", fg=JOB_COLOURS.get(job.state))
-        _print(name, job, f"  {state}  {line}", output)
+        state = Coloured(f"{job.state:9}", JOB_COLOURS.get(job.state))
+        _print(name, job, output, "  ", state, f"  {line}")
 
 
 def _names_nodes(selector: str) -> bool:
@@ -135,13 +142,13 @@ async def _watch(access: Access, call: ApiCall[Event], output: Format) -> None:
                 # What only grew older is no news.
                 if lines.get(view.entity) != line:
                     lines[view.entity] = line
-                    condition = click.style(f"{view.condition:9}", fg=COLOURS[view.condition])
-                    _print(view.entity, view, f"  {condition}  {line}", output)
+                    condition = Coloured(f"{view.condition:9}", COLOURS[view.condition])
+                    _print(view.entity, view, output, "  ", condition, f"  {line}")
             missing = [(NotThere(one, gone=True), "gone") for one in news.event.gone]
             missing += [(NotThere(one, left=True), "left") for one in news.event.left]
             for one, word in missing:
                 if lines.pop(one.entity, None) is not None:
-                    _print(one.entity, one, f"  {word}", output)
+                    _print(one.entity, one, output, f"  {word}")
 
 
 def _line(view: EntityView) -> str:
@@ -152,15 +159,15 @@ def _line(view: EntityView) -> str:
     return "  ".join(text for text in told if text)
 
 
-def _print(entity: str, data: object, line: str, output: Format) -> None:
+def _print(entity: str, data: object, output: Format, *line: str | Coloured) -> None:
     """One change, by itself: a line, or for YAML a document."""
     match output:
         case Format.TABLE | Format.WIDE:
-            click.echo(f"{entity:24}{line}")
+            say(f"{entity:24}", *line)
         case Format.NAME:
-            click.echo(entity)
+            say(entity)
         case Format.JSON:
-            click.echo(msgspec.json.encode(data))
+            say(msgspec.json.encode(data).decode())
         case Format.YAML:
-            click.echo("---")
+            say("---")
             print_data(data, output)

@@ -16,7 +16,7 @@ from haptera.cli.output.live.redrawing import (
     only_tables,
     watch_option,
 )
-from haptera.cli.output.printing import Format, entities_option, print_entities
+from haptera.cli.output.printing import Format, entities_option, print_entities, say
 from haptera.cli.output.tables import print_sentence
 from haptera.cli.output.words import (
     COLOURS,
@@ -97,7 +97,7 @@ def _why(client: Client, selection: str | None, verbose: bool, output: str) -> N
     for line in _of_console(client, views):
         print_sentence(line, output, indent="  console  ")
     if not views:
-        click.echo("all is as desired")
+        say("all is as desired")
 
 
 def _leases(client: Client, view: EntityView) -> list[EntityView]:
@@ -150,7 +150,7 @@ def _tell_jobs(jobs: Sequence[JobView], output: str) -> None:
     for job in jobs:
         print_sentence(job_sentence(job), output)
     if not jobs:
-        click.echo("all of them have ended")
+        say("all of them have ended")
 
 
 def _print_whole(view: EntityView, output: str) -> None:

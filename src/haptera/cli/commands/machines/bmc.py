@@ -12,6 +12,7 @@ import msgspec
 from haptera.cli.input import completing
 from haptera.cli.input.directory import dir_option
 from haptera.cli.main import OK, REFUSED, the_client
+from haptera.cli.output.printing import say
 from haptera.cli.output.tables import print_table
 from haptera.client import calls
 from haptera.kinds import module, node
@@ -69,7 +70,7 @@ def check(ctx: click.Context, name: str, directory: Path) -> int:
         try:
             survey = asyncio.run(surveyed(language, target))
         except (DeviceError, Refused) as error:
-            click.echo(f"error: {error}", err=True)
+            say(f"error: {error}", err=True)
             return REFUSED
     print_table(("BMC", view.attributes.get(node.bmc.name, "")), survey.rows(), "table")
     return OK

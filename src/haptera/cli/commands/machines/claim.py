@@ -4,7 +4,7 @@ import click
 
 from haptera.cli.input import completing
 from haptera.cli.main import the_client
-from haptera.cli.output.printing import Format, output_option, print_data
+from haptera.cli.output.printing import Format, output_option, print_data, say
 from haptera.client import calls
 
 _SITE = "site"
@@ -31,6 +31,6 @@ def claim(ctx: click.Context, mac: str, node: str, why: str | None, output: str)
     if not Format(output).for_people:
         print_data(told, output)
         return
-    click.echo(f"{told.node} is the machine with {told.mac}")
+    say(f"{told.node} is the machine with {told.mac}")
     if told.owner == _SITE:
-        click.echo(f"add it to the site file, or the next apply removes it: mac: {told.mac!r}")
+        say(f"add it to the site file, or the next apply removes it: mac: {told.mac!r}")

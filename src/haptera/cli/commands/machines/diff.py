@@ -6,7 +6,7 @@ from typing import Final
 import click
 
 from haptera.cli.main import OK, REFUSED, the_client
-from haptera.cli.output.printing import Format, output_option, print_data
+from haptera.cli.output.printing import Format, output_option, print_data, say
 from haptera.client import calls
 from haptera.kinds.inventory import FileSort, ImageFile
 from haptera.modules.image.difference import Aspect, FileChange, ImageDifference, difference
@@ -37,7 +37,7 @@ def diff(ctx: click.Context, before: str, after: str, output: str) -> int:
     found = difference(client.ask(calls.inventory(before)), client.ask(calls.inventory(after)))
     if Format(output).for_people:
         for line in _lines(found):
-            click.echo(line)
+            say(line)
     else:
         print_data(found, output)
     return DIFFERS if any((found.packages, found.added, found.removed, found.changed)) else OK

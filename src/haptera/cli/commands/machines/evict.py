@@ -4,7 +4,7 @@ import click
 
 from haptera.cli.input import completing
 from haptera.cli.main import the_client
-from haptera.cli.output.printing import Format, output_option, print_data
+from haptera.cli.output.printing import Format, output_option, print_data, say
 from haptera.client import calls
 
 
@@ -25,6 +25,6 @@ def evict(ctx: click.Context, node: str, output: str) -> None:
     """
     told = the_client(ctx).ask(calls.evict(node.removeprefix("node:")))
     if Format(output).for_people:
-        click.echo(f"{told.node} is evicted; boot it again to re-admit it")
+        say(f"{told.node} is evicted; boot it again to re-admit it")
     else:
         print_data(told, output)

@@ -17,6 +17,7 @@ from haptera.cli.output.printing import (
     print_data,
     print_error,
     print_names,
+    say,
 )
 from haptera.cli.output.tables import print_table
 from haptera.cli.output.words import details, sentence
@@ -138,13 +139,13 @@ def show(ctx: click.Context, name: str, output: str) -> None:
     if not Format(output).for_people:
         print_data(view, output)
         return
-    click.echo(sentence(view))
+    say(sentence(view))
     for line in details(view):
-        click.echo(f"  {line}")
+        say(f"  {line}")
     if noted := _noted(view):
-        click.echo(f"  {noted}")
+        say(f"  {noted}")
     for one in client.ask(calls.entities(f"system:* and desired.image={name}")).entities:
-        click.echo(f"  for {one.entity}")
+        say(f"  for {one.entity}")
 
 
 @image.command()
@@ -200,13 +201,13 @@ def gc(ctx: click.Context, dry_run: bool, take: bool, why: str | None, within: s
     code = OK
     for one in unused:
         if dry_run:
-            click.echo(f"{one.entity} would be removed: {_noted(one) or one.condition.value}")
+            say(f"{one.entity} would be removed: {_noted(one) or one.condition.value}")
         else:
             code = max(code, _remove(client, one.entity, take, why, within))
     if dry_run and unused:
-        click.echo(f"{sum(map(_megabytes, unused)):.1f} MB would be freed")
+        say(f"{sum(map(_megabytes, unused)):.1f} MB would be freed")
     if not unused:
-        click.echo("every image is used, or declared by a site file")
+        say("every image is used, or declared by a site file")
     return code
 
 
@@ -281,7 +282,7 @@ def _awaited(client: Client, entity: str, state: State, within: str) -> int:
     view = client.ask(calls.entity(entity))
     if view.condition is Condition.CONVERGED:
         noted = _noted(view)
-        click.echo(f"{entity} is {state}" + (f": {noted}" if noted else ""))
+        say(f"{entity} is {state}" + (f": {noted}" if noted else ""))
         return OK
     do = f"haptera logs {entity}" if state is State.BUILT else f"haptera why {entity}"
     print_error(

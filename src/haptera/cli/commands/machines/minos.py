@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 
 from haptera.cli.input.directory import dir_option
-from haptera.cli.output.printing import Format, output_option, print_data
+from haptera.cli.output.printing import Format, output_option, print_data, say
 from haptera.cli.output.tables import print_table
 from haptera.minos.build import DRIVERS, LEVELS, Inside, build, read
 from haptera.minos.ssh import read_keys
@@ -129,9 +129,9 @@ def _print(inside: Inside, place: Path, output: str) -> None:
     if not Format(output).for_people:
         print_data(inside, output)
         return
-    click.echo(f"{place}: {inside.size_bytes / _MB:.1f} MB initramfs, kernel {inside.kernel}")
-    click.echo(f"Python {inside.python}; drivers {', '.join(inside.drivers)}")
+    say(f"{place}: {inside.size_bytes / _MB:.1f} MB initramfs, kernel {inside.kernel}")
+    say(f"Python {inside.python}; drivers {', '.join(inside.drivers)}")
     if inside.ssh:
-        click.echo(f"SSH for root, with {', '.join(inside.ssh)}")
+        say(f"SSH for root, with {', '.join(inside.ssh)}")
     rows = [(one.why, str(one.files), f"{one.size_bytes / _MB:.1f} MB") for one in inside.parts]
     print_table(("what", "files", "unpacked"), rows, output)

@@ -13,7 +13,7 @@ from haptera.cli.input.naming import entity_named
 from haptera.cli.input.selected import selected
 from haptera.cli.input.terms import WriteTerms, terms_options
 from haptera.cli.main import OK, the_client
-from haptera.cli.output.printing import Format, entities_option, print_entities
+from haptera.cli.output.printing import Format, entities_option, print_entities, say
 from haptera.cli.output.tables import print_table
 from haptera.client import Client, calls
 from haptera.kinds import node
@@ -140,9 +140,9 @@ def take_back(client: Client, revision: int, why: str | None) -> None:
         digest = client.ask(calls.revert(revision, dry_run=True)).plan.digest
         client.ask(calls.revert(revision, digest=digest, why=why))
     except HapteraError as error:
-        click.echo(f"what it desired stays desired: {error}", err=True)
+        say(f"what it desired stays desired: {error}", err=True)
         return
-    click.echo("what was desired before is desired again", err=True)
+    say("what was desired before is desired again", err=True)
 
 
 def _reason(ctx: click.Context, terms: WriteTerms) -> str:

@@ -13,7 +13,7 @@ from haptera.cli.commands.machines.timeline import timeline_command
 from haptera.cli.input import completing
 from haptera.cli.main import NOT_CONVERGED, OK, REFUSED, the_client
 from haptera.cli.output.live.redrawing import keep_showing, watch_option
-from haptera.cli.output.printing import print_error
+from haptera.cli.output.printing import print_error, say
 from haptera.cli.output.tables import print_table
 from haptera.client import Client, calls
 from haptera.controllers.roll.progress import RollProgress, RollState, old_images, progress
@@ -105,7 +105,7 @@ def start(ctx: click.Context, /, selector: str, no_wait: bool, within: str, **op
     others = {one.name for one in _progress(client) if one.state not in _SETTLED} - {name}
     patches = _patches(systems, name, selector, options, () if options["take"] else others)
     _write(client, patches, take=options["take"], why=options["why"])
-    click.echo(f"roll {name}: {len(patches) - 1} systems to {options['image_name']}")
+    say(f"roll {name}: {len(patches) - 1} systems to {options['image_name']}")
     return OK if no_wait else _awaited(client, name, within)
 
 
@@ -306,10 +306,10 @@ def _awaited(client: Client, name: str, within: str) -> int:
     said = None
     while (one := _one(client, name)).state not in _OVER and wall_s() < until_s:
         if said != (said := _line(one)):
-            click.echo(said)
+            say(said)
         select.select((), (), (), ASK_EVERY_S)
     if one.state is RollState.DONE:
-        click.echo(_line(one))
+        say(_line(one))
         return OK
     do = f"haptera roll status {name}; then haptera roll resume, abort or undo"
     print_error(HapteraError(f"it is {one.state}: {one.why}", where=_entity(name), do=do))

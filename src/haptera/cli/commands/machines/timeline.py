@@ -10,7 +10,7 @@ import click
 from haptera.api.requests.query import LIMIT_MAX
 from haptera.cli.main import the_client
 from haptera.cli.output.drawing.roll_picture import roll_picture
-from haptera.cli.output.printing import Format, print_data
+from haptera.cli.output.printing import Format, print_data, print_document, say
 from haptera.cli.output.tables import print_table
 from haptera.cli.output.words import printable
 from haptera.client import Client, calls
@@ -57,7 +57,7 @@ def timeline_command(ctx: click.Context, name: str, output: str) -> None:
         case TimelineForm.TABLE:
             print_table(_HEADERS, [*_rows(told)], output)
         case TimelineForm.SVG:
-            click.echo(roll_picture(told).encode(), nl=False)
+            print_document(roll_picture(told))
         case TimelineForm.JSON:
             print_data(told, Format.JSON)
 
@@ -72,7 +72,7 @@ def _recorded(client: Client, name: str) -> RollTimeline:
     if len(happened) == LIMIT_MAX and happened[-1].at_s > known_s:
         known_s = math.ceil(happened[-1].at_s)
         text = f"what happened before {utc_text_s(known_s)} is not shown: the record is too long"
-        click.echo(text, err=True)
+        say(text, err=True)
     known = client.ask(calls.past(known_s, systems)).entities
     return timeline(start, known, changes, happened, known_s=known_s, now_s=wall_s())
 

@@ -3,7 +3,7 @@
 import click
 
 from haptera.cli.main import the_client
-from haptera.cli.output.printing import Format, names_option, print_names
+from haptera.cli.output.printing import Format, names_option, print_names, say
 from haptera.cli.output.tables import print_table
 from haptera.cli.output.words import printable
 from haptera.client import calls
@@ -32,7 +32,7 @@ def unclaimed(ctx: click.Context, output: str) -> None:
     elif told.machines:
         print_table(_HEADERS, [_row(one) for one in told.machines], output)
     else:
-        click.echo("no machine is unclaimed")
+        say("no machine is unclaimed")
 
 
 def _row(one: UnclaimedView) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from haptera.cli.main import OK, REFUSED
+from haptera.cli.output.printing import say
 from haptera.cli.output.words import printable
 from haptera.conformance import (
     CHECKS,
@@ -84,10 +85,10 @@ def check(
     _check_names(only)
     report = check_module(subject, _tell if output == "text" else lambda _: None, only=only)
     if output == "json":
-        text = msgspec.json.format(msgspec.json.encode(_form(report)), indent=2)
-        click.echo(text)
+        text = msgspec.json.format(msgspec.json.encode(_form(report)), indent=2).decode()
+        say(text)
     else:
-        click.echo(_counted(report))
+        say(_counted(report))
     grave = (CheckVerdict.FAILED, CheckVerdict.SKIPPED) if strict else (CheckVerdict.FAILED,)
     return REFUSED if any(report.count(one) for one in grave) else OK
 
@@ -194,9 +195,9 @@ def _value(text: str) -> Any:
 
 
 def _tell(one: CheckResult) -> None:
-    click.secho(printable(f"{one.verdict}  {one.name}: {one.seen}"), fg=COLOURS[one.verdict])
+    say(printable(f"{one.verdict}  {one.name}: {one.seen}"), fg=COLOURS[one.verdict])
     if one.do is not None:
-        click.echo(f"  do: {printable(one.do)}")
+        say(f"  do: {printable(one.do)}")
 
 
 def _counted(report: Report) -> str:

@@ -10,6 +10,7 @@ from typing import Final
 import click
 
 from haptera.cli.main import OK
+from haptera.cli.output.printing import say
 from haptera.model.entity import check_name
 from haptera.model.errors import Code, HapteraError
 from haptera.modules import BUNDLED
@@ -50,7 +51,7 @@ def new(name: str, folder: Path | None) -> int:
     package = package_of(name)
     folder = Path(name) if folder is None else folder
     write(folder, name, package)
-    click.echo(f"{folder}: a module {name}; its README.md says how to continue")
+    say(f"{folder}: a module {name}; its README.md says how to continue")
     return OK
 
 

@@ -9,7 +9,7 @@ import click
 from haptera.cli.input import completing
 from haptera.cli.input.naming import entity_named
 from haptera.cli.main import the_client
-from haptera.cli.output.printing import print_error
+from haptera.cli.output.printing import print_error, say
 from haptera.client import Client, calls
 from haptera.client.call import ApiCall
 from haptera.model.errors import Code, HapteraError, LimitError
@@ -76,7 +76,7 @@ def _run(client: Client, call: ApiCall[ExecView]) -> int:
                 raise HapteraError(told.lost, code=Code.UNREACHABLE)
             if told.status is not None:
                 if told.why is not None:
-                    click.echo(f"haptera exec: {told.why}", err=True)
+                    say(f"haptera exec: {told.why}", err=True)
                 return told.status
     what = "the parent ended the answer before the command ended"
     raise HapteraError(what, where=client.access.url, code=Code.UNREACHABLE)

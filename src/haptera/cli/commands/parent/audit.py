@@ -7,6 +7,7 @@ from typing import Final
 import click
 
 from haptera.cli.input.directory import dir_option
+from haptera.cli.output.printing import say
 
 _HASH: Final = re.compile(r"[0-9A-Fa-f]{64}")
 
@@ -38,9 +39,9 @@ def verify(directory: Path, noted: str | None) -> int:
         raise click.BadParameter(f"{noted!r} is not a hash of 64 digits", param_hint="--noted")
     found = compare(state_of(directory), noted)
     for finding in found.findings:
-        click.echo(finding)
+        say(finding)
     last, sha256 = found.head
     older = f", {found.forgotten} older ones forgotten" if found.forgotten else ""
     links = f"{found.links} link{'' if found.links == 1 else 's'}"
-    click.echo(f"{links}{older}; the last is {last}: {sha256}")
+    say(f"{links}{older}; the last is {last}: {sha256}")
     return 1 if found.findings else 0

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from haptera.cli.input.directory import dir_option
+from haptera.cli.output.printing import say
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -28,4 +29,4 @@ def backup(file: Path, directory: Path) -> None:
     from haptera.runtime import clock
 
     told = back_up(directory, file, clock.wall_s())
-    click.echo(f"{file}: revision {told.revision}, {file.stat().st_size} bytes")
+    say(f"{file}: revision {told.revision}, {file.stat().st_size} bytes")

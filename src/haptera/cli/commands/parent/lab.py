@@ -9,6 +9,7 @@ from click.core import ParameterSource
 
 from haptera.cli.commands.parent.serve import radius_option
 from haptera.cli.input.directory import dir_option
+from haptera.cli.output.printing import say
 from haptera.model.walltime import parse_duration_ms
 
 # In a lab there is nothing to be afraid for.
@@ -109,11 +110,11 @@ def break_(
     named = what if node is None else f"{what} of {node}"
     if not mend:
         rack.inject(fault, node)
-        click.echo(f"{named}: broken")
+        say(f"{named}: broken")
         if for_ms is None:
             return
     try:
         select.select((), (), (), (for_ms or 0) / 1_000)
     finally:
         rack.mend(fault, node)
-    click.echo(f"{named}: mended")
+    say(f"{named}: mended")

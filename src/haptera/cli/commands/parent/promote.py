@@ -4,6 +4,8 @@ from pathlib import Path
 
 import click
 
+from haptera.cli.output.printing import say
+
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
@@ -25,5 +27,5 @@ def promote(directory: Path, anyway: bool) -> int:
 
     done = order(directory, PromoteOrder(anyway))
     lag = "an unknown number of" if done.lag is None else str(done.lag)
-    click.echo(f"promoted at revision {done.revision}; lacks {lag} commits of its primary")
+    say(f"promoted at revision {done.revision}; lacks {lag} commits of its primary")
     return 0

@@ -7,6 +7,7 @@ import click
 
 from haptera.cli.commands.parent.backup import FILE
 from haptera.cli.input.directory import dir_option
+from haptera.cli.output.printing import say
 
 
 @click.command()
@@ -26,5 +27,5 @@ def restore(file: Path, directory: Path) -> None:
     from haptera.daemon.parent.backup import restore as restored
 
     told = restored(file, directory)
-    click.echo(f"{directory}: revision {told.revision}, as haptera {told.haptera} kept it")
-    click.echo(f"start it: haptera serve --dir {shlex.quote(str(directory))}", err=True)
+    say(f"{directory}: revision {told.revision}, as haptera {told.haptera} kept it")
+    say(f"start it: haptera serve --dir {shlex.quote(str(directory))}", err=True)

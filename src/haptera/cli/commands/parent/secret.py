@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from haptera.cli.input.directory import dir_option
-from haptera.cli.output.printing import Format, names_option, print_names
+from haptera.cli.output.printing import Format, names_option, print_names, say
 from haptera.cli.output.tables import print_table
 from haptera.client import Client, calls, find
 from haptera.kinds import module
@@ -65,7 +65,7 @@ def _wake(directory: Path, name: str) -> None:
     """Try the modules again that are held up and name this secret, if their parent runs."""
     client_file = directory.resolve() / ".haptera" / "client.json"
     if client_file.exists() and (woken := _woken(client_file, name)):
-        click.echo(f"tried again: {fold_entities(map(parse_entity, woken))}", err=True)
+        say(f"tried again: {fold_entities(map(parse_entity, woken))}", err=True)
 
 
 def _woken(client_file: Path, name: str) -> list[str]:

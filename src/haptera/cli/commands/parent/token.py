@@ -7,7 +7,7 @@ import click
 from haptera.cli.input import completing
 from haptera.cli.main import the_client
 from haptera.cli.output.live.redrawing import keep_asking, only_tables, watch_option
-from haptera.cli.output.printing import Format, names_option, print_data, print_names
+from haptera.cli.output.printing import Format, names_option, print_data, print_names, say
 from haptera.cli.output.tables import print_table
 from haptera.client import Access, calls
 from haptera.model.errors import Code, HapteraError, ParseError
@@ -79,8 +79,8 @@ def make(
         told = client.access
         print_data(Access(told.url, made.text, authority=told.authority), Format.JSON)
     elif Format(output).for_people:
-        click.echo(made.text)
-        click.echo(f"{made.token.id}: {_sentence(made.token)}", err=True)
+        say(made.text)
+        say(f"{made.token.id}: {_sentence(made.token)}", err=True)
     else:
         print_names([made.token.id], made, output)
 
@@ -135,7 +135,7 @@ def certify(  # noqa: PLR0913 (an argument for each option)
         print_data(found, Format.JSON)
     elif not Format(output).for_people:
         print_names([made.token.id], made.token, output)
-    click.echo(f"{made.token.id}: {_sentence(made.token)}, with {place}", err=True)
+    say(f"{made.token.id}: {_sentence(made.token)}, with {place}", err=True)
 
 
 @token.command("list")
@@ -188,7 +188,7 @@ def revoke(ctx: click.Context, ids: tuple[str, ...], output: str) -> None:
     for one in ids:
         views.append(client.ask(calls.revoke_token(one)))
         if Format(output).for_people:
-            click.echo(f"{views[-1].id} of {views[-1].name} is revoked")
+            say(f"{views[-1].id} of {views[-1].name} is revoked")
     if not Format(output).for_people:
         print_names([one.id for one in views], views, output)
 

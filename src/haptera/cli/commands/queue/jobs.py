@@ -4,7 +4,7 @@ import click
 
 from haptera.cli.main import the_client
 from haptera.cli.output.job_words import number_of, print_jobs
-from haptera.cli.output.printing import Format, names_option, print_names
+from haptera.cli.output.printing import Format, names_option, print_names, say
 from haptera.client import calls
 from haptera.queue.job import JobState
 
@@ -44,4 +44,4 @@ def jobs(
     none = f"there is no {which}: haptera submit COMMAND makes one"
     print_jobs(found, output, none=none)
     if left > 0:
-        click.echo(f"and {left} more: haptera jobs -n {len(found) + left}", err=True)
+        say(f"and {left} more: haptera jobs -n {len(found) + left}", err=True)

@@ -3,7 +3,7 @@
 import click
 
 from haptera.cli.main import the_client
-from haptera.cli.output.printing import Format, output_option, print_data
+from haptera.cli.output.printing import Format, output_option, print_data, say
 from haptera.cli.output.tables import print_table
 from haptera.client import calls
 from haptera.rest.jobs import HolderView
@@ -29,13 +29,13 @@ def queue(ctx: click.Context, output: str) -> None:
     print_table(_HEADERS, [_row(one) for one in view.holders], output)
     for lane in view.lanes:
         where = "" if lane.backend is None else f" for {lane.backend}"
-        click.echo(f"{lane.waiting} waiting of {lane.size}{where}")
+        say(f"{lane.waiting} waiting of {lane.size}{where}")
     for wanted in view.wanted:
-        click.echo(f"no place now for {wanted.count} of {wanted.size}")
+        say(f"no place now for {wanted.count} of {wanted.size}")
     for name, said in view.pools.items():
-        click.echo(f"pool:{name}: {said}")
+        say(f"pool:{name}: {said}")
     if not view.holders:
-        click.echo("no node takes jobs: give it cpus and memory_mb", err=True)
+        say("no node takes jobs: give it cpus and memory_mb", err=True)
 
 
 def _row(one: HolderView) -> tuple[str, ...]:

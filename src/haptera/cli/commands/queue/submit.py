@@ -8,7 +8,7 @@ import click
 
 from haptera.cli.main import the_client
 from haptera.cli.output.job_words import sentence
-from haptera.cli.output.printing import Format, names_option, print_names
+from haptera.cli.output.printing import Format, names_option, print_names, say
 from haptera.client import Client, calls
 from haptera.model.errors import HapteraError
 from haptera.model.walltime import parse_duration_ms
@@ -81,9 +81,9 @@ def submit(  # noqa: PLR0913 (an argument for each option)
     if not Format(output).for_people:
         print_names([f"job:{key}" for key in keys], made, output)
     elif made.first == made.last:
-        click.echo(f"job:{made.first}")
+        say(f"job:{made.first}")
     else:
-        click.echo(f"job:{made.first} to job:{made.last}")
+        say(f"job:{made.first} to job:{made.last}")
     return max(_status(client, key) for key in keys) if wait else 0
 
 
@@ -98,7 +98,7 @@ def _status(client: Client, key: int) -> int:
 def _exit(job: JobView) -> int:
     if job.state is JobState.COMPLETE:
         return 0
-    click.echo(sentence(job), err=True)
+    say(sentence(job), err=True)
     if job.state is JobState.CANCELLED or job.status is None:
         return CANCELLED
     return job.status if job.status > 0 else SIGNALLED - job.status

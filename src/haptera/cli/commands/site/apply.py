@@ -12,7 +12,7 @@ from haptera.cli.input.sites import site_body
 from haptera.cli.input.terms import WriteTerms, terms_options
 from haptera.cli.main import client_of, the_access, the_client
 from haptera.cli.output.plans import counted, print_groups
-from haptera.cli.output.printing import Format, entities_option, print_entities
+from haptera.cli.output.printing import Format, entities_option, print_entities, say
 from haptera.cli.output.words import printable
 from haptera.client import ApiCall, calls
 from haptera.model.entity import EntityId, parse_entity
@@ -72,7 +72,7 @@ def apply(  # noqa: PLR0913 (an argument for each option)
 
 def _tell(answer: AppliedView, *, dry_run: bool) -> None:
     would = "would be " if dry_run else ""
-    click.echo(f"{counted(answer)} {would}written (revision {answer.revision})")
+    say(f"{counted(answer)} {would}written (revision {answer.revision})")
     if dry_run:
         _print_changes(answer)
     else:
@@ -80,7 +80,7 @@ def _tell(answer: AppliedView, *, dry_run: bool) -> None:
     if answer.not_started:
         names = ", ".join(answer.not_started)
         do = "restart it with this site (haptera serve --site)"
-        click.echo(f"not in use: {names}: the parent started without; {do}", err=True)
+        say(f"not in use: {names}: the parent started without; {do}", err=True)
 
 
 def _wait(ctx: click.Context, answer: AppliedView, within: str) -> int:
@@ -118,4 +118,4 @@ def _print_changes(answer: AppliedView) -> None:
         entity = parse_entity(change.entity)
         alike.setdefault((change.does, entity.title, value), []).append(entity)
     for (does, _, value), some in alike.items():
-        click.echo(f"  {does} {fold_entities(some)}{value}")
+        say(f"  {does} {fold_entities(some)}{value}")

@@ -10,7 +10,7 @@ from haptera.cli.input.sites import site_body
 from haptera.cli.main import REFUSED, client_of, the_access, the_client
 from haptera.cli.output.differences import lines
 from haptera.cli.output.live.redrawing import keep_showing, watch_option
-from haptera.cli.output.printing import Format, entities_option, print_entities, print_error
+from haptera.cli.output.printing import Format, entities_option, print_entities, print_error, say
 from haptera.client import Client, UnreachableError, calls
 from haptera.model.answers.past import PastView
 from haptera.model.errors import HapteraError
@@ -84,7 +84,7 @@ def diff(
 def _keep_showing(client: Client, body: SiteBody, title: str, output: str) -> None:
     def show() -> None:
         if not _show(client, body, title, output):
-            click.echo("nothing differs")
+            say("nothing differs")
 
     keep_showing(client, calls.events(types=[News.DESIRED, News.GONE]), show, output)
 
@@ -111,9 +111,9 @@ def _diff_times(client: Client, times: tuple[str, ...], select: str | None, outp
 
 
 def _print_lines(found: Iterable[DifferenceView], before: str, after: str) -> None:
-    click.echo(f"--- {before}\n+++ {after}")
+    say(f"--- {before}\n+++ {after}")
     for line in lines(found):
-        click.secho(line, fg=_COLOURS[line[0]])
+        say(line, fg=_COLOURS[line[0]])
 
 
 def changed_between(then: Iterable[PastView], later: Iterable[PastView]) -> list[DifferenceView]:

@@ -3,7 +3,7 @@
 import click
 
 from haptera.cli.main import the_client
-from haptera.cli.output.printing import Format, output_option, print_data
+from haptera.cli.output.printing import Format, output_option, print_data, say
 from haptera.client import calls
 
 
@@ -24,6 +24,6 @@ def export(ctx: click.Context, owner: str | None, output: str) -> None:
     """
     answer = the_client(ctx).ask(calls.export(owner))
     if Format(output).for_people:
-        click.echo(answer.text, nl=False)
+        say(answer.text, nl=False)
     else:
         print_data(answer, output)

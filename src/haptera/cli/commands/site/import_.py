@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from haptera.cli.main import OK, REFUSED
-from haptera.cli.output.printing import Format, entities_option, print_entities
+from haptera.cli.output.printing import Format, entities_option, print_entities, say
 from haptera.cli.output.words import printable
 from haptera.kinds import node
 from haptera.model.declared.desired_check import nearest
@@ -219,11 +219,11 @@ def _tell(found: FoundSite, *, cluster: str, manage: bool, strict: bool, output:
         told = Imported(text, len(found.nodes), len(found.groups), remarks)
         print_entities([str(node_id(name)) for name in found.nodes], told, output)
     else:
-        click.echo(text, nl=False)
+        say(text, nl=False)
         for one in found.remarks:
             _print_remark(one)
         counted = f"{_count(found.nodes, 'node')}, {_count(found.groups, 'group')}"
-        click.echo(f"{counted}; {_count(found.remarks, 'remark')}", err=True)
+        say(f"{counted}; {_count(found.remarks, 'remark')}", err=True)
     return REFUSED if strict and found.remarks else OK
 
 
@@ -239,9 +239,9 @@ def _view(one: Remark) -> RemarkView:
 def _print_remark(one: Remark) -> None:
     """One remark with its first place: of many, one is where to look."""
     nodes = f", of {fold(one.nodes)}" if one.nodes else ""
-    click.secho(printable(f"{one.sort}: {one.what}{nodes}"), err=True, fg=COLOURS.get(one.sort))
+    say(printable(f"{one.sort}: {one.what}{nodes}"), err=True, fg=COLOURS.get(one.sort))
     more = len(one.places) - 1
     others = f" and {more} more place{'s'[: more - 1]}" if more else ""
-    click.echo(f"  {printable(str(one.places[0]))}{others}", err=True)
+    say(f"  {printable(str(one.places[0]))}{others}", err=True)
     if one.do is not None:
-        click.echo(f"  {printable(one.do)}", err=True)
+        say(f"  {printable(one.do)}", err=True)

@@ -15,7 +15,7 @@ from haptera.cli.input.problem_line import Outcome, answer_line, explained_line
 from haptera.cli.input.sites import site_body
 from haptera.cli.main import client_of, the_access
 from haptera.cli.output.plans import show_planned
-from haptera.cli.output.printing import Format, entities_option, print_error
+from haptera.cli.output.printing import Format, entities_option, print_error, say
 from haptera.cli.output.words import explained_lines, printable
 from haptera.client import calls
 from haptera.model.answers.explained import Explained
@@ -97,7 +97,7 @@ def answer_problems(file: str, output: str, answer: Answering = answer_line) -> 
             outcome, told = answer(problem)
             worst = max(worst, outcome, key=order.index)
             if Format(output) is Format.JSON:
-                click.echo(json.dumps(told))  # All of it ASCII: no terminal can fail on it.
+                say(json.dumps(told))  # All of it ASCII: no terminal can fail on it.
             else:
                 _tell(count, told)
     if count == 0:
@@ -110,9 +110,9 @@ def answer_problems(file: str, output: str, answer: Answering = answer_line) -> 
 def _tell(number: int, answer: dict[str, Any]) -> None:
     """One answer for people, a blank line before each but the first."""
     if number > 1:
-        click.echo()
+        say()
     for line in _told(answer):
-        click.echo(printable(line))
+        say(printable(line))
 
 
 def _told(answer: dict[str, Any]) -> Iterator[str]:

@@ -15,6 +15,7 @@ from haptera.cli.output.printing import (
     print_data,
     print_entities,
     print_error,
+    say,
 )
 from haptera.cli.output.words import printable
 from haptera.lab.settings import lab_nodes
@@ -69,7 +70,7 @@ def check(files: tuple[str, ...], for_lab: bool, output: str) -> int:
         print_entities(names, SiteChecked(found.cluster, dict(sorted(counts.items())), []), output)
         return 0
     told = [f"{count} {kind if count == 1 else plural(kind)}" for kind, count in counts.items()]
-    click.echo(f"cluster {found.cluster}: {', '.join(told) or 'nothing'}; nothing is wrong")
+    say(f"cluster {found.cluster}: {', '.join(told) or 'nothing'}; nothing is wrong")
     return 0
 
 
@@ -87,7 +88,7 @@ def schema() -> None:
     """
     from haptera.site.lint.schema import schema as made
 
-    click.echo(json.dumps(made(), indent=2, ensure_ascii=False))
+    say(json.dumps(made(), indent=2, ensure_ascii=False))
 
 
 def plural(kind: str) -> str:
@@ -119,7 +120,7 @@ def _declared(site: Site) -> Iterator[Manifest]:
                 yield from described([one])
             except HapteraError as error:
                 text = f"which settings of {one.name} are secrets is not known here: {error.what}"
-                click.secho(f"warning: {printable(text)}", err=True, fg="yellow")
+                say(f"warning: {printable(text)}", err=True, fg="yellow")
 
 
 def _print_wrong(error: HapteraError, output: str) -> None:

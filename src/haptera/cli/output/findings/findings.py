@@ -10,7 +10,7 @@ import msgspec
 from haptera.cli.output.findings.lint_forms import Located, lint_form
 from haptera.cli.output.findings.lint_words import shown
 from haptera.cli.output.findings.sarif import sarif
-from haptera.cli.output.printing import remember
+from haptera.cli.output.printing import remember, say
 from haptera.cli.output.words import printable
 from haptera.model.answers.finding import Level
 
@@ -29,9 +29,9 @@ def print_findings(found: Sequence[Located], output: str, *, notes: bool, strict
     """Print what was found; returns whether any of it is an error (with `strict`, a warning)."""
     match LintFormat(output):
         case LintFormat.JSON:
-            click.echo(msgspec.json.format(msgspec.json.encode(lint_form(found)), indent=2))
+            say(msgspec.json.format(msgspec.json.encode(lint_form(found)), indent=2).decode())
         case LintFormat.SARIF:
-            click.echo(msgspec.json.format(msgspec.json.encode(sarif(found)), indent=2))
+            say(msgspec.json.format(msgspec.json.encode(sarif(found)), indent=2).decode())
         case LintFormat.TEXT:
             _tell(found, notes=notes)
     grave = (Level.ERROR, Level.WARNING) if strict else (Level.ERROR,)
@@ -43,11 +43,11 @@ def _tell(found: Sequence[Located], *, notes: bool) -> None:
         if notes or one.finding.level is not Level.NOTE:
             level, finding = one.finding.level, one.finding
             head = f"{level}: {finding.place}: {finding.text} [{finding.rule}]"
-            click.secho(printable(head), fg=COLOURS[level])
+            say(printable(head), fg=COLOURS[level])
             place = () if one.location is None else (str(one.location),)
             for line in (*place, *shown(finding)):
-                click.echo(f"  {printable(line)}")
-    click.echo(_counted([one.finding.level for one in found], notes=notes))
+                say(f"  {printable(line)}")
+    say(_counted([one.finding.level for one in found], notes=notes))
 
 
 def _counted(levels: Sequence[Level], *, notes: bool) -> str:

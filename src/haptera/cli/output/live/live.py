@@ -5,13 +5,12 @@ from collections.abc import Callable
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
-import click
-
 from haptera.cli.output.live.cells import Board, Cell
-from haptera.cli.output.printing import is_terminal
+from haptera.cli.output.printing import is_terminal, say
 from haptera.cli.output.words import in_front, sentence
 from haptera.client import Access, AsyncClient, Broken, calls
 from haptera.model.answers.views import Condition, EntityView
+from haptera.model.text import shown
 from haptera.model.walltime import duration
 from haptera.rest.schemas import Event
 
@@ -133,11 +132,11 @@ def _text(screen: Screen) -> "Text":
                 text.append(f"{_SIGNS[one]} ", _STYLES[one])
     stuck = screen.stuck()
     for view in stuck[:STUCK_SHOWN_MAX]:
-        text.append(f"\n\n{sentence(view)}", "red")
+        text.append(f"\n\n{shown(sentence(view))}", "red")
     if len(stuck) > STUCK_SHOWN_MAX:
         text.append(f"\n\nand {len(stuck) - STUCK_SHOWN_MAX} more: haptera why", "red")
     if screen.broken is not None:
-        text.append(f"\n\n{screen.broken}; trying again", "yellow")
+        text.append(f"\n\n{shown(screen.broken)}; trying again", "yellow")
     return text
 
 
@@ -151,9 +150,9 @@ async def _tell(screen: Screen) -> None:
         counts = screen.broken or screen.counts()
         if counts != last:
             last = counts
-            click.echo(f"{screen.shown_s:6.1f} s  {counts}")
+            say(f"{screen.shown_s:6.1f} s  {counts}")
         stuck = {view.entity: sentence(view) for view in screen.stuck()}
         for entity in sorted(stuck.keys() - told):
-            click.echo(f"          {stuck[entity]}")
+            say(f"          {stuck[entity]}")
         told = set(stuck)
         await asyncio.sleep(REDRAW_EVERY_S)

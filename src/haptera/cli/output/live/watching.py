@@ -8,7 +8,7 @@ from typing import Final
 
 import click
 
-from haptera.cli.output.printing import is_terminal, print_error
+from haptera.cli.output.printing import is_terminal, print_error, say
 from haptera.client import Access, ApiCall, AsyncClient, Broken
 from haptera.model.errors import HapteraError
 from haptera.rest.schemas import Event
@@ -56,5 +56,5 @@ async def _draw(news: asyncio.Event, draw: Callable[[], object]) -> None:
         except HapteraError as error:
             print_error(error)  # nothing is there now, or nobody; it may come
         if not is_terminal():
-            click.echo()
+            say()
         await asyncio.sleep(REDRAW_EVERY_S)
