@@ -27,6 +27,7 @@ FROZEN = {
     7: "34c8a0631e884e452b3195dc76dbb0cfb8c2a6b1d48ae666a19f67c51614d922",
     8: "86e682c2f3650cec9c76ea3e7450fe1530b58ed620ff9e9f2b90b23c92539837",
     9: "60589f080e9f74e3b7ffee1f7a46e319b0e2926ec59cc9b129a3287e06759dd6",
+    10: "5b750d996d402c5076e959e96a13a489d9f748372aa0e78d794579dda4b82a42",
 }
 # How version 9 writes what this version writes in tables of its own besides.
 TOKEN_BEFORE = "INSERT INTO enrolments VALUES (?, ?, ?, ?, ?, NULL, NULL)"

@@ -271,7 +271,7 @@ def test_a_file_from_a_newer_version_is_refused_and_left_alone(path: Path) -> No
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA user_version = 99")
     content = path.read_bytes()
-    with pytest.raises(HapteraError, match="is of version 99, this haptera knows up to 10"):
+    with pytest.raises(HapteraError, match="is of version 99, this haptera knows up to 11"):
         loaded(path)
     assert path.read_bytes() == content
 

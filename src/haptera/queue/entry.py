@@ -30,9 +30,10 @@ class Submission:
 
 @dataclass(slots=True)
 class QueueChanges:
-    """What is not written yet."""
+    """What is not written yet; of `arrays_gone` no job is left."""
 
     jobs: dict[int, Job | None] = field(default_factory=dict)
+    arrays_gone: set[int] = field(default_factory=set)
     duties: dict[str, Duty | None] = field(default_factory=dict)
     token_last: int = 0
     job_last: int = 0

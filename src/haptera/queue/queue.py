@@ -45,6 +45,7 @@ class JobQueue:
             one.id for one in sorted(ended, key=lambda job: (job.ended_s or 0.0, job.id))
         )
         self._keys = {(one.owner, one.key): one.id for one in stored.jobs if one.key}
+        self._arrays = Counter(one.array for one in stored.jobs if one.array is not None)
         self._changes = QueueChanges()
         # Who holds what was asleep with us: it has its whole lease from now on.
         for job in stored.jobs:
@@ -283,6 +284,11 @@ class JobQueue:
         self.counts[job.state] -= 1
         if job.key is not None:
             self._keys.pop((job.owner, job.key), None)
+        if job.array is not None:
+            self._arrays[job.array] -= 1
+            if not self._arrays[job.array]:
+                del self._arrays[job.array]
+                self._changes.arrays_gone.add(job.array)
         self._changes.jobs[key] = None
 
     def put(self, job: Job) -> None:
@@ -291,6 +297,8 @@ class JobQueue:
         if before is not None:
             self.counts[before.state] -= 1
         self.counts[job.state] += 1
+        if before is None and job.array is not None:
+            self._arrays[job.array] += 1
         if before is not None and before.state in ACTIVE:
             assert before.holder is not None
             assert before.token is not None

@@ -1,4 +1,8 @@
-"""The queue of jobs as rows of `state.db`: a table of its own, each job as JSON."""
+"""The queue of jobs as rows of `state.db`: each job as JSON, an array's spec once for all of it.
+
+The spec is in a table of its own, and not in a column: a primary of an earlier version writes
+whole jobs into the same table of its follower, and these are read as well.
+"""
 
 import sqlite3
 from typing import Final
@@ -7,12 +11,16 @@ import msgspec
 
 from haptera.queue.duty import Duty
 from haptera.queue.entry import QueueChanges, StoredQueue
-from haptera.queue.job import Job
+from haptera.queue.job import Job, JobSpec
 
 JOBS: Final = """
 CREATE TABLE jobs (  -- those that wait or run, and the last that ended
     id INTEGER PRIMARY KEY,
     job TEXT NOT NULL
+);
+CREATE TABLE array_specs (  -- what each job of an array is to run, by the array's number
+    array INTEGER PRIMARY KEY,
+    spec TEXT NOT NULL
 );
 CREATE TABLE duties (  -- who takes no jobs, and why
     holder TEXT PRIMARY KEY,
@@ -29,11 +37,15 @@ INSERT INTO queue VALUES (1, 0, 0);
 
 def load_queue(connection: sqlite3.Connection) -> StoredQueue:
     """All that is known of the queue."""
+    specs = {
+        array: msgspec.json.decode(text, type=JobSpec)
+        for array, text in connection.execute("SELECT array, spec FROM array_specs")
+    }
     jobs = connection.execute("SELECT job FROM jobs ORDER BY id")
     duties = connection.execute("SELECT holder, duty FROM duties")
     (last,) = connection.execute("SELECT job_last, token_last FROM queue").fetchall()
     return StoredQueue(
-        tuple(msgspec.json.decode(text, type=Job) for (text,) in jobs),
+        tuple(_job(text, specs) for (text,) in jobs),
         {holder: msgspec.json.decode(text, type=Duty) for holder, text in duties},
         *last,
     )
@@ -41,14 +53,23 @@ def load_queue(connection: sqlite3.Connection) -> StoredQueue:
 
 def save_queue(connection: sqlite3.Connection, changes: QueueChanges) -> None:
     """Write what changed, whole or not at all."""
+    arrays: set[int] = set()
     for key, job in changes.jobs.items():
         if job is None:
             connection.execute("DELETE FROM jobs WHERE id = ?", (key,))
         else:
             connection.execute(
                 "INSERT INTO jobs VALUES (?1, ?2) ON CONFLICT (id) DO UPDATE SET job = ?2",
-                (key, _text(job)),
+                (key, _text(job) if job.array is None else _text_without_spec(job)),
             )
+            if job.array is not None and job.array not in arrays:
+                arrays.add(job.array)
+                connection.execute(
+                    "INSERT INTO array_specs VALUES (?, ?) ON CONFLICT DO NOTHING",
+                    (job.array, _text(job.spec)),
+                )
+    for array in changes.arrays_gone:
+        connection.execute("DELETE FROM array_specs WHERE array = ?", (array,))
     for holder, duty in changes.duties.items():
         if duty is None:
             connection.execute("DELETE FROM duties WHERE holder = ?", (holder,))
@@ -63,5 +84,19 @@ def save_queue(connection: sqlite3.Connection, changes: QueueChanges) -> None:
     )
 
 
-def _text(value: Job | Duty) -> str:
+def _job(text: str, specs: dict[int, JobSpec]) -> Job:
+    """A job, which shares its spec with the others of its array."""
+    raw = msgspec.json.decode(text)
+    if "spec" not in raw:
+        raw["spec"] = specs[raw["array"]]
+    return msgspec.convert(raw, Job)
+
+
+def _text_without_spec(job: Job) -> str:
+    said = msgspec.structs.asdict(job)
+    del said["spec"]
+    return msgspec.json.encode(said).decode()
+
+
+def _text(value: Job | JobSpec | Duty) -> str:
     return msgspec.json.encode(value).decode()

@@ -103,5 +103,11 @@ CREATE TABLE session_levels (
     level TEXT NOT NULL
 ) WITHOUT ROWID;
 """,
+        10: """
+CREATE TABLE array_specs (
+    array INTEGER PRIMARY KEY,
+    spec TEXT NOT NULL
+);
+""",
     }
 )

@@ -13,7 +13,7 @@ from haptera.runtime.store.jobs_sql import JOBS
 from haptera.runtime.store.journaled import JournaledConnection
 from haptera.runtime.store.migrations_sql import MIGRATIONS
 
-VERSION: Final = 10
+VERSION: Final = 11
 # "hapt": tells our files from other SQLite files.
 APPLICATION: Final = 0x68617074
 BUSY_S: Final = 5.0
