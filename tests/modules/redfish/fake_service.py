@@ -48,11 +48,15 @@ class Asked:
 
 @dataclass(frozen=True)
 class Told:
-    """One answer; a `body` that is no bytes goes as JSON."""
+    """One answer; a `body` that is no bytes goes as JSON.
+
+    It may be the last one of its connection, which ends without a word of that.
+    """
 
     status: int = 200
     body: object = b""
     headers: Mapping[str, str] = field(default_factory=dict)
+    is_last: bool = False
 
 
 Answers = Callable[[Asked], Told]
@@ -112,6 +116,7 @@ def fake_service(directory: Path, answers: Answers) -> Iterator[FakeService]:
                 self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
+            self.close_connection = self.close_connection or told.is_last
 
         do_GET = do_POST = do_PATCH = do_DELETE = answer  # noqa: N815 - http.server's names
 

@@ -316,6 +316,18 @@ def test_a_look_asks_once_where_the_system_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.net
+def test_a_connection_that_ended_without_a_word_is_made_anew(tmp_path: Path) -> None:
+    def answers(asked: Asked) -> Told:
+        told = usual(asked, system())
+        return Told(told.status, told.body, is_last=True)
+
+    with fake_service(tmp_path, answers) as service:
+        asyncio.run(service.bmc().boot_from_network_once())
+        asyncio.run(service.bmc().power_on())
+        assert [one.line for one in service.changes] == [f"PATCH {SYSTEM}", f"POST {RESET}"]
+
+
+@pytest.mark.net
 def test_an_answer_that_breaks_off_is_none(tmp_path: Path) -> None:
     told = Told(200, b'{"Members": []}', {"Content-Length": "100", "Connection": "close"})
     with (

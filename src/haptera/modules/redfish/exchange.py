@@ -37,6 +37,7 @@ WORDS_MAX: Final = 300
 # A window of any size, with the head of gzip or that of zlib.
 _ANY_HEAD: Final = 47
 _BARE: Final = -15
+_HUNG_UP: Final = (ConnectionError, ssl.SSLEOFError, ssl.SSLZeroReturnError)
 _REDIRECTS: Final = (301, 302, 303, 307, 308)
 _HEADERS: Final = {"Accept": "application/json", "OData-Version": "4.0", "User-Agent": "haptera"}
 
@@ -211,19 +212,33 @@ class RedfishExchange:
         if (within_s := min(ANSWER_S_MAX, self.left_s)) <= 0:
             raise RedfishError(f"{self.name} takes more than {CALL_S_MAX:g} s for one call")
         self._http.timeout = within_s
-        if self._http.sock is not None:
+        if is_used := self._http.sock is not None:
             self._http.sock.settimeout(within_s)
         typed = {} if content is None else {"Content-Type": "application/json"}
+        all_headers = {**_HEADERS, **typed, **headers}
         try:
-            self._http.request(method, path, content, {**_HEADERS, **typed, **headers})
-            answer = self._http.getresponse()
-            coded = self._content(answer)
+            try:
+                answer, coded = self._answered(method, path, content, all_headers)
+            except _HUNG_UP:
+                # Some close a connection without a word. Each of our commands names a state to
+                # bring about, so that one that was done before its answer was lost is not doubled.
+                if not is_used:
+                    raise
+                self._http.close()
+                answer, coded = self._answered(method, path, content, all_headers)
         except ssl.SSLCertVerificationError as error:
             raise RedfishError(f"{self.name} is not trusted: {error.verify_message}") from None
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise RedfishError(f"{self.name} does not answer: {error!r}"[:WORDS_MAX]) from None
         codings = answer.headers["Content-Encoding"] or ""
         return RedfishAnswer(answer.status, answer.headers, self._decoded(coded, codings), path)
+
+    def _answered(
+        self, method: str, path: str, content: bytes | None, headers: Mapping[str, str]
+    ) -> tuple[http.client.HTTPResponse, bytes]:
+        self._http.request(method, path, content, headers)
+        answer = self._http.getresponse()
+        return answer, self._content(answer)
 
     def _content(self, answer: http.client.HTTPResponse) -> bytes:
         content = b""
