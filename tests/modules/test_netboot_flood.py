@@ -32,12 +32,15 @@ class Wire:
         self.sent.append((data, address))
 
 
+def offered() -> BootOffer:
+    loaders = {0: Path("/usr/lib/ipxe/undionly.kpxe")}
+    address = IPv4Address("10.9.0.11")
+    return BootOffer("n01", MAC, address, loaders, {}, {}, {}, "once", float("inf"))
+
+
 def served(wire: Wire, here: Here = HERE, answered: Answer = answer) -> DhcpServer:
     offers = Offers()
-    loaders = {0: Path("/usr/lib/ipxe/undionly.kpxe")}
-    offers.open(
-        BootOffer("n01", MAC, IPv4Address("10.9.0.11"), loaders, {}, {}, {}, "once", float("inf"))
-    )
+    offers.open(offered())
     server = DhcpServer(offers, here, Strangers(None, lambda: 0.0), answered)
     server.connection_made(wire)  # type: ignore[arg-type]
     return server
@@ -64,6 +67,36 @@ def test_a_relay_is_answered_at_its_own_address() -> None:
     server = served(wire := Wire())
     server.datagram_received(discover(MAC, "10.9.7.1"), ("10.9.7.1", 67))
     assert [address for _, address in wire.sent] == [("10.9.7.1", 67)]
+
+
+FIRMWARE = {dhcp.VENDOR_CLASS: b"PXEClient:Arch:00000"}
+LOADER = {**FIRMWARE, dhcp.IPXE: b"\xeb\3\1\0\0"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "had_script", "reached"),
+    [
+        # A reset: whatever it had before is of another boot.
+        (FIRMWARE, True, "requests an address"),
+        (FIRMWARE, False, "requests an address"),
+        (LOADER, True, "requests an address"),
+        # Our own loader, and what is no boot.
+        (LOADER, False, "has its initramfs"),
+        ({}, True, "has its initramfs"),
+    ],
+)
+def test_what_a_machine_has_reached_is_of_this_boot(
+    asked: dict[int, bytes], had_script: bool, reached: str
+) -> None:
+    offers = Offers()
+    offers.open(offer := offered())
+    offer.give_loader()
+    offer.reached, offer.script_given = "has its initramfs", had_script
+    server = DhcpServer(offers, HERE, Strangers(None, lambda: 0.0), answer)
+    server.connection_made(Wire())  # type: ignore[arg-type]
+    request = DhcpMessage(dhcp.REQUEST, 1, MAC, DISCOVER | asked)
+    server.datagram_received(dhcp.encode(request), ("0.0.0.0", 68))
+    assert (offer.reached, offer.loader_given) == (reached, reached == "has its initramfs")
 
 
 PROXY = replace(HERE, proxies=True)

@@ -67,6 +67,12 @@ def boots(request: DhcpMessage) -> bool:
     return request.options.get(dhcp.VENDOR_CLASS, b"").startswith((_PXE, _HTTP_BOOT))
 
 
+def begins(request: DhcpMessage, offer: BootOffer) -> bool:
+    """Whether this is the first request of a boot: firmware's, or one after a whole boot."""
+    is_search = request.type == dhcp.DISCOVER and boots(request)
+    return is_search and (offer.script_given or not _is_ipxe(request))
+
+
 def proxy_answer(request: DhcpMessage, offer: BootOffer, here: Here) -> DhcpMessage | None:
     """What a machine that has an offer is told to boot, when it looks for an address."""
     return _file_only(request, offer, here, {dhcp.DISCOVER: dhcp.OFFER})
@@ -157,8 +163,7 @@ def _with_file(reply: DhcpMessage, request: DhcpMessage, here: Here, file: str) 
 
 def _file(request: DhcpMessage, offer: BootOffer, here: Here) -> str | None:
     """Our own loader first, whatever the firmware has; then the script for it."""
-    user_class = request.options.get(dhcp.USER_CLASS)
-    is_ipxe = dhcp.IPXE in request.options or user_class in _IPXE_CLASSES
+    is_ipxe = _is_ipxe(request)
     if is_ipxe and offer.loader_given:
         return here.url(offer.nonce, SCRIPT)
     loaders = offer.native if is_ipxe else offer.loaders
@@ -167,6 +172,10 @@ def _file(request: DhcpMessage, offer: BootOffer, here: Here) -> str | None:
         # By its name: UEFI tells by `.efi` that it may run it.
         return here.url(offer.nonce, path.name)
     return None if path is None else path.name
+
+
+def _is_ipxe(request: DhcpMessage) -> bool:
+    return dhcp.IPXE in request.options or request.options.get(dhcp.USER_CLASS) in _IPXE_CLASSES
 
 
 def _fitted(request: DhcpMessage, reply: DhcpMessage) -> DhcpMessage | None:

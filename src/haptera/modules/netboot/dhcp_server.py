@@ -55,6 +55,8 @@ class DhcpServer(asyncio.DatagramProtocol):
             offer.reached = "declined its address: another machine has it"
             _log.warning("%s declined %s, which another machine has", offer.node, offer.address)
             return
+        if answers.begins(request, offer):
+            offer.begin_anew()
         reply = self._answer(request, offer, self._here)
         if reply is None:
             return

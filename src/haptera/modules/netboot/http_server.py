@@ -140,7 +140,7 @@ class HttpServer:
         if offer.loader(name) is not None:
             offer.give_loader()
         else:
-            offer.reached = f"has its {name}"
+            offer.reached, offer.script_given = f"has its {name}", True
         if name == INVITATION:
             # All of it was for one boot, which goes on without us.
             self._offers.close(offer.node)

@@ -51,11 +51,17 @@ class BootOffer:
     ends_at: float
     reached: str = "has not requested an address yet"
     loader_given: bool = False
+    script_given: bool = False
 
     def loader(self, name: str) -> Path | None:
         """The loader of this name, if it is one that firmware may have."""
         loaders = (*self.loaders.values(), *self.native.values())
         return next((one for one in loaders if one.name == name), None)
+
+    def begin_anew(self) -> None:
+        """The machine was reset, and boots from its beginning: what it reached before is over."""
+        self.loader_given = self.script_given = False
+        self.reached = "requests an address"
 
     def give_loader(self) -> None:
         self.loader_given = True
