@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from haptera.minos.cpio import Entry, archive, character_device, file, program
-from haptera.minos.distribution import Kernel, busybox, drivers_of, find_kernel, programs
+from haptera.minos.distribution import busybox, drivers_of, find_kernel, firmware_of, programs
 from haptera.minos.python import VERSION, python_entries
 from haptera.minos.ssh import fingerprint, ssh_entries
 from haptera.model.errors import Code, HapteraError
@@ -26,6 +26,8 @@ DRIVERS: Final = (
     *("virtio_pci", "virtio_net", "e1000", "e1000e", "igb", "ixgbe", "r8169"),
     *("loop", "squashfs", "overlay"),
 )
+# One word for those, and the cards of servers with 10 to 400 Gbit/s.
+SETS: Final = {"servers": (*DRIVERS, "mlx5_core", "bnxt_en", "tg3", "ice", "i40e")}
 _ETC: Final = {
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\nservices: files\n",
     "passwd": "root:x:0:0:root:/root:/bin/sh\n",
@@ -47,7 +49,10 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class Inside(msgspec.Struct, frozen=True):
-    """What is in a minOS; `sha256` are of its two files, `ssh` of the public keys for its root."""
+    """What is in a minOS; `sha256` are of its two files, `ssh` of the public keys for its root.
+
+    `without_firmware` is what its drivers may ask for, and what is not installed here.
+    """
 
     kernel: str
     python: str
@@ -56,6 +61,7 @@ class Inside(msgspec.Struct, frozen=True):
     sha256: dict[str, str]
     parts: tuple[Part, ...]
     ssh: tuple[str, ...] = ()
+    without_firmware: tuple[str, ...] = ()
 
 
 def build(
@@ -75,7 +81,10 @@ def build(
         HapteraError: something that it needs is not installed here.
     """
     kernel = find_kernel(kernel_version)
-    entries = _entries(kernel, drivers, added, ssh_keys)
+    drivers = [*dict.fromkeys(one for name in drivers for one in SETS.get(name, (name,)))]
+    loaded, order = drivers_of(kernel, drivers)
+    firmware, missing = firmware_of(loaded)
+    entries = _entries([*loaded, *firmware], order, added, ssh_keys)
     packed = _compressed(archive(entries), level)
     folder.mkdir(parents=True, exist_ok=True)
     _write(folder / INITRAMFS, packed)
@@ -88,6 +97,7 @@ def build(
         {name: _digest(folder / name) for name in (KERNEL, INITRAMFS)},
         _parts(entries),
         tuple(fingerprint(key) for key in ssh_keys),
+        tuple(missing),
     )
     _write(folder / LIST, msgspec.json.format(msgspec.json.encode(inside), indent=2) + b"\n")
     return inside
@@ -109,9 +119,8 @@ def read(folder: Path) -> Inside:
 
 
 def _entries(
-    kernel: Kernel, drivers: Sequence[str], added: Sequence[str], ssh_keys: Sequence[str]
+    drivers: Sequence[Entry], order: Sequence[str], added: Sequence[str], ssh_keys: Sequence[str]
 ) -> list[Entry]:
-    loaded, order = drivers_of(kernel, drivers)
     init = files("haptera.minos").joinpath("init.sh").read_bytes()
     found = [
         program("init", init, "init"),
@@ -121,7 +130,7 @@ def _entries(
         *(file(f"etc/{name}", text.encode(), "init") for name, text in _ETC.items()),
         *(Entry(path, 0o040755, why="init") for path in ("proc", "sys", "run", "tmp", "mnt")),
         Entry("root", 0o040700, why="init"),
-        *loaded,
+        *drivers,
         *busybox(),
         *programs(added),
         *(ssh_entries(ssh_keys) if ssh_keys else ()),

@@ -1,5 +1,6 @@
 """What a minOS takes from the distribution: files of installed packages, libraries, drivers."""
 
+import lzma
 import os
 import re
 import shutil
@@ -14,9 +15,13 @@ from haptera.model.errors import Code, HapteraError
 
 BOOT: Final = Path("/boot")
 MODULES: Final = Path("/lib/modules")
+FIRMWARE: Final = Path("/lib/firmware")
 # How long a tool that only reads may take.
 TOOL_WITHIN_S: Final = 60
 LOADER_WITHIN_BYTES: Final = 4_096
+_XZ: Final = b"\xfd7zXZ\0"
+# In a driver: the files that it may ask the kernel for, by their names below `FIRMWARE`.
+_ASKED: Final = re.compile(rb"\0firmware=([\w.+-]+(?:/[\w.+-]+)*)(?=\0)")
 _LIBRARY: Final = re.compile(r"(?:=> )?(/\S+) \(0x")
 
 
@@ -148,6 +153,29 @@ def drivers_of(kernel: Kernel, names: Sequence[str]) -> tuple[list[Entry], list[
         for path in order
     ]
     return entries, [f"/lib/drivers/{Path(path).name}" for path in order]
+
+
+def firmware_of(drivers: Iterable[Entry], folder: Path = FIRMWARE) -> tuple[list[Entry], list[str]]:
+    """The firmware that these drivers name and that is installed, and the names of what is not.
+
+    Of some only old cards need what is named; others run without it as slower ones.
+    """
+    named = {
+        name.decode("ascii")
+        for one in drivers
+        for name in _ASKED.findall(b"\0" + _unpacked(one.content))
+        if b".." not in name
+    }
+    there = sorted(name for name in named if (folder / name).is_file())
+    found = [
+        file(f"lib/firmware/{name}", (folder / name).read_bytes(), "firmware") for name in there
+    ]
+    return found, sorted(named.difference(there))
+
+
+def _unpacked(driver: bytes) -> bytes:
+    """A driver as it is loaded; from Debian 13 on they lie compressed."""
+    return lzma.decompress(driver) if driver.startswith(_XZ) else driver
 
 
 def busybox() -> list[Entry]:

@@ -61,7 +61,7 @@ def minos() -> None:
     "drivers",
     multiple=True,
     metavar="NAME",
-    help=f"A driver to load; those of the default: {', '.join(DRIVERS)}.",
+    help=f"A driver to load, or `servers` for many cards; by default: {', '.join(DRIVERS)}.",
 )
 @click.option(
     "--program",
@@ -101,6 +101,7 @@ def build_it(
     \b
     Examples:
       haptera minos build
+      haptera minos build --driver servers
       haptera minos build --driver virtio_net --driver virtio_pci
       haptera minos build --name 2026-11 --program runc
       haptera minos build --folder /srv/minos
