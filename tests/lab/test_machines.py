@@ -1,11 +1,15 @@
 """Which virtual machines a lab makes of a site, and what it asks of the machine that it runs on."""
 
+import shutil
+import subprocess
 from ipaddress import IPv4Interface
 
 import pytest
 
 from haptera.lab.bridge import Bridge, check_here
 from haptera.lab.layout import LabMachine
+from haptera.lab.machine import MachineConfig, network_card
+from haptera.lab.machine_bmc import Language, MachineBmcConfig, Nic
 from haptera.lab.settings import lab_bridge, lab_machines, lab_nodes
 from haptera.model.errors import HapteraError
 
@@ -63,3 +67,25 @@ def test_machines_have_a_bios_unless_they_are_named() -> None:
     assert [(one.name, one.uefi) for one in made] == [("n1", False), ("n3", True)]
     with pytest.raises(HapteraError, match="there is no node n2 of platform ipmi"):
         lab_machines(nodes, BRIDGE | {"uefi": "n2"})
+
+
+def test_machines_have_the_network_cards_that_are_named() -> None:
+    nodes = NODES | {"n3": NODES["n1"] | {"mac": "52:54:00:00:01:0b"}}
+    made = lab_machines(nodes, BRIDGE | {"nic": {"n3": "e1000e"}})
+    assert [(one.name, one.nic) for one in made] == [("n1", Nic.VIRTIO), ("n3", Nic.E1000E)]
+    with pytest.raises(HapteraError, match="Invalid enum value 'mlx5'"):
+        lab_machines(nodes, BRIDGE | {"nic": {"n3": "mlx5"}})
+    with pytest.raises(HapteraError, match="there is no node n2 of platform ipmi"):
+        lab_machines(nodes, BRIDGE | {"nic": {"n2": "e1000"}})
+
+
+@pytest.mark.parametrize("nic", Nic)
+def test_qemu_knows_each_network_card(nic: Nic) -> None:
+    if shutil.which("qemu-system-x86_64") is None:
+        pytest.skip("qemu-system-x86_64 is missing: apt install qemu-system-x86")
+    bmc = MachineBmcConfig(Language.IPMI, "n1", "a" * 32, "127.7.2.1", 623, "user", "file")
+    config = MachineConfig("n1", "52:54:00:00:01:0a", "p1", 512, False, nic, bmc, "d", "l")
+    model, _, rest = network_card(config).partition(",")
+    assert rest == "netdev=card,mac=52:54:00:00:01:0a"
+    known = ["qemu-system-x86_64", "-device", f"{model},help"]
+    assert "mac=" in subprocess.run(known, capture_output=True, text=True, check=True).stdout

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID, uuid4
 
-from haptera.lab.machine_bmc import Language
+from haptera.lab.machine_bmc import Language, Nic
 from haptera.lab.orders import CloudFaults, GivenFaults
 from haptera.model.entity import check_name
 from haptera.model.errors import DuplicateError, HapteraError, LimitError, ParseError
@@ -67,6 +67,7 @@ class LabMachine:
     memory_mb: int
     uefi: bool = False
     language: Language = Language.IPMI
+    nic: Nic = Nic.VIRTIO
 
     def __post_init__(self) -> None:
         check_name(self.name)

@@ -16,7 +16,7 @@ import msgspec
 
 from haptera.lab import init, record, tree
 from haptera.lab.bridge import UEFI_CODE, UEFI_VARIABLES
-from haptera.lab.machine_bmc import CONSOLE_PORT, MachineBmcConfig, bmc_command, write_bmc
+from haptera.lab.machine_bmc import CONSOLE_PORT, MachineBmcConfig, Nic, bmc_command, write_bmc
 from haptera.lab.redfish_bmc import SAYS
 from haptera.runtime import clock
 from haptera.runtime.identity.private import private_directory
@@ -34,6 +34,7 @@ class MachineConfig(msgspec.Struct, frozen=True):
     port: str
     memory_mb: int
     uefi: bool
+    nic: Nic
     bmc: MachineBmcConfig
     directory: str
     log: str
@@ -47,6 +48,12 @@ def machine_process(arguments: dict[str, Any], descriptors: list[int]) -> None:
     tree.adopt_orphans()
     init.redirect(Path(config.log))
     _Machine(config).run()
+
+
+def network_card(config: MachineConfig) -> str:
+    """The card, as QEMU names it."""
+    model = "virtio-net-pci" if config.nic is Nic.VIRTIO else config.nic.value
+    return f"{model},netdev=card,mac={config.mac}"
 
 
 class _Machine:
@@ -142,16 +149,17 @@ class _Machine:
     def _bios(self) -> Sequence[str]:
         """Loads by the iPXE in the card's own ROM."""
         order = "n" if self._boot == "pxe" else "c"
-        card = f"virtio-net-pci,netdev=card,mac={self._config.mac}"
+        card = network_card(self._config)
         return ["-machine", "pc", "-boot", f"order={order},strict=on", "-device", card]
 
     def _uefi(self) -> Sequence[str]:
-        """Loads by the firmware's own PXE: the card has no ROM."""
+        """Loads by the firmware's own PXE where it has a driver: such a card has no ROM."""
         order = ",bootindex=1" if self._boot == "pxe" else ""
         from_network = "yes" if self._boot == "pxe" else "no"
         code = f"if=pflash,format=raw,unit=0,readonly=on,file={UEFI_CODE}"
         variables = f"if=pflash,format=raw,unit=1,file={self._variables}"
-        card = f"virtio-net-pci,netdev=card,mac={self._config.mac},romfile={order}"
+        rom = ",romfile=" if self._config.nic is Nic.VIRTIO else ""
+        card = f"{network_card(self._config)}{rom}{order}"
         return [
             *("-machine", "q35", "-drive", code, "-drive", variables, "-device", card),
             # Told nothing, this firmware tries all networks, whatever the boot device.

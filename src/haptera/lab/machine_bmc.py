@@ -58,6 +58,15 @@ class Language(StrEnum):
     REDFISH = "redfish"
 
 
+class Nic(StrEnum):
+    """The network card of a virtual machine: what its driver is for."""
+
+    VIRTIO = "virtio"
+    E1000 = "e1000"
+    E1000E = "e1000e"
+    RTL8139 = "rtl8139"
+
+
 class MachineBmcConfig(msgspec.Struct, frozen=True):
     """One BMC: what it speaks, where, and who may ask it."""
 

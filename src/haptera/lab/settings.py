@@ -7,7 +7,7 @@ import msgspec
 
 from haptera.lab.bridge import Bridge
 from haptera.lab.layout import BOOT_MS_MAX, DELAY_MS_MAX, LabMachine, LabNode
-from haptera.lab.machine_bmc import Language
+from haptera.lab.machine_bmc import Language, Nic
 from haptera.lab.orders import CloudFaults, GivenFaults
 from haptera.model.errors import Code, HapteraError, ParseError
 from haptera.selectors.nodeset import members
@@ -31,7 +31,8 @@ class LabSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `bmc` gives each node-set all the ways in which its BMCs misbehave.
     With a `bridge`, nodes of platform ipmi or redfish are virtual machines of `memory_mb`; those
     of the node-set `uefi` have UEFI for firmware, the others a BIOS. `macs` has the network cards
-    of those of which the site does not say it: they are unclaimed.
+    of those of which the site does not say it: they are unclaimed. `nic` gives node-sets a card of
+    another make.
     With a `cloud`, even an empty one, the lab makes nodes on demand; it says how that misbehaves.
     Nodes of the second rack boot `delay_rack_ms` later than those of the first, and so on.
     """
@@ -43,6 +44,7 @@ class LabSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     memory_mb: int = 512
     uefi: str = ""
     macs: dict[str, str] = {}
+    nic: dict[str, Nic] = {}
     delay_rack_ms: Annotated[int, msgspec.Meta(ge=0, le=BOOT_MS_MAX)] = 0
     cloud: CloudFaults | None = None
 
@@ -107,6 +109,7 @@ def lab_machines(
     own = {name: one for name, one in attributes.items() if one.get("platform") in MACHINES}
     uefi = _each({read.uefi: True} if read.uefi else {}, own, "uefi", MACHINES)
     cards = _each(read.macs, own, "macs", MACHINES)
+    nics = _each(read.nic, own, "nic", MACHINES)
     return tuple(
         LabMachine(
             name,
@@ -115,6 +118,7 @@ def lab_machines(
             read.memory_mb,
             uefi=name in uefi,
             language=Language(one["platform"]),
+            nic=nics.get(name, Nic.VIRTIO),
         )
         for name, one in own.items()
     )

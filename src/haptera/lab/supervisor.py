@@ -230,6 +230,7 @@ def _machine(config: LabConfig, one: LabMachine, port: str) -> MachineConfig:
         port=port,
         memory_mb=one.memory_mb,
         uefi=one.uefi,
+        nic=one.nic,
         bmc=MachineBmcConfig(
             one.language,
             one.name,
