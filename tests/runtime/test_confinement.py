@@ -134,6 +134,69 @@ def test_as_a_user_of_its_own_it_reaches_nothing_of_anybodys(passable):
     assert (folder.stat().st_uid, (folder / "mine").stat().st_uid) == (uid, uid)
 
 
+DEVICE_GROUP = 54_321
+DEVICE = "/dev/haptera-spy"
+# What a daemon with this folder tells of a module that needs devices.
+TELLS = """
+import sys
+from pathlib import Path
+from haptera.daemon.confining import Grounds, devices_told
+from haptera.model.parts import Context, Manifest, Privilege
+home = Path(sys.argv[1]) / "home"
+spy = Manifest("spy", "1", Context.SELF, (), (), needs=(Privilege.DEVICES,))
+class Readable(Grounds):
+    obstacle = None
+grounds = Readable(home, home.with_name("modules"), (str(home),), (), has_users=True, host=True)
+others = {"other": Manifest("other", "1", Context.SELF, (), ())}
+others["above"] = Manifest("above", "1", Context.PARENT, (), (), needs=(Privilege.DEVICES,))
+print(*devices_told(grounds, {"spy": spy, **others}), end="")
+"""
+
+
+def own_dev(mode, *, number="1 3", group=0, groups=(0,)):
+    """The words that run a command with a /dev of its own, and a device there; with these groups.
+
+    By default it has the number of /dev/null, which can be opened on any machine.
+    """
+    made = ["mount -t tmpfs -o mode=755 none /dev", "mkdir /dev/shm"]
+    made += ["mknod -m 666 /dev/null c 1 3", "mknod -m 666 /dev/urandom c 1 9"]
+    made += [f"mknod -m {mode:o} {DEVICE} c {number}", f"chown 0:{group} {DEVICE}"]
+    with_groups = ["setpriv", "--groups", ",".join(map(str, groups))]
+    return ["sh", "-c", f'{" && ".join(made)} && exec "$@"', "sh", *with_groups]
+
+
+NEEDS_NAMESPACES = pytest.mark.skipif(
+    not can_have_namespaces(), reason="only root that may mount has a /dev of its own here"
+)
+
+
+@NEEDS_NAMESPACES
+@pytest.mark.parametrize(
+    ("mode", "group", "groups", "opened"),
+    [
+        (0o600, 0, (0,), "PermissionError"),
+        (0o600, 0, (0, DEVICE_GROUP), "PermissionError"),
+        (0o660, DEVICE_GROUP, (0,), "PermissionError"),
+        (0o660, DEVICE_GROUP, (0, DEVICE_GROUP), "done"),
+        (0o666, 0, (0,), "done"),
+    ],
+)
+def test_a_user_of_its_own_opens_devices_of_the_groups_that_its_daemon_was_given(
+    passable, mode, group, groups, opened
+):
+    (passable / "modules").mkdir(mode=0o711)
+    folder = str(passable / "modules" / "spy")
+    needs = Confinement((), folder, uid=uid_of("spy"), needs=(Privilege.DEVICES,))
+    within = own_dev(mode, group=group, groups=groups)
+    assert spied(needs, passable, within=within)["power"]["device"] == opened
+    # What is told at a start is what would be found out.
+    told = own_dev(mode, number="10 232", group=group, groups=groups)
+    words = ["unshare", "--mount", *told, sys.executable, "-c", TELLS, str(passable)]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+    named = f"module spy cannot open {DEVICE}: its user may not; if it needs one of them, give"
+    assert done.stdout[: len(named)] == ("" if opened == "done" else named)
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="root alone has powers to keep or to give up")
 @pytest.mark.parametrize("uid", [None, uid_of("spy")], ids=["as-root", "as-a-user-of-its-own"])
 @pytest.mark.parametrize(
@@ -147,7 +210,10 @@ def test_as_a_user_of_its_own_it_reaches_nothing_of_anybodys(passable):
 def test_each_need_gives_one_power(passable, uid, need, powers):
     (passable / "modules").mkdir(mode=0o711)
     folder = str(passable / "modules" / "spy")
-    told = spied(Confinement((), folder, uid=uid, needs=(need,)), passable)
+    if need is Privilege.DEVICES and not can_have_namespaces():
+        pytest.skip("only root that may mount has a /dev of its own here")
+    within = own_dev(0o666) if need is Privilege.DEVICES else ()
+    told = spied(Confinement((), folder, uid=uid, needs=(need,)), passable, within=within)
     denied = set(POWERS) - powers
     assert told["power"] == dict.fromkeys(powers, "done") | dict.fromkeys(denied, "PermissionError")
     assert (

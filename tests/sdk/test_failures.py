@@ -6,7 +6,7 @@ import json
 import pytest
 
 from haptera.sdk import HapteraError, Refused
-from haptera.sdk.failures import PRINT_AGAIN_NS, PRINTED_MAX, TEXT_BYTES_MAX, Failures
+from haptera.sdk.failures import OPEN_DEVICE, PRINT_AGAIN_NS, PRINTED_MAX, TEXT_BYTES_MAX, Failures
 
 
 class StripError(Exception):
@@ -118,7 +118,7 @@ def raised(raises) -> Exception:
 
 
 WRITES = " (a module writes in its `run_dir`, and below what it declares in `writes`)"
-DEVICES = " (a module that uses devices declares `devices` in its `needs`)"
+DEVICES = f" (declare `devices` in the module's `needs`; if that is so, {OPEN_DEVICE})"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import os
 import secrets
 from collections.abc import Callable, Iterable, Mapping
@@ -18,7 +19,7 @@ from haptera.core.state.side import PARENT, Side
 from haptera.core.sync.peers import LEASE_FOR
 from haptera.daemon.channels.agent_channel import AgentChannel
 from haptera.daemon.channels.rekeying import new_boot, rekey
-from haptera.daemon.confining import confinements, grounds_of_agent
+from haptera.daemon.confining import confinements, devices_told, grounds_of_agent
 from haptera.daemon.executing.executor import Executor
 from haptera.daemon.logs import Logs
 from haptera.daemon.parts import ARTEFACTS_PORT, HELLO_PORT, catalog_of, codec_of
@@ -51,6 +52,8 @@ from haptera.wire.seal import SealRole, Session
 from haptera.wire.updates import Codec
 
 INVITATION_BYTES_MAX: Final = 64 << 10
+
+_log = logging.getLogger(__name__)
 
 
 class AgentSettings(msgspec.Struct, frozen=True):
@@ -196,6 +199,8 @@ class _Agent:
     def _modules(self, enrolment: Enrolment, catalog: Catalog, logs: Logs) -> ModuleProcesses:
         own = tuple(one.place for one in enrolment.own)
         grounds = grounds_of_agent(logs.directory, own)
+        for line in devices_told(grounds, catalog.manifests):
+            _log.warning("%s", line)
         return ModuleProcesses(
             self._zygote,
             lambda events: self._deliver(events),

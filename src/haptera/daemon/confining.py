@@ -10,7 +10,7 @@ import haptera
 from haptera.app.lease import LEASES
 from haptera.daemon.settings import ParentSettings
 from haptera.model.errors import HapteraError
-from haptera.model.parts import Manifest, Privilege
+from haptera.model.parts import Context, Manifest, Privilege
 from haptera.modules import BUNDLED
 from haptera.modules.jobs.gate import JOBS
 from haptera.modules.netboot import content as netboot_content
@@ -19,11 +19,13 @@ from haptera.runtime.identity.sealing import key_file
 from haptera.runtime.processes.confinement.confinement import (
     Confine,
     Confinement,
+    closed_devices,
     landlock_version,
     uid_of,
     unreachable,
 )
 from haptera.runtime.processes.places import ModulePlace
+from haptera.sdk.failures import OPEN_DEVICE
 
 FOLDER: Final = "modules"
 # Folders of the daemon's own in which these, which come with haptera, keep what outlives them.
@@ -37,6 +39,9 @@ SHARED: Final[Mapping[str, tuple[str, ...]]] = {
 }
 # Needs that take the daemon's own user.
 OF_THE_DAEMON: Final = frozenset({Privilege.ROOT, Privilege.NAMESPACES, Privilege.MOUNTS})
+
+# How many devices are named that a module cannot open.
+CLOSED_SHOWN_MAX: Final = 8
 
 # What a module declares; None: it is only asked for that.
 Declared = Callable[[str], Manifest | None]
@@ -146,6 +151,7 @@ def confinement_told(grounds: Grounds, declared: Mapping[str, Manifest]) -> Iter
     for name, manifest in sorted(declared.items()):
         if manifest.beyond:
             yield f"module {name} needs: {manifest.beyond}"
+    yield from devices_told(grounds, declared)
     if not landlock_version():
         yield "this kernel has no Landlock, which hides files from modules; Linux 5.13 has it"
 
@@ -154,6 +160,25 @@ def _made(folder: Path) -> Path:
     """A folder of the daemon's own, which is for its owner only."""
     folder.mkdir(exist_ok=True)
     return folder
+
+
+def devices_told(grounds: Grounds, declared: Mapping[str, Manifest]) -> Iterator[str]:
+    """The devices that modules which need some cannot open as their own users, and a way out."""
+    confine = confinements(grounds, declared.get)
+    side = Context.SELF if grounds.host else Context.PARENT
+    for name, manifest in sorted(declared.items()):
+        needs = {*manifest.needs}
+        is_own = manifest.context is side and not OF_THE_DAEMON & needs
+        found = confine(name) if is_own and Privilege.DEVICES in needs else None
+        closed = closed_devices(found.uid) if found is not None and found.uid is not None else []
+        if closed:
+            names = [*map(str, closed[:CLOSED_SHOWN_MAX])]
+            if left := len(closed) - len(names):
+                names.append(f"{left} more")
+            yield (
+                f"module {name} cannot open {', '.join(names)}: its user may not; if it needs one"
+                f" of them, {OPEN_DEVICE}"
+            )
 
 
 def _folders(of_code: list[str]) -> tuple[str, ...]:

@@ -13,6 +13,11 @@ TEXT_BYTES_MAX: Final = 500
 PRINT_AGAIN_NS: Final = 60_000_000_000
 PRINTED_MAX: Final = 256
 
+# How a module's own user comes to open a device: it keeps its daemon's groups that own devices.
+OPEN_DEVICE: Final = (
+    "give the device a group that may read and write it (by a udev rule), and the daemon that"
+    " group (`SupplementaryGroups=` in its unit)"
+)
 _KEPT_OUT: Final = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 # What was raised, and by which line of which file.
@@ -63,7 +68,7 @@ def _hint(error: Exception) -> str:
     if not isinstance(error, OSError) or error.errno not in _KEPT_OUT or error.filename is None:
         return ""
     if str(error.filename).startswith("/dev/"):
-        return " (a module that uses devices declares `devices` in its `needs`)"
+        return f" (declare `devices` in the module's `needs`; if that is so, {OPEN_DEVICE})"
     return " (a module writes in its `run_dir`, and below what it declares in `writes`)"
 
 

@@ -73,8 +73,8 @@ def of_needs(needs: Iterable[Privilege]) -> frozenset[Capability]:
     return frozenset[Capability]().union(*(_OF[need] for need in needs))
 
 
-def keep(kept: Collection[Capability], uid: int | None) -> None:
-    """Have no other capability from now on, as this user from now on, where one is given.
+def keep(kept: Collection[Capability], uid: int | None, groups: Collection[int] = ()) -> None:
+    """Have no other capability from now on, as this user of these groups, where one is given.
 
     It is root who calls this; of what it does not have itself, nothing is kept.
 
@@ -88,7 +88,7 @@ def keep(kept: Collection[Capability], uid: int | None) -> None:
                 _prctl(_PR_CAPBSET_DROP, number)
     if uid is not None:
         _prctl(_PR_SET_KEEPCAPS, 1)
-        os.setgroups([])
+        os.setgroups(sorted(groups))
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
     mask = sum(1 << one for one in kept) & _permitted()

@@ -50,6 +50,8 @@ _WRITTEN_BY_ALL: Final = (
     *(f"/dev/{one}" for one in ("null", "zero", "full", "random", "urandom", "tty", "ptmx")),
 )
 _DEVICES: Final = Path("/dev")
+# By their major numbers: the memory of the machine, and terminals. No module asks for these.
+_NOT_TOLD: Final = (1, 4, 5, 7, 136)
 _RULESET: Final = Struct("=QQQ")
 _RULE: Final = Struct("=Qi")
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -105,6 +107,7 @@ def confine_to(confinement: Confinement) -> None:
     """
     parent, is_root = os.getppid(), os.geteuid() == 0
     _make_folder(confinement)
+    groups = _groups_of_devices() if Privilege.DEVICES in confinement.needs else set[int]()
     if confinement.hosts and not is_root:
         return
     mounts = {Privilege.MOUNTS, Privilege.NAMESPACES} & {*confinement.needs}
@@ -123,7 +126,7 @@ def confine_to(confinement: Confinement) -> None:
         with _restricted(_RULESET.pack(0, 0, _SCOPED)):
             pass  # It keeps signals in, and has no rule about files: who has one may not mount.
     if is_root:
-        capabilities.keep(capabilities.of_needs(confinement.needs), confinement.uid)
+        capabilities.keep(capabilities.of_needs(confinement.needs), confinement.uid, groups)
         # What the change of user has taken away: its own files in /proc, and its end with ours.
         _prctl(_PR_SET_DUMPABLE, 1)
         die_with(parent)
@@ -246,6 +249,32 @@ def _beside_or_itself(path: Path, hidden: Collection[Path]) -> Iterator[str]:
         yield from _beside(str(path), hidden)
     elif path != _DEVICES:
         yield str(path)
+
+
+def closed_devices(uid: int) -> list[Path]:
+    """The device files below /dev, but for disks and terminals, that this user cannot open.
+
+    As a module that needs devices: of no group but those that it keeps of its daemon's.
+    """
+    groups, closed = _groups_of_devices(), list[Path]()
+    for path in _devices(_DEVICES):
+        found = path.stat()
+        bits = found.st_mode & 0o007
+        if found.st_gid in groups:
+            bits = found.st_mode >> 3 & 0o007
+        if found.st_uid == uid:
+            bits = found.st_mode >> 6 & 0o007
+        is_device = stat.S_ISCHR(found.st_mode) and os.major(found.st_rdev) not in _NOT_TOLD
+        if is_device and not bits & 0o004:
+            closed.append(path)
+    return closed
+
+
+def _groups_of_devices() -> set[int]:
+    """The groups that the daemon was given for devices: those of no disk, and not root's."""
+    own = {*os.getgroups()} - {0, os.getegid()}
+    disks = {one.stat().st_gid for one in _DEVICES.iterdir() if one.is_block_device()}
+    return own - disks
 
 
 def _devices(folder: Path) -> Iterator[Path]:
