@@ -10,7 +10,9 @@ import pytest
 
 from haptera.cli.main import OK, REFUSED, USAGE, run
 from haptera.conformance import CHECKS, CheckedModule, CheckVerdict, Report, check_module
-from haptera.model.parts import Context
+from haptera.conformance.asking import check_reading
+from haptera.conformance.report import CheckFailed
+from haptera.model.parts import Context, Look
 from haptera.modules import BUNDLED
 from haptera.runtime.processes.places import ModulePlace
 from tests.docs.answer_schemas import FOLDER, MODULE_CHECK
@@ -193,6 +195,14 @@ def test_what_goes_wrong_within_is_told_and_no_deadline_is_blamed(
     seen = {one.name: one.seen for one in report.checks}
     assert {one.name for one in report.checks if one.verdict is CheckVerdict.FAILED} == failed
     assert seen["look look"][: len(told)] == told
+
+
+@pytest.mark.parametrize("value", ["current", 65 * "a"])
+def test_a_digest_that_can_be_none_is_found_of_commands_too(value: str) -> None:
+    look = Look("lamp", "look", "service", "applied", ("stale", "current"))
+    with pytest.raises(CheckFailed, match=r"it found .*digest"):
+        check_reading(look, value)
+    check_reading(look, "stale")
 
 
 @pytest.mark.slow
