@@ -7,7 +7,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from haptera.cli.main import OK, cli, run
+from haptera.cli.main import OK, USAGE, cli, run
 
 EXAMPLES_MIN = 2
 WITHIN = re.compile(r"\$\((haptera [^)]*)\)")
@@ -113,6 +113,26 @@ def test_a_list_of_commands_says_whole_sentences(group, capsys):
     listed = capsys.readouterr().out.partition("Show this message and exit.\n")[2]
     assert listed
     assert "..." not in listed
+
+
+@pytest.mark.parametrize("verb", ["", "why", "token make", "roll start"])
+def test_help_has_a_short_word(verb, capsys):
+    assert run([*verb.split(), "-h"]) == OK
+    assert "-h, --help" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("token create", "'create': it is haptera token make."),
+        ("token delete", "'delete': it is haptera token revoke."),
+        ("site validate", "'validate': it is haptera site check."),
+        ("describe", "'describe': it is haptera why."),
+    ],
+)
+def test_what_other_programs_call_a_verb_is_answered_with_its_name(words, told, capsys):
+    assert run(words.split()) == USAGE
+    assert capsys.readouterr().err.splitlines()[-1] == f"Error: No such command {told}"
 
 
 def test_a_word_that_is_no_command_is_told():

@@ -59,6 +59,18 @@ def test_what_is_not_shown_is_said(cluster, capsys):
     assert typed(capsys, "history", "rack9")[2].startswith("error: no such node: rack9\n")
 
 
+def test_changes_are_selected_by_who_and_when_however_many_others_there_are(cluster, capsys):
+    for who in ("eve", "user:eve"):
+        code, out, _ = typed(capsys, "history", "--who", who, "-n", "1")
+        assert (code, columns(out)[0][:4]) == (OK, ["8", AT, "user:eve", "service:web"])
+    assert typed(capsys, "history", "--who", "user:ada", "-n", "2")[1].count("user:ada") == 2
+    assert typed(capsys, "history", "--who", "mallory") == (OK, "no changes\n", "")
+    assert typed(capsys, "history", "--since", "1970-01-01 00:17") == (OK, "no changes\n", "")
+    assert len(columns(typed(capsys, "history", "--since", "1970-01-01 00:16")[1])) == 4
+    assert typed(capsys, "history", "--who", "eve", "--audit")[0] == USAGE
+    assert typed(capsys, "history", "--since", "soon")[0] == REFUSED
+
+
 def test_the_audit_tells_who_asked_for_what(cluster, capsys):
     typed(capsys, "retry", "node:rack1n1")
     code, out, _ = typed(capsys, "history", "--audit")

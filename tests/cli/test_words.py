@@ -68,6 +68,12 @@ def test_a_part_that_takes_much_longer_than_usual_is_said_to() -> None:
     )
 
 
+def test_how_long_it_lasts_is_said_once() -> None:
+    assert sentence(acting(30_000, 3_000)) == (
+        "node:n01 is acting for 30 s: labnode.switch_on: runs (usually 3.0 s)"
+    )
+
+
 @pytest.mark.parametrize(("since_ms", "usual_ms"), [(6_500, 3_000), (900, 100), (12_000, None)])
 def test_what_takes_as_long_as_it_may_is_told_in_detail_only(
     since_ms: int, usual_ms: int | None

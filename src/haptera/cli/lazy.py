@@ -2,13 +2,47 @@
 
 import importlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import click
 from click.exceptions import NoSuchCommand
 
 from haptera.cli.extras import lacking
 from haptera.model.errors import HapteraError
+
+# What other programs call it: said to who types that, where a group has the verb.
+_OTHER_WORDS: Final = {
+    "create": ("make", "new", "build"),
+    "add": ("make", "new"),
+    "delete": ("revoke", "cancel", "rm"),
+    "remove": ("revoke", "cancel", "rm"),
+    "ls": ("list", "get"),
+    "show": ("get", "list"),
+    "describe": ("why",),
+    "validate": ("check",),
+}
+
+
+def no_such(group: click.Group, ctx: click.Context, word: str) -> NoSuchCommand:
+    """The error of a word that is no verb of a group, with the verb that may be meant."""
+    names = group.list_commands(ctx)
+    meant = next((one for one in _OTHER_WORDS.get(word, ()) if one in names), None)
+    if meant is None:
+        return NoSuchCommand(word, None, names, ctx)
+    path = f"{ctx.command_path} {meant}"
+    return NoSuchCommand(word, f"No such command {word!r}: it is {path}.", ctx=ctx)
+
+
+class Words(click.Group):
+    """A group that knows what other programs call its verbs."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except NoSuchCommand as error:
+            raise no_such(self, ctx, error.command_name) from None
 
 
 class Lazy(click.Group):
@@ -27,7 +61,7 @@ class Lazy(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except NoSuchCommand as error:  # click knows no names to propose: none is imported yet
-            raise NoSuchCommand(error.command_name, None, self._places, ctx) from None
+            raise no_such(self, ctx, error.command_name) from None
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self._places:

@@ -137,6 +137,7 @@ class Verbs(Lazy):
 @click.group(
     cls=Verbs,
     places=_PLACES,
+    context_settings={"help_option_names": ["--help", "-h"]},
     epilog="Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 the parent cannot be"
     " reached, 4 not converged, 5 nothing is desired yet (status --check).",
 )

@@ -93,6 +93,7 @@ def sentence(view: EntityView) -> str:
         case condition:
             reason = printable(_contested(view) or view.why or "no reason is known")
             slow = "" if view.doing is None or not _is_slow(view.doing) else _lasting(view.doing)
+            slow = slow.removeprefix(f", for {duration(view.since_ms)}")  # That is said already.
             more = f"{reason}{slow}{held(view)}"
             return f"{view.entity} is {condition} for {duration(view.since_ms)}: {more}"
 

@@ -1,6 +1,7 @@
 """`haptera history`: who changed what, when and why."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final, assert_never
 
 import click
@@ -14,10 +15,11 @@ from haptera.cli.output.printing import Format, entities_option, print_entities,
 from haptera.cli.output.tables import print_table
 from haptera.cli.output.words import printable
 from haptera.client import Client, calls
-from haptera.model.answers.past import Changed, Deed, Happened, Sort
+from haptera.model.answers.past import Changed, Deed, Happened, Page, Sort
 from haptera.model.entity import parse_entity
 from haptera.model.news import News
-from haptera.model.walltime import utc_text, utc_text_s
+from haptera.model.walltime import parse_when, utc_text, utc_text_s
+from haptera.runtime import clock
 from haptera.selectors.nodeset import fold
 
 _SHOWN: Final = 100
@@ -46,14 +48,18 @@ _CHANGES: Final = (News.DESIRED, News.GONE)
 @click.option(
     "-a", "--all", "everything", is_flag=True, help="Add readings, conditions and attempts."
 )
+@click.option("--since", metavar="WHEN", help="Only changes since: 2h (ago), 2026-11-21 18:00.")
+@click.option("--who", metavar="NAME", help="Only changes by this user or owner.")
 @click.option("--audit", is_flag=True, help="Show requests and who made them, instead of changes.")
 @watch_option
 @entities_option
 @click.pass_context
-def history(
+def history(  # noqa: PLR0913 (an argument for each option)
     ctx: click.Context,
     selector: str | None,
     limit: int,
+    since: str | None,
+    who: str | None,
     everything: bool,
     audit: bool,
     watch: bool,
@@ -68,24 +74,64 @@ def history(
     \b
     Examples:
       haptera history -n 20
+      haptera history --since 2h --who user:eve
       haptera history --all rack1n1
       haptera history --watch rack1*
     """
-    client = the_client(ctx)
+    client, asked = the_client(ctx), _Asked(selector, limit, _since(since), who)
+    if asked.narrowed and (everything or audit):
+        raise click.UsageError("--since and --who select changes: leave out --all and --audit")
     if watch:
         if audit or everything:
             # What happened is written down a little after it is told.
             text = "leave out --audit and --all; haptera watch shows all events"
             raise click.UsageError(f"--watch shows changes of desired state only: {text}")
         events = calls.events(selector, types=_CHANGES)
-        keep_showing(client, events, lambda: _show(client, selector, limit, output), output)
+        keep_showing(client, events, lambda: _show(client, asked, output), output)
     elif audit:
         _check_audit(selector, output)
         _show_audit(client, limit, output)
     elif everything:
         _show_all(client, selector, limit, output)
     else:
-        _show(client, selector, limit, output)
+        _show(client, asked, output)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Which changes are shown: of what, how many at the most, since when, and whose."""
+
+    selector: str | None
+    limit: int
+    since_s: int | None
+    who: str | None
+
+    @property
+    def narrowed(self) -> bool:
+        return self.since_s is not None or self.who is not None
+
+    def means(self, one: Changed) -> bool:
+        late = self.since_s is None or one.at_s >= self.since_s
+        names = {one.who, one.owner, (one.who or one.owner).removeprefix("user:")}
+        return late and (self.who is None or self.who in names)
+
+    def found(self, client: Client) -> Page:
+        """The latest of them, a page after the other: few of very many may be meant."""
+        found, before = list[Changed](), None
+        while True:
+            page = client.ask(calls.history(self.selector, limit=self.limit, before=before))
+            found += filter(self.means, page.changes)
+            before = page.before
+            early = self.since_s is not None and any(
+                one.at_s < self.since_s for one in page.changes
+            )
+            if len(found) >= self.limit or before is None or early:
+                whole = before is None or early
+                return Page(found[: self.limit], None if whole else before)
+
+
+def _since(text: str | None) -> int | None:
+    return None if text is None else parse_when(text, clock.wall_s())
 
 
 def _check_audit(selector: str | None, output: str) -> None:
@@ -100,10 +146,10 @@ def _show_audit(client: Client, limit: int, output: str) -> None:
     _print_rows(_DEEDS, [], audit, [_deed(one) for one in reversed(audit.deeds)], output)
 
 
-def _show(client: Client, selector: str | None, limit: int, output: str) -> None:
-    page = client.ask(calls.history(selector, limit=limit))
-    if selector is not None and not page.changes:
-        selected(client, selector)  # What never was has no history.
+def _show(client: Client, asked: _Asked, output: str) -> None:
+    page, limit = asked.found(client), asked.limit
+    if asked.selector is not None and not page.changes:
+        selected(client, asked.selector)  # What never was has no history.
     names = [one.entity for one in page.changes]
     _print_rows(_CHANGED, names, page, _lines(reversed(page.changes)), output)
     if page.before is not None and Format(output).for_people:

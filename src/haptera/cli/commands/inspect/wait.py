@@ -94,11 +94,11 @@ def wait_for(client: Client, selector: str, standing: str, within: str) -> int:
         return 0
     count = sum(one.count for one in left)
     what = f"{count} of {selector} {'is' if count == 1 else 'are'} not {standing} within {within}"
-    print_error(
-        HapteraError(
-            what, do=f"ask why: haptera why {shlex.quote(others)}", code=Code.NOT_CONVERGED
-        )
-    )
+    # What is as desired has nothing to be asked why of.
+    settled = all(one.condition in SETTLED for one in left)
+    do = "see how it is: haptera get" if settled else "ask why: haptera why"
+    do = f"{do} {shlex.quote(selector)}"
+    print_error(HapteraError(what, do=do, code=Code.NOT_CONVERGED))
     print_standing(left, Format.TABLE)
     return NOT_CONVERGED
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 import click
 
 from haptera.cli.input.directory import dir_option
+from haptera.cli.lazy import Words
 from haptera.cli.output.printing import Format, output_option, print_data, say
 from haptera.cli.output.tables import print_table
 from haptera.minos.build import DRIVERS, LEVELS, Inside, build, read
@@ -49,7 +50,7 @@ def _in_place(command: Callable[..., None]) -> Callable[..., None]:
     return asked
 
 
-@click.group()
+@click.group(cls=Words)
 def minos() -> None:
     """Build the small system that machines boot: a kernel and haptera's agent."""
 

@@ -7,12 +7,13 @@ from typing import Final
 import click
 
 from haptera.cli.input.directory import dir_option
+from haptera.cli.lazy import Words
 from haptera.cli.output.printing import say
 
 _HASH: Final = re.compile(r"[0-9A-Fa-f]{64}")
 
 
-@click.group()
+@click.group(cls=Words)
 def audit() -> None:
     """Check the record of who wrote what (`haptera history --audit` shows it)."""
 

@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from haptera.cli.input.directory import dir_option
+from haptera.cli.lazy import Words
 from haptera.cli.output.printing import Format, names_option, print_names, say
 from haptera.cli.output.tables import print_table
 from haptera.client import Client, calls, find
@@ -31,7 +32,7 @@ class SecretView(msgspec.Struct, frozen=True):
 _HELD_UP: Final = "module:* and condition in (acting,waiting,stuck)"
 
 
-@click.group()
+@click.group(cls=Words)
 def secret() -> None:
     """Store secrets for modules, beside a parent's state; they are never shown again."""
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from haptera.cli.input import completing
+from haptera.cli.lazy import Words
 from haptera.cli.main import the_client
 from haptera.cli.output.live.redrawing import keep_asking, only_tables, watch_option
 from haptera.cli.output.printing import Format, names_option, print_data, print_names, say
@@ -41,7 +42,7 @@ _within_option = click.option(
 )
 
 
-@click.group()
+@click.group(cls=Words)
 def token() -> None:
     """Create, list and revoke tokens of the API."""
 

@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from haptera.cli.input.sites import OF_A_LAB, files_argument, site_constants, site_files
+from haptera.cli.lazy import Words
 from haptera.cli.main import REFUSED
 from haptera.cli.output.printing import (
     Format,
@@ -36,7 +37,7 @@ class SiteChecked(msgspec.Struct, frozen=True):
     errors: list[SiteFault]
 
 
-@click.group()
+@click.group(cls=Words)
 def site() -> None:
     """Check site files, without a parent."""
 
