@@ -14,8 +14,8 @@ wait_s=240
 job_s=8
 outage_ms_max=1000
 
-fail() { echo "check: $*" >&2; exit 1; }
-now_ms() { local t=${EPOCHREALTIME/[.,]/}; echo $((t / 1000)); }
+# shellcheck source=tools/waiting.sh
+source "$(dirname "$0")/../../tools/waiting.sh"
 address() { cat "$root/nodes/$1/address"; }
 ask() { curl -s -m 1 "http://$(address "$1"):$port/"; }
 runs() { [[ $(ask "$1") == "$2 on $1" ]]; } # NODE IMAGE
@@ -24,15 +24,6 @@ init_of() { sed 's/.*"pid":\([0-9]*\).*/\1/' "$root/nodes/$1/run/systems/compute
 lives() { [[ -e /proc/$1 && $(sed 's/.*) //; s/ .*//' "/proc/$1/stat") != Z ]]; }
 why() { haptera why "system:compute@$1"; }
 
-# wait_for WHAT COMMAND...: until the command succeeds
-wait_for() {
-  local what=$1 until_ms=$(($(now_ms) + wait_s * 1000))
-  shift
-  until "$@" 2>/dev/null; do
-    (($(now_ms) < until_ms)) || fail "waited ${wait_s} s in vain: $what"
-    sleep 0.02
-  done
-}
 
 # outage NODE FROM TO: from the last answer of the old system to the first of the new one, in ms
 outage() {

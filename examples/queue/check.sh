@@ -14,23 +14,14 @@ effects=$(mktemp --suffix=.effects)
 chmod 666 "$effects"
 wait_s=60
 
-fail() { echo "check: $*" >&2; exit 1; }
-now_ms() { local t=${EPOCHREALTIME/[.,]/}; echo $((t / 1000)); }
+# shellcheck source=tools/waiting.sh
+source "$(dirname "$0")/../../tools/waiting.sh"
 url=$(sed 's/.*"url":"\([^"]*\)".*/\1/' "$root/client.json")
 token=$(sed 's/.*"token":"\([^"]*\)".*/\1/' "$root/client.json")
 
 # ask METHOD PATH [BODY]
 ask() { curl -sf -m 35 -X "$1" "$url$2" ${3:+-d "$3"} -H @- <<<"Authorization: Bearer $token"; }
 
-# wait_for WHAT COMMAND...: until the command succeeds
-wait_for() {
-  local what=$1 until_ms=$(($(now_ms) + wait_s * 1000))
-  shift
-  until "$@" 2>/dev/null; do
-    (($(now_ms) < until_ms)) || fail "waited ${wait_s} s in vain: $what"
-    sleep 0.05
-  done
-}
 
 # said WHAT SINCE_MS MORE
 said() {

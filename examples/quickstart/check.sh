@@ -13,8 +13,8 @@ stuck=rack3n2
 nodes=()
 for rack in 1 2 3 4; do for n in 1 2 3 4; do nodes+=("rack${rack}n${n}"); done; done
 
-fail() { echo "check: $*" >&2; exit 1; }
-now_ms() { local t=${EPOCHREALTIME/[.,]/}; echo $((t / 1000)); }
+# shellcheck source=tools/waiting.sh
+source "$(dirname "$0")/../../tools/waiting.sh"
 
 address() { cat "$root/nodes/$1/address"; }
 bmc() { cat "$root/nodes/$1/bmc/address"; }
@@ -27,15 +27,6 @@ service_pid() { sed -n 's/^service \([0-9]*\) .*/\1/p' "$root/nodes/$1/run/servi
 agent_pid() { cat "$root/nodes/$1/agent.pid"; }
 lives() { [[ -n $1 && -e /proc/$1 && $(sed 's/.*) //; s/ .*//' "/proc/$1/stat") != Z ]]; }
 
-# wait_for WHAT COMMAND...: until the command succeeds
-wait_for() {
-  local what=$1 until_ms=$(($(now_ms) + wait_s * 1000))
-  shift
-  until "$@" 2>/dev/null; do
-    (($(now_ms) < until_ms)) || fail "waited ${wait_s} s in vain: $what"
-    sleep 0.02
-  done
-}
 
 # Commands that BMCs accepted from haptera; those sent by hand, from here, are not its own.
 actions() {

@@ -18,18 +18,9 @@ parent=10.99.0.1
 wait_s=${RACK_WAIT_S:-420}
 capture=$root/lab/boot.pcap
 
-fail() { echo "check: $*" >&2; exit 1; }
-now_ms() { local t=${EPOCHREALTIME/[.,]/}; echo $((t / 1000)); }
+# shellcheck source=tools/waiting.sh
+source "$(dirname "$0")/../../tools/waiting.sh"
 
-# wait_for WHAT COMMAND...: until the command succeeds
-wait_for() {
-  local what=$1 until_ms=$(($(now_ms) + wait_s * 1000))
-  shift
-  until "$@" 2>/dev/null; do
-    (($(now_ms) < until_ms)) || fail "waited ${wait_s} s in vain: $what"
-    sleep 0.5
-  done
-}
 
 number() { echo $((10#${1##*n})); }
 address() { echo "10.99.0.$((10 + $(number "$1")))"; }
@@ -95,6 +86,13 @@ told() { # NODE ORDERS...
   shift
   seen=$(orders "$node" | tr '\n' ',')
   [[ $seen == "$1" ]] || fail "the BMC of $node was told $seen instead of $1"
+}
+
+# Its first start, then these orders: once, or again where its boot took longer than is allowed it.
+told_rounds() { # NODE ORDERS...
+  local node=$1 seen
+  seen=$(orders "$node" | tr '\n' ',')
+  [[ $seen =~ ^"$once"("$2")+$ ]] || fail "the BMC of $node was told $seen instead of $once, then $2"
 }
 
 # No BMC's order but those of its first start, and the machine is the one that this started.

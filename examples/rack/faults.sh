@@ -152,11 +152,11 @@ since=$began
 wait_for "$panicked is up again" is_up "$panicked" 2
 grep -aq 'Kernel panic' "$(console "$panicked")" || fail "the kernel of $panicked did not panic"
 [[ $(machine "$panicked") != "${first_machine[$panicked]}" ]] || fail "$panicked is the same process"
-told "$panicked" "${once}shutdown 1,power 0,$once"
+told_rounds "$panicked" "shutdown 1,power 0,$once"
 took "kernel panic" "$panicked was switched off and on, and is up again"
 
 wait_for "$lied_of is up again" is_up "$lied_of" 2
-told "$lied_of" "${once}shutdown 1,power 0,$once"
+told_rounds "$lied_of" "shutdown 1,power 0,$once"
 took "BMC lies" "it was told to switch off, once, and $lied_of is up again"
 
 # While no other boots, a kernel is missing: the machine is not switched on, and the file is named.

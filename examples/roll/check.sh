@@ -14,7 +14,9 @@ wait_s=400
 job_s=30
 nodes=(n1 n2 n3 n4)
 
-fail() { echo "check: $*" >&2; haptera roll status >&2; exit 1; }
+more_on_failure() { haptera roll status; }
+# shellcheck source=tools/waiting.sh
+source "$(dirname "$0")/../../tools/waiting.sh"
 now_s() { echo "${EPOCHSECONDS}"; }
 address() { cat "$root/nodes/$1/address"; }
 image_of() { local said; said=$(curl -s -m 1 "http://$(address "$1"):$port/"); echo "${said%% *}"; }
@@ -22,15 +24,6 @@ runs() { [[ $(image_of "$1") == "$2" ]]; } # NODE IMAGE
 all_run() { local node; for node in "${nodes[@]}"; do runs "$node" "$1" || return 1; done; }
 started() { cat "$root/nodes/$1/run/systems/compute/started.json"; }
 
-# wait_for WHAT COMMAND...: until the command succeeds
-wait_for() {
-  local what=$1 until_s=$(($(now_s) + wait_s))
-  shift
-  until "$@" 2>/dev/null; do
-    (($(now_s) < until_s)) || fail "waited ${wait_s} s in vain: $what"
-    sleep 0.1
-  done
-}
 
 # watch_nodes: notes again and again how many nodes answer, until it is ended.
 watch_nodes() {

@@ -17,8 +17,8 @@ wait_s=60
 nodes=()
 for rack in 1 2 3; do for n in 1 2 3 4 5 6 7 8; do nodes+=("rack${rack}n${n}"); done; done
 
-fail() { echo "check: $*" >&2; exit 1; }
-now_ms() { local t=${EPOCHREALTIME/[.,]/}; echo $((t / 1000)); }
+# shellcheck source=tools/waiting.sh
+source "$(dirname "$0")/../../tools/waiting.sh"
 address() { cat "$root/nodes/$1/address"; }
 answers() { [[ $(curl -s -m 1 "http://$(address "$1"):${2:-8080}/") == "$1" ]]; }
 # The process that listens there, by the kernel's own account.
@@ -26,15 +26,6 @@ listener() { ss -ltnpH "src $(address "$1"):${2:-8080}" | sed -n 's/.*pid=\([0-9
 actions() { cat "$root"/nodes/*/bmc/commands.jsonl | grep -c '"verdict":"accepted"' || true; }
 services() { for node in "${nodes[@]}"; do echo "$node $(listener "$node")"; done; }
 
-# wait_for WHAT COMMAND...: until the command succeeds
-wait_for() {
-  local what=$1 until_ms=$(($(now_ms) + wait_s * 1000))
-  shift
-  until "$@" 2>/dev/null; do
-    (($(now_ms) < until_ms)) || fail "waited ${wait_s} s in vain: $what"
-    sleep 0.05
-  done
-}
 
 # ask CLIENT_FILE METHOD PATH [BODY]: headers and body of the answer
 ask() {

@@ -1,0 +1,47 @@
+"""What the checks of examples wait by: as long as something moves, and then with what is known."""
+
+import os
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+# It tells where all stands, another way as long as there are turns left.
+HAPTERA = """#!/bin/bash
+turns=$(cat turns)
+[[ $* == *status* ]] || { echo "why: $*"; exit; }
+((turns == 0)) || echo $((turns - 1)) >turns
+cat turns
+"""
+
+
+def waited(place: Path, turns: int, script: str) -> subprocess.CompletedProcess[str]:
+    """A check that waits, beside a cluster in which something moves for so many looks."""
+    (place / "turns").write_text(str(turns))
+    (place / "client.json").write_text("{}")
+    (place / "haptera").write_text(HAPTERA)
+    (place / "haptera").chmod(0o755)
+    text = f"set -euo pipefail\nroot={place} wait_s=0\nsource {ROOT}/tools/waiting.sh\n{script}"
+    text = text.replace("\n" + script, f"\n_haptera={place}/haptera\n{script}")
+    return subprocess.run(
+        ["bash", "-c", text], cwd=place, capture_output=True, text=True, env={**os.environ}
+    )
+
+
+def test_a_check_waits_as_long_as_something_moves(tmp_path: Path) -> None:
+    script = "wait_s=1; is_over() { ((_looks++ > 60)); }; _looks=0; wait_for 'the end' is_over\n"
+    ended = waited(tmp_path, 1_000, script)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_a_check_that_waits_in_vain_says_why_where_the_logs_are_and_how_busy_it_is(
+    tmp_path: Path,
+) -> None:
+    ended = waited(
+        tmp_path, 2, "more_on_failure() { echo more; }; wait_s=1; wait_for 'the end' false\n"
+    )
+    what, why, more, logs, load = ended.stderr.splitlines()
+    assert (ended.returncode, (tmp_path / "turns").read_text()) == (1, "0\n")
+    assert (what.startswith("check: waited "), what.endswith(" s in vain: the end")) == (True, True)
+    assert why.startswith("why: --client ")
+    assert (more, logs.startswith(f"logs: {tmp_path}/parent/")) == ("more", True)
+    assert load.startswith("load: ")
