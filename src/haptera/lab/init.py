@@ -1,5 +1,6 @@
 """A machine's init: starts one process, starts it again when it dies, and reaps orphans."""
 
+import contextlib
 import os
 import pkgutil
 import select
@@ -13,6 +14,8 @@ from haptera.lab import record, tree
 
 # How long a dead process stays down; constant, as a kill is no reason to trust it less.
 RESTART_MS: Final = 200
+
+CGROUPS: Final = Path("/sys/fs/cgroup")
 
 
 class InitConfig(msgspec.Struct, frozen=True):
@@ -51,6 +54,7 @@ def run_init(config: InitConfig, secret: bytes | None) -> None:
     tree.adopt_orphans()
     redirect(Path(config.log))
     if config.scratch is not None:
+        clear_cgroups(Path(config.scratch))
         shutil.rmtree(config.scratch, ignore_errors=True)
         os.makedirs(config.scratch, mode=0o700)
     write_pid(Path(config.init_pid_file), os.getpid())
@@ -111,3 +115,11 @@ def _reap_until(child: int) -> None:
     """Wait for this child, and bury every orphan that ends meanwhile."""
     while os.wait()[0] != child:
         pass
+
+
+def clear_cgroups(scratch: Path, mount: Path = CGROUPS) -> None:
+    """Remove those of systems that ran here: what ended with its machine no runtime clears away."""
+    for run in sorted(scratch.glob("systems/*/runtime/*")):
+        for group in [*mount.glob(f"haptera/{run.name}"), *mount.glob(f"*/haptera/{run.name}")]:
+            with contextlib.suppress(OSError):  # something lives in it all the same
+                group.rmdir()

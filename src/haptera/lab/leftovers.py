@@ -10,6 +10,7 @@ from uuid import UUID
 import msgspec
 
 from haptera.lab import record, tree
+from haptera.lab.init import clear_cgroups
 from haptera.lab.layout import Places
 from haptera.lab.tree import LabProcess
 from haptera.runtime import clock
@@ -52,7 +53,14 @@ def end_leftovers(places: Places, cluster: UUID) -> None:
     """
     noted = {(one.pid, one.started) for one in _started(places)} | {*_services(places)}
     tree.end_all(lambda: _living(cluster, noted))
+    clear_nodes(places)
     _file(places).unlink(missing_ok=True)
+
+
+def clear_nodes(places: Places) -> None:
+    """Remove the cgroups of systems that ended with their nodes, whose runtimes are gone, too."""
+    for scratch in sorted(places.root.glob("nodes/*/run")):
+        clear_cgroups(scratch)
 
 
 def _living(cluster: UUID, noted: set[tuple[int, int]]) -> list[LabProcess]:

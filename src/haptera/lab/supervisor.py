@@ -17,7 +17,7 @@ from haptera.lab.chassis import ChassisConfig
 from haptera.lab.cloud import LabCloud
 from haptera.lab.init import InitConfig
 from haptera.lab.layout import LabConfig, LabMachine, LabNode, parse_bmc
-from haptera.lab.leftovers import MARK, end_leftovers, note_started
+from haptera.lab.leftovers import MARK, clear_nodes, end_leftovers, note_started
 from haptera.lab.machine import MachineConfig
 from haptera.lab.machine_bmc import MachineBmcConfig
 from haptera.lab.orders import BmcFaults
@@ -83,6 +83,7 @@ async def open_lab(config: LabConfig) -> AsyncIterator[None]:
             async with _Lab(config).running(_kept(config, listeners)):
                 yield
     finally:
+        clear_nodes(places)
         lock.release()
 
 
