@@ -8,6 +8,7 @@ import click
 from haptera.cli.output.printing import Format, print_data
 from haptera.cli.output.tables import print_sentence, print_table
 from haptera.model.walltime import utc_text_s
+from haptera.queue.duty import DutyState
 from haptera.queue.job import JobState
 from haptera.rest.jobs import HolderView, JobView
 
@@ -69,7 +70,12 @@ def holder_sentence(view: HolderView) -> str:
     >>> size = Size(4, 8192)
     >>> holder_sentence(HolderView("n1", DutyState.DRAINING, size, size, [7], reason="new disk"))
     'n1 is draining: job:7 is there still: new disk'
+    >>> holder_sentence(HolderView("n1", DutyState.ABSENT, size, size, []))
+    'n1 may take jobs, and does not request any now'
     """
+    if view.duty is DutyState.ABSENT and not view.jobs:
+        # Held by nobody; whether it is there at all, the queue does not know.
+        return f"{view.name} may take jobs, and does not request any now"
     jobs = ", ".join(f"job:{key}" for key in view.jobs)
     there = f": {jobs} {'is' if len(view.jobs) == 1 else 'are'} there still" if jobs else ""
     why = "" if view.reason is None else f": {view.reason}"
