@@ -145,6 +145,8 @@ def test_what_kills_its_keeper_kills_all_it_started(tmp_path: Path) -> None:
 
         assert fenced.wait(WITHIN_S) == 128 + 9
         assert start_time(pid) is None
+        left = [Path("/sys/fs/cgroup").glob(f"**/haptera-fence-{one}") for one in found]
+        assert [place for some in left for place in some] == []
 
 
 def test_a_command_that_is_asked_to_end_may_do_so_in_its_own_way(tmp_path: Path) -> None:

@@ -75,6 +75,7 @@ class WholeCommand:
         said = os.read(self._status, STATUS_BYTES_MAX)
         # Its keeper was killed: what was below that is below this process now.
         _end_all_below()
+        _remove(_cgroup_of(self._keeper))
         return int(said) if said else -signal.SIGKILL
 
     def ask_to_end(self) -> None:
@@ -107,7 +108,7 @@ def _keep(command: Sequence[str], environment: Mapping[str, str], report: int, h
         # Whoever is told may be dead; what is kept is ended all the same.
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
         _prctl(PR_SET_CHILD_SUBREAPER, 1)
-        cgroup = _made_cgroup()
+        cgroup = _made(_cgroup_of(os.getpid()))
         reading, wakeup = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(wakeup)
@@ -208,15 +209,20 @@ def _processes() -> Iterator[_Process]:
                 )
 
 
-def _made_cgroup() -> Path | None:
-    """A cgroup of version 2 below that of this process; None where none can be made."""
+def _cgroup_of(keeper: int) -> Path | None:
+    """Where its cgroup may be, below that of this process; None where there are none."""
     mounts = (line.split() for line in _MOUNTS.read_text(encoding="utf-8").splitlines())
     mount = next((words[1] for words in mounts if words[2] == "cgroup2"), None)
     lines = _CGROUPS.read_text(encoding="utf-8").splitlines()
     place = next((line[len("0::") :] for line in lines if line.startswith("0::")), None)
     if mount is None or place is None:
         return None
-    cgroup = Path(f"{mount}{place}/haptera-fence-{os.getpid()}")
+    return Path(f"{mount}{place}/haptera-fence-{keeper}")
+
+
+def _made(cgroup: Path | None) -> Path | None:
+    if cgroup is None:
+        return None
     try:
         cgroup.mkdir()
     except OSError:  # mounted read-only, or another user's
