@@ -15,6 +15,7 @@ from haptera.queue.entry import Submission
 from haptera.queue.job import Job, JobSpec, JobState, Size
 from tests.api.real_backend import comes, real_backend
 from tests.daemon.fake_slurm import a_slurm
+from tests.queue.processes import ME
 
 pytestmark = [pytest.mark.net, pytest.mark.slow]
 
@@ -23,7 +24,8 @@ SMALL = Size(1, 64)
 
 def backend(name: str, **desired: str) -> list[Declare | SetDesired]:
     entity = EntityId("backend", name, None)
-    values = {"engine": "slurm", **desired}
+    # Its commands, here a script below the test's folder, are run by who runs the test.
+    values = {"engine": "slurm", "user": ME, **desired}
     changes = [SetDesired(entity, key, value, "site") for key, value in values.items()]
     return [Declare(entity, {}, "site"), *changes]
 

@@ -11,6 +11,7 @@ from haptera.daemon.queue.job_home import JobHome, JobNote, home_of, output_of
 from haptera.queue.job import JobSpec, Size
 from haptera.queue.work import Assignment
 from haptera.runtime.clock import now_ns
+from tests.queue.processes import ME
 
 pytestmark = pytest.mark.net
 
@@ -22,7 +23,7 @@ NEVER_ENDS = "echo begun; while :; do sleep 1; done"
 
 
 def home(place: Path, script: str, *, time_limit_s: int | None = None) -> JobHome:
-    spec = JobSpec(("sh", "-c", script), Size(1, 0), time_limit_s)
+    spec = JobSpec(("sh", "-c", script), Size(1, 0), time_limit_s, user=ME)
     made = home_of(place, Assignment(7, 70, "it", spec))
     made.write(JobNote(Assignment(7, 70, "it", spec)))
     return made
@@ -87,7 +88,7 @@ def test_a_renewed_lease_keeps_it_alive_and_a_stop_ends_it(tmp_path: Path) -> No
 
 
 def test_a_command_that_is_not_there_is_said_so(tmp_path: Path) -> None:
-    spec = JobSpec(("no-such-command",), Size(1, 0))
+    spec = JobSpec(("no-such-command",), Size(1, 0), user=ME)
     one = home_of(tmp_path, Assignment(8, 80, "it", spec))
     one.write(JobNote(Assignment(8, 80, "it", spec)))
     assert asyncio.run(begin(one, now_ns() + LONG_NS)) == (
