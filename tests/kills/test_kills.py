@@ -58,8 +58,8 @@ Found = TypeVar("Found")
 # For each kill there are so many acknowledged writes and steps, which is 20 and 5 a second where a
 # kill takes 1.2 seconds. Until there are so many, the kills go on.
 COUNTED = {"kills": 1, "writes": 24, "steps": 6}
-# At most so many kills for each that was to be.
-KILLED_ON_MAX = 2
+# At most so many kills for each that was to be; a few last too short for as many steps.
+KILLED_ON_MAX = 2 if KILLS >= MANY else 6
 
 
 class Killer:
