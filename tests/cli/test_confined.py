@@ -158,7 +158,7 @@ def test_the_real_module_of_images_imports_a_root_within_its_quota_and_tells_two
     assert (differs[0], differs[1].splitlines()[0]) == (*(1, "~ /etc/owned (owner 7:8 -> 9:8)"),), (
         differs
     )
-    assert (refused[0], "the store is full: its artefacts take" in refused[2]) == (1, True), refused
+    assert (refused[0], "MB, all that is left of the quota" in refused[2]) == (1, True), refused
     assert removable[1].splitlines()[-1].endswith(" MB would be freed")
 
 
