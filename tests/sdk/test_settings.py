@@ -4,8 +4,9 @@ import asyncio
 import socket
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple, NewType, NotRequired, TypedDict
 
+import msgspec
 import pytest
 
 from haptera.kinds import node
@@ -15,7 +16,17 @@ from haptera.model.effects import Start
 from haptera.model.errors import HapteraError
 from haptera.runtime.processes.ipc import Frame
 from haptera.runtime.processes.module_frames import begin_frame, event_of
-from haptera.sdk import API, Module, Secret, Setting, SettingType, Target
+from haptera.sdk import (
+    API,
+    Command,
+    HostPath,
+    Module,
+    ProgramPath,
+    Secret,
+    Setting,
+    SettingType,
+    Target,
+)
 from haptera.sdk.host import serve
 from haptera.sdk.settings import declared
 from haptera.wire.ipc import Frames, encode_frame
@@ -194,3 +205,54 @@ class Endless:
 def test_settings_without_an_end_are_refused() -> None:
     with pytest.raises(HapteraError, match="levels deep"):
         declared(Endless)
+
+
+class Strip(msgspec.Struct, rename="camel"):
+    port: int
+    own_program: ProgramPath
+    key: Secret
+
+
+class Wire(NamedTuple):
+    port: int
+    script: HostPath
+
+
+class Cable(msgspec.Struct, array_like=True):
+    script: HostPath
+
+
+class Hook(TypedDict):
+    shell: NotRequired[Command]
+
+
+Shell = NewType("Shell", Command)
+Password = NewType("Password", Secret)
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """What msgspec makes settings of, in whichever way an author writes it."""
+
+    strip: Strip
+    strips: dict[str, Strip | None]
+    wires: list[Wire]
+    cables: tuple[Cable, ...]
+    hook: Hook
+    shell: Shell
+    password: Password
+    box: Literal["program", "shell"]
+
+
+def test_code_and_secrets_are_found_in_all_that_settings_are_made_of():
+    told = {one.name: (one.code, one.secrets) for one in declared(Foreign)}
+    assert told == {
+        "strip": (("ownProgram",), ("key",)),
+        "strips": (("*.ownProgram",), ("*.key",)),
+        "wires": (("*.*",), ()),
+        "cables": (("*.*",), ()),
+        "hook": (("shell",), ()),
+        "shell": (("",), ()),
+        "password": ((), ("",)),
+        "box": ((), ()),
+    }

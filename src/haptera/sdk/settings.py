@@ -3,7 +3,7 @@
 import dataclasses
 import types
 from collections.abc import Container, Iterator, Mapping
-from typing import Any, Final, NewType, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, NewType, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 import msgspec
 
@@ -17,6 +17,7 @@ Secret = NewType("Secret", str)
 
 # How deep settings may be, in dataclasses, lists and mappings.
 DEPTH_MAX: Final = 8
+_EACH: Final = "*"
 
 _TYPES: Final[Mapping[Any, SettingType]] = {
     str: SettingType.TEXT,
@@ -73,17 +74,36 @@ def _below(hint: Any, of: Container[Any], depth: int) -> Iterator[str]:
     if hint in of:
         yield ""
         return
-    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
-        hints = get_type_hints(hint)
-        within = [(one.name, hints[one.name]) for one in dataclasses.fields(hint)]
-    elif get_origin(hint) in (Union, types.UnionType):
+    if get_origin(hint) in (Union, types.UnionType):
         for one in get_args(hint):
             yield from _below(one, of, depth)
         return
-    else:
-        within = [("*", one) for one in get_args(hint)]
-    for name, inner in within:
+    if (wider := getattr(hint, "__supertype__", None)) is not None:
+        yield from _below(wider, of, depth)  # a NewType of one of these is one
+        return
+    for name, inner in _within(hint):
         yield from (f"{name}.{path}".rstrip(".") for path in _below(inner, of, depth - 1))
+
+
+def _within(hint: Any) -> list[tuple[str, Any]]:
+    """What a value of a type has in it, by its names in JSON; `*` is each of its items."""
+    if not isinstance(hint, type) or get_origin(hint) is not None:
+        return [(_EACH, one) for one in get_args(hint)]
+    hints = get_type_hints(hint)
+    if dataclasses.is_dataclass(hint):
+        return [(one.name, hints[one.name]) for one in dataclasses.fields(hint)]
+    if issubclass(hint, msgspec.Struct) and not hint.__struct_config__.array_like:
+        return [(one.encode_name, hints[one.name]) for one in msgspec.structs.fields(hint)]
+    if is_typeddict(hint):
+        return list(hints.items())
+    # As lists: of a NamedTuple, and of a Struct that is like one.
+    return [(_EACH, one) for one in hints.values()] if _is_listed(hint) else []
+
+
+def _is_listed(hint: type) -> bool:
+    return issubclass(hint, msgspec.Struct) or (
+        issubclass(hint, tuple) and hasattr(hint, "_fields")
+    )
 
 
 def _without_none(hint: Any) -> Any:
