@@ -500,6 +500,18 @@ def test_settings_are_a_json_object(text: str) -> None:
     assert "module.settings: no JSON object" in reply.refusal
 
 
+@pytest.mark.parametrize(
+    "text", ['{"a":"b\\u0000"}', '{"a\\u0000":1}', '{"a":[{"b":{"c":"\\u0000"}}]}']
+)
+def test_no_text_in_settings_has_nul_however_deep(text: str) -> None:
+    engine = parent(stored(desired={}))
+
+    (reply,) = told(engine, S, Proposed(9, (SetDesired(MODULE, "settings", text, "site"),)))[1:]
+    assert isinstance(reply, Reply)
+    assert reply.refusal is not None
+    assert "module.settings: settings have the character U+0000" in reply.refusal
+
+
 def replace_process(one: Call, process: int) -> Call:
     fields = {name: getattr(one, name) for name in one.__struct_fields__}
     return Call(**{**fields, "process": process})

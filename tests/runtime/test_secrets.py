@@ -230,6 +230,20 @@ def test_each_entity_has_the_secret_that_settings_name_with_holes(tmp_path):
     ]
 
 
+def test_a_secret_that_no_file_can_be_called_fails_its_call_alone(tmp_path):
+    kept, processes, told = SecretStore(tmp_path), Calls(), []
+    named = '{"password":{"secret":"file:/{name}\\u0000"}}'
+
+    async def story():
+        starter = Starter(processes, kept.find_at_parent, told.extend, kept.read_at_parent)
+        starter.start(Start("bmc", 1, named))
+        await processes.ready.wait()
+        starter.call(Call(7, Work.LOOK, "bmc", "look", N01, {}, {}, "", deadline_at=None))
+
+    asyncio.run(story())
+    assert told == [Failed(7, "ValueError: embedded null byte", refused=True)]
+
+
 class Calls:
     """What a `Starter` starts and calls."""
 

@@ -1,5 +1,6 @@
 """A module of haptera's own, as an entity: whether it runs, and with which version and settings."""
 
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any
 
@@ -37,10 +38,28 @@ def _object(text: str) -> None:
         settings = msgspec.json.decode(text, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
         raise ParseError(f"no JSON object: {error}", do='write {"port": 80}, say') from None
+    if any("\0" in one for one in _texts(settings)):
+        raise HapteraError("settings have the character U+0000", do="remove it: it ends a text")
     if SECRET in settings:
         raise HapteraError("settings as a whole cannot be a secret", do="name it below a setting")
     for _ in references(settings):
         pass  # each names a secret
+
+
+def _texts(value: object) -> Iterator[str]:
+    """All texts in a JSON value, the names of its members among them."""
+    match value:
+        case str():
+            yield value
+        case dict():
+            yield from value
+            for one in value.values():
+                yield from _texts(one)
+        case list():
+            for one in value:
+                yield from _texts(one)
+        case _:
+            pass
 
 
 version = Plain("module", "version", str, size_bytes_max=32)

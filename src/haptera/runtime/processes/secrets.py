@@ -265,11 +265,11 @@ class Starter:
 
     def call(self, call: Call, boot: Boot | None = None) -> None:
         """Call a module, with the secrets of the entity if its settings name any."""
-        settings = self._holed.get((call.module, call.process))
-        try:
+        settings, own = self._holed.get((call.module, call.process)), None
+        with Boundary(f"the secrets of {call.entity} for module {call.module}") as found:
             own = None if settings is None else self._own(call, settings)
-        except HapteraError as error:
-            self._deliver([Failed(call.id, str(error), refused=True)])
+        if found.fault is not None:
+            self._deliver([Failed(call.id, found.fault, refused=True)])
         else:
             self._processes.call(call, boot, own)
 
