@@ -15,6 +15,7 @@ from haptera.model.entity import EntityId
 from haptera.modules.image.build import IMPORTS_AT_ONCE
 from haptera.modules.image.module import Image, ImageSettings, build, connect
 from haptera.modules.image.room import StoreRoom
+from haptera.modules.image.sources import SourceSort, source_of
 from haptera.modules.regular import open_regular
 from haptera.sdk import Refused, Target
 from tests.modules.image_rig import Rig, a_root, needs, squashed
@@ -41,7 +42,13 @@ def an_import(rig: Rig, name: str, source: object, **settings: int) -> Image:
     values = {"source": str(source)}
     directory = rig.authority.directory
     return connect(
-        Target(entity, values=values, run_dir=directory, settings=ImageSettings(**settings))
+        Target(
+            entity,
+            values=values,
+            run_dir=directory,
+            settings=ImageSettings(**settings),
+            session=asyncio.Semaphore(1),
+        )
     )
 
 
@@ -53,6 +60,19 @@ def refusals(rig: Rig, *sources: object) -> list[str]:
         return await asyncio.gather(*builds, return_exceptions=True)
 
     return [str(one) for one in asyncio.run(scenario())]
+
+
+def test_what_is_no_file_within_a_container_image_is_refused_before_a_tool_opens_it(
+    tmp_path: Path,
+) -> None:
+    layout, tag = tmp_path / "layout", "oci:{}:latest"
+    fifo = layout / "blobs" / "fifo"
+    fifo.parent.mkdir(parents=True)
+    (layout / "index.json").write_text("{}")
+    assert source_of(tag.format(layout)).sort is SourceSort.CONTAINER
+    os.mkfifo(fifo)
+    with pytest.raises(Refused, match=f"{fifo} is a FIFO"):
+        source_of(tag.format(layout))
 
 
 def test_what_is_no_file_is_refused_and_keeps_no_other_import_waiting(

@@ -51,6 +51,7 @@ def source_of(text: str) -> ImageSource:
         raise Refused(f"{place} is no whole path: begin with /, or with docker://")
     head = _head(place)
     if match:
+        _check_below(place)
         return ImageSource(SourceSort.CONTAINER, text)
     if head is None:
         return ImageSource(SourceSort.FOLDER, text)
@@ -124,6 +125,13 @@ def check_init(manifest: ImageManifest, contents: Contents) -> None:
         f"{manifest.recipe} has no {manifest.command[0]} that can be run: import a root with an"
         " init, a file of `docker save` as docker-archive:FILE, or build it FROM this with a CMD"
     )
+
+
+def _check_below(layout: Path) -> None:
+    """See that a tool opens regular files only in the folder of a container image, if it is one."""
+    for folder, _, names in os.walk(layout):
+        for name in names:
+            _head(Path(folder, name))
 
 
 def _head(place: Path) -> bytes | None:
