@@ -1,4 +1,4 @@
-"""The page of sequences: the messages, events, effects and functions in its diagrams exist."""
+"""The page of sequences, and the checklist of messages between parents: what they name exists."""
 
 import re
 from pathlib import Path
@@ -42,3 +42,14 @@ def test_each_field_of_a_report_is_in_its_diagram() -> None:
     fields = re.findall(r"^    (\w+): ", body[0], re.MULTILINE)
     report = DIAGRAMS.partition("SubtreeReport")[2]
     assert [field for field in fields if not re.search(rf"\b{field}\b", report)] == []
+
+
+def test_the_files_and_functions_in_the_checklist_of_messages_exist() -> None:
+    contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    checklist = contributing.partition("## Checklist: adding a message between parents\n")[2]
+    files = set(re.findall(r"`((?:core|daemon|model|rest|testing)/[\w/]+\.py)`", checklist))
+    functions = set(re.findall(r"`([A-Z]\w+)\.(\w+)`", checklist))
+    assert len(files) > 5
+    assert len(functions) > 5
+    assert [one for one in files if not (ROOT / "src/haptera" / one).exists()] == []
+    assert functions - defined() == set()
