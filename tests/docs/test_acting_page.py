@@ -1,10 +1,14 @@
 """The page on acting: its figures and sentences are those of the code."""
 
+import inspect
+import re
 from pathlib import Path
 
 from haptera.cli.output.words import SLOW_FACTOR, SLOW_MS
 from haptera.core.act.contradiction import NEWER_NS, SOON_MAX, SOON_NS
 from haptera.core.act.oscillation import ADVICE, STEADY_NS, UNDONE_MAX
+from haptera.core.safety.permits import PERMIT_AGAIN_NS
+from haptera.core.safety.safety import Safety
 from haptera.core.state.limits import LASTS_NS, MS, S
 from haptera.core.state.typical_durations import LAST_MAX, NODES_MAX, NOTABLE_NS
 from haptera.core.sync.peers import LOST_AFTER, SUSPECT_AFTER
@@ -50,3 +54,16 @@ def test_the_figures_of_what_is_usual_are_those_of_the_code() -> None:
     assert "by more than half and by more than 50 ms" in PAGE
     assert "of the last sixteen nodes that reported" in PAGE
     assert (NODES_MAX, NOTABLE_NS) == (16, 50 * MS)
+
+
+def test_the_conditions_of_a_disruptive_step_are_numbered_as_in_the_code() -> None:
+    section = PAGE.partition("## What a disruptive step waits for\n")[2].partition("\n## ")[0]
+    listed = [int(one) for one in re.findall(r"^(\d+)\. \*\*", section, re.MULTILINE)]
+    comments = re.findall(r"# (\d+)(?:(?: to |, )(\d+))?", inspect.getsource(Safety.check))
+    checked = [
+        number for first, last in comments for number in range(int(first), int(last or first) + 1)
+    ]
+    assert listed == checked == list(range(1, 11))
+    assert "all ten conditions" in section
+    assert "or after 5 s" in section
+    assert PERMIT_AGAIN_NS == 5 * S

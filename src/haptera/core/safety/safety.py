@@ -81,7 +81,7 @@ class Safety:
     def check(self, turn: Turn, row: EntityState, domain: Domain, step: Step) -> Lacking | None:
         """What stands in the way of this step now; None: it may begin, as `row.asking` says.
 
-        What can be done about it is done: a look, an ask, a place in the queue.
+        What can be done is done (a look, an ask, a place). Numbers are of docs/explain/acting.md.
         """
         node = self._table.node_of(row)
         if node is None:
@@ -92,18 +92,18 @@ class Safety:
             return self._unserved(row, node, step, turn.now)
         asked = self._asked_for(node, turn.now)
         absent = (
-            self._held_up(row, node, turn.now)
-            or self._refused_lately(row, node, turn.now)
-            or _contested(row)
+            self._held_up(row, node, turn.now)  # 1 to 3
+            or self._refused_lately(row, node, turn.now)  # 4
+            or _contested(row)  # 5
             or _contested(node)
-            or self._evidence.never_permitted(node, asked)
+            or self._evidence.never_permitted(node, asked)  # 6
             or (self._silent(row, node, turn.now) if Context.SELF in asked else None)
-            or self._evidence.unknown(row, node, step, {*asked, self._side.context})
+            or self._evidence.unknown(row, node, step, {*asked, self._side.context})  # 7
         )
         if absent is not None:
             return absent
         self._wants = row.id
-        # What is asked already goes on being asked while it is looked at once more.
+        # 8, 9: what is asked already goes on being asked while it is looked at once more.
         row.asking = self._standing(row, step)
         lacking = self._full(row, step, turn.now) or self._evidence.unseen(turn, row, domain, step)
         if lacking is not None:
@@ -111,7 +111,7 @@ class Safety:
         if row.asking is None:
             row.asking = self._permits.ask_for(row.id, self._next_id(), step)
         self._permits.put(turn, row.id, row.asking)
-        return self._unpermitted(row, asked, turn.now)
+        return self._unpermitted(row, asked, turn.now)  # 10
 
     def reconsider(self, row: EntityState) -> None:
         """The entity is decided on anew: it needs no permit until that is found again."""
