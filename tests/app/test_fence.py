@@ -26,3 +26,24 @@ def test_what_passed_is_kept_by_the_file(tmp_path: Path) -> None:
 
     with pytest.raises(StaleEpochError), Fence(tmp_path / "epoch").passed(6):
         pytest.fail("it acted")
+
+
+@pytest.mark.parametrize(
+    "content", [b"0" * 30, b"7", b"-7\n", b"1_0", b"x" * 32, b"\xff", b"\0" * 32]
+)
+def test_a_damaged_fence_lets_nobody_pass(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "epoch").write_bytes(content)
+
+    refused = pytest.raises(ValueError, match="does not hold an epoch")
+    with refused, Fence(tmp_path / "epoch").passed(9):
+        pytest.fail("it acted")
+
+
+def test_a_fence_that_is_emptied_does_not_go_back_for_who_has_passed(tmp_path: Path) -> None:
+    fence = Fence(tmp_path / "epoch")
+    with fence.passed(7):
+        pass
+    (tmp_path / "epoch").write_bytes(b"")
+
+    with pytest.raises(StaleEpochError), fence.passed(6):
+        pytest.fail("it acted")

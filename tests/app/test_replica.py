@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from haptera.app import GroupReplica, Lease, NotLeaderError
 from haptera.app.lease import (
@@ -13,8 +15,10 @@ from haptera.app.lease import (
     HELD,
     SPENT,
     LeaseTime,
+    epoch_of,
     now_ns,
     opened,
+    parse_lease,
     read_lease,
     start_time,
     write_lease,
@@ -124,7 +128,7 @@ with opened(lease) as file:
             [sys.executable, "-c", ask],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
         )
-        if read_lease(file) is None:
+        if read_lease(file) == NOBODY:
             write_lease(file, Lease(5, asked.pid, start_time(asked.pid), now_ns(), HELD))
             first = asked.pid
         print(asked.pid == first, asked.communicate("x")[0].strip())
@@ -146,3 +150,61 @@ def test_a_later_process_of_the_holder_s_number_does_not_lead(environment: dict[
         timeout=60,
     )
     assert told.stdout.splitlines() == ["True 5", "True None"]
+
+
+WORDS = st.sampled_from(
+    [b"5", b"-5", b"1_0", b"\xd9\xa3", b"held", b"HELD", b"spent", b"", b"9" * 50]
+)
+LINES = st.binary(max_size=200) | st.lists(WORDS, max_size=7).map(b" ".join)
+
+
+@given(LINES | LINES.map(lambda line: line.ljust(127) + b"\n"))
+def test_whatever_a_line_holds_it_is_the_lease_that_is_written_so_or_none(line: bytes) -> None:
+    lease = parse_lease(line)
+
+    if lease is not None:
+        words = [bytes(one) for one in line.split()]
+        assert [word.lstrip(b"0") for word in words] == [
+            word.lstrip(b"0") for word in str(lease).encode().split()
+        ]
+        assert lease.state in (HELD, ENDING, SPENT)
+
+
+@pytest.mark.parametrize("kept", range(0, 120, 7))
+def test_with_a_lease_file_that_is_cut_short_it_does_not_lead(
+    replica: GroupReplica, kept: int
+) -> None:
+    granted(replica)
+    os.truncate(replica.lease_file, kept)
+    assert replica.epoch() is None
+
+
+def test_who_has_seen_a_later_epoch_leads_under_no_earlier_one(replica: GroupReplica) -> None:
+    granted(replica)
+    line = replica.lease_file.read_bytes()
+    assert replica.epoch() == 5
+
+    replica.lease_file.write_bytes(line.replace(b"5", b"4", 1))
+    assert replica.epoch() is None
+    replica.lease_file.write_bytes(line.replace(b"5", b"6", 1))
+    assert replica.epoch() == 6
+    replica.lease_file.write_bytes(line)
+    assert replica.epoch() is None
+
+
+def test_a_lease_file_that_was_replaced_counts_no_more_for_who_has_it_open(
+    replica: GroupReplica,
+) -> None:
+    granted(replica)
+    with opened(replica.lease_file) as before:
+        replica.lease_file.unlink()
+        granted(replica)
+        assert epoch_of(before, os.getsid(0), replica.time_file) is None
+    assert replica.epoch() == 5
+
+
+@pytest.mark.parametrize("content", [b"", b"x y", b"\xff", b"1", b"1 2 3", b"9" * 9_999])
+def test_a_time_that_is_none_has_run_out(replica: GroupReplica, content: bytes) -> None:
+    granted(replica)
+    replica.time_file.write_bytes(content)
+    assert replica.epoch() is None

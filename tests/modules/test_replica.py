@@ -185,7 +185,6 @@ def test_who_does_not_let_go_of_it_is_killed(run_dir: Path) -> None:
     assert not record.service.lives
     with opened(run_dir / "leases" / "ledger") as file:
         ended = read_lease(file)
-    assert ended is not None
     assert (ended.epoch, ended.state) == (1, SPENT)
 
 
@@ -363,3 +362,60 @@ def test_a_node_is_not_held_while_a_replica_runs_and_once_held_starts_none(run_d
         asyncio.run(start(there))
     asyncio.run(release(node))
     assert started(run_dir).service.lives
+
+
+def damage(run_dir: Path, content: bytes) -> None:
+    (run_dir / "leases" / "ledger").write_bytes(content)
+
+
+DAMAGES = [b"", b"\n", b"1 2 3", b"five words that are none", b"\xff" * 200, b"1 1 1 1 lost\n"]
+
+
+@pytest.mark.parametrize("content", DAMAGES)
+def test_whose_lease_file_is_damaged_leads_no_more_and_that_epoch_is_over(
+    run_dir: Path, content: bytes
+) -> None:
+    started(run_dir)
+    asyncio.run(take(lease(run_dir, 2)))
+
+    damage(run_dir, content)
+
+    assert role(run_dir) is ReplicaRole.STANDBY
+    # Whichever of its leases is looked at first.
+    assert [state(run_dir, epoch) for epoch in (1, 2, 3)] == [
+        LeaseState.SPENT,
+        LeaseState.SPENT,
+        LeaseState.OPEN,
+    ]
+    asyncio.run(take(lease(run_dir, 2)))
+    assert state(run_dir, 2) is LeaseState.SPENT
+    asyncio.run(take(lease(run_dir, 3)))
+    assert (state(run_dir, 3), role(run_dir)) == (LeaseState.HELD, ReplicaRole.LEADER)
+
+
+def test_a_lease_file_that_is_removed_or_put_back_does_not_go_back(run_dir: Path) -> None:
+    started(run_dir)
+    file = run_dir / "leases" / "ledger"
+    asyncio.run(take(lease(run_dir, 1)))
+    assert state(run_dir, 1) is LeaseState.HELD
+    earlier = file.read_bytes()
+    asyncio.run(take_back(lease(run_dir, 1)))
+    asyncio.run(take(lease(run_dir, 2)))
+    assert state(run_dir, 2) is LeaseState.HELD
+
+    file.write_bytes(earlier)
+    assert (state(run_dir, 1), state(run_dir, 2)) == (LeaseState.SPENT, LeaseState.SPENT)
+    file.unlink()
+    assert (state(run_dir, 2), state(run_dir, 3)) == (LeaseState.SPENT, LeaseState.OPEN)
+
+
+def test_who_acts_under_a_damaged_lease_is_killed_before_that_is_spent(run_dir: Path) -> None:
+    record = started(run_dir, ACTS)
+    wait_for(lambda: (replica(run_dir).home.path / "acts").exists() or None)
+    damage(run_dir, b"")
+    assert state(run_dir, 1) is LeaseState.HELD
+
+    asyncio.run(take_back(lease(run_dir, 1)))
+
+    assert not record.service.lives
+    assert state(run_dir, 1) is LeaseState.SPENT

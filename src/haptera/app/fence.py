@@ -8,11 +8,13 @@ ones (the fencing token of Kleppmann, "How to do distributed locking", 2016).
 import contextlib
 import fcntl
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 EPOCH_BYTES_MAX: Final = 32
+_LINE: Final = re.compile(rb"\d{%d}\n" % (EPOCH_BYTES_MAX - 1))
 
 
 class StaleEpochError(Exception):
@@ -29,6 +31,7 @@ class Fence:
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
+        self._seen = 0
 
     @contextlib.contextmanager
     def passed(self, epoch: int) -> Iterator[None]:
@@ -42,12 +45,19 @@ class Fence:
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-            seen = int(os.pread(descriptor, EPOCH_BYTES_MAX, 0).strip() or 0)
-            if epoch < seen:
+            kept = self._read(descriptor)
+            if epoch < (seen := max(kept, self._seen)):
                 raise StaleEpochError(epoch, seen)
-            if epoch > seen:
+            if epoch > kept:
                 os.pwrite(descriptor, f"{epoch:0{EPOCH_BYTES_MAX - 1}}\n".encode("ascii"), 0)
                 os.fdatasync(descriptor)
+            self._seen = epoch
             yield
         finally:
             os.close(descriptor)
+
+    def _read(self, descriptor: int) -> int:
+        line = os.pread(descriptor, EPOCH_BYTES_MAX, 0)
+        if line and not _LINE.fullmatch(line):  # cut short, it would be a lower number
+            raise ValueError(f"{self._path} does not hold an epoch")
+        return int(line or b"0")

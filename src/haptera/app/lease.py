@@ -7,14 +7,18 @@ moves UNTIL on only for as long as its parent shows to hear it (Gray, Cheriton, 
 1989); where it ran out, SINCE is when it was given anew, and what was granted before stays over.
 All these times are in ns of CLOCK_BOOTTIME.
 
+The file is made with a line, that of nobody. So whatever else it holds, or nothing, is damage:
+nobody leads by it.
+
 Who acts as leader holds the file locked (flock, shared), so that it is not taken back in the middle
 of an act.
 """
 
 import contextlib
-import dataclasses
 import fcntl
 import os
+import re
+import secrets
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,6 +33,10 @@ HELD: Final = "held"
 ENDING: Final = "ending"
 SPENT: Final = "spent"
 LINE_BYTES_MAX: Final = 128
+_LINE: Final = re.compile(rb"(\d+) (\d+) (\d+) (\d+) (held|ending|spent) *\n")
+TIME_BYTES_MAX: Final = 64
+# The highest epoch that this process has seen in each file: none of them goes back.
+_seen: Final[dict[str, int]] = {}
 # Of a process' line in /proc, counted after its name: when it started.
 _STARTED: Final = 19
 # Who leads begins nothing in the last of its lease: what it began has so long to end.
@@ -37,6 +45,14 @@ STOP_BEFORE_NS: Final = 200_000_000
 
 class NotLeaderError(Exception):
     """This process does not hold its group's lease, or not any more."""
+
+
+class DamagedLeaseError(Exception):
+    """A lease file says nothing that one may act by."""
+
+    def __init__(self, path: str, epoch: int) -> None:
+        super().__init__(f"{path} is damaged: nobody leads by it; epoch {epoch} was seen there")
+        self.epoch = epoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,30 +90,70 @@ class LeaseTime:
 
 
 NEVER: Final = LeaseTime(0, 0)
+# Of a group that no epoch was granted of yet.
+NOBODY: Final = Lease(0, 0, 0, 0, SPENT)
 
 
-def read_lease(descriptor: int) -> Lease | None:
-    """What an open lease file says; None where nobody ever had it."""
-    words = os.pread(descriptor, LINE_BYTES_MAX, 0).split()
-    if len(words) != len(dataclasses.fields(Lease)):
+def parse_lease(line: bytes) -> Lease | None:
+    """The lease that is written as this line; None: that is none."""
+    if (found := _LINE.fullmatch(line)) is None:
         return None
-    epoch, pid, started, granted = map(int, words[:4])
-    return Lease(epoch, pid, started, granted, words[4].decode("ascii"))
+    epoch, pid, started, granted = map(int, found.groups()[:4])
+    return Lease(epoch, pid, started, granted, found[5].decode("ascii"))
+
+
+def read_lease(descriptor: int) -> Lease:
+    """What an open lease file says.
+
+    Raises:
+        DamagedLeaseError: no lease, an earlier one than was there before, or the file is gone.
+    """
+    path = _path(descriptor)
+    seen = _seen.get(path, 0)
+    lease = parse_lease(os.pread(descriptor, LINE_BYTES_MAX, 0))
+    if lease is None or lease.epoch < seen or os.fstat(descriptor).st_nlink == 0:
+        raise DamagedLeaseError(path, seen)
+    _seen[path] = lease.epoch
+    return lease
 
 
 def write_lease(descriptor: int, lease: Lease) -> None:
     """Replace what the file says, in one write, so that nobody reads half of it."""
-    os.pwrite(descriptor, f"{lease}".ljust(LINE_BYTES_MAX - 1).encode("ascii") + b"\n", 0)
+    os.pwrite(descriptor, _line(lease), 0)
+    _seen[_path(descriptor)] = lease.epoch
+
+
+def _path(descriptor: int) -> str:
+    return os.readlink(f"/proc/self/fd/{descriptor}")
+
+
+def _line(lease: Lease) -> bytes:
+    return f"{lease}".ljust(LINE_BYTES_MAX - 1).encode("ascii") + b"\n"
 
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[int]:
     """The file's descriptor; the file itself is never replaced, for locks are on it."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    if not path.exists():
+        _make(path)
+    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     try:
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def _make(path: Path) -> None:
+    """Make it with its line at once: nobody sees an empty one."""
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(descriptor, _line(NOBODY))
+        with contextlib.suppress(FileExistsError):  # another one was first
+            path.hardlink_to(draft)
+    finally:
+        os.close(descriptor)
+        draft.unlink()
 
 
 @contextlib.contextmanager
@@ -112,8 +168,11 @@ def shared(descriptor: int) -> Iterator[None]:
 
 def epoch_of(descriptor: int, session: int, times: Path) -> int | None:
     """The epoch under which the processes of a session may begin something now, if they lead."""
-    lease = read_lease(descriptor)
-    if lease is None or lease.state != HELD:
+    try:
+        lease = read_lease(descriptor)
+    except DamagedLeaseError:
+        return None
+    if lease.state != HELD:
         return None
     if (lease.pid, lease.started) != (session, start_time(session)):
         return None
@@ -124,7 +183,8 @@ def epoch_of(descriptor: int, session: int, times: Path) -> int | None:
 def read_time(path: Path) -> LeaseTime:
     """The time of all leases of this node."""
     try:
-        until, since = map(int, path.read_text(encoding="ascii").split())
+        with path.open("rb") as file:
+            until, since = map(int, file.read(TIME_BYTES_MAX).split())
     except (FileNotFoundError, ValueError):
         return NEVER
     return LeaseTime(until, since)

@@ -21,6 +21,7 @@ from haptera.app.lease import (
     LEASE_TIME,
     LEASES,
     SPENT,
+    DamagedLeaseError,
     Lease,
     now_ns,
     opened,
@@ -74,25 +75,49 @@ class GroupOnNode(Service):
 
     def held(self) -> Lease | None:
         """What the lease's file says, while it is held by a process that lives."""
-        found = self.read()
-        if found is None or found.state == SPENT or not found.holder_lives:
+        try:
+            found = self.read()
+        except DamagedLeaseError:
+            return None
+        if found.state == SPENT or not found.holder_lives:
             return None
         ends = read_time(self.target.run_dir / LEASE_TIME)
         return None if ends.over(found, now_ns() - OVER_AFTER_NS) else found
 
-    def read(self) -> Lease | None:
-        if not self.lease_file.exists():
-            return None
+    def read(self) -> Lease:
+        self.lease_file.parent.mkdir(parents=True, exist_ok=True)
         with opened(self.lease_file) as descriptor:
             return read_lease(descriptor)
 
     def state(self) -> LeaseState:
         """How the lease of this epoch stands."""
-        found = self.read()
-        if found is None or found.epoch < self.epoch:
+        try:
+            found = self.read()
+        except DamagedLeaseError:
+            return self._mended()
+        if found.epoch < self.epoch:
             return LeaseState.OPEN
         held = self.held()
         return LeaseState.HELD if held and held.epoch == self.epoch else LeaseState.SPENT
+
+    def _mended(self) -> LeaseState:
+        """A damaged file says that its lease is spent, once nobody acts under that."""
+        with opened(self.lease_file) as descriptor:
+            if not _locks(descriptor):
+                return LeaseState.HELD
+            found = self.found(descriptor)
+            write_lease(descriptor, replace(found, state=SPENT))
+        return LeaseState.SPENT if found.epoch >= self.epoch else LeaseState.OPEN
+
+    def found(self, descriptor: int) -> Lease:
+        """What its file says; where that is damaged, only the process that runs may hold it."""
+        try:
+            return read_lease(descriptor)
+        except DamagedLeaseError as error:
+            record = self.home.record()
+            holder = ServiceProcess(0, 0) if record is None else record.service
+            epoch = max(self.epoch, error.epoch)
+            return Lease(epoch, holder.pid, holder.started, 0, HELD)
 
 
 def connect(target: Target) -> GroupOnNode:
@@ -237,8 +262,8 @@ async def take_back(one: GroupOnNode) -> None:
     """Let nobody act under it any more: who does not let go of it is killed."""
     one.lease_file.parent.mkdir(parents=True, exist_ok=True)
     with opened(one.lease_file) as descriptor:
-        found = read_lease(descriptor)
-        if found is None or found.epoch < one.epoch:
+        found = one.found(descriptor)
+        if found.epoch < one.epoch:
             found = Lease(one.epoch, 0, 0, 0, SPENT)
         elif found.epoch > one.epoch:
             return
