@@ -13,7 +13,7 @@ from haptera.api.requests.callers import CERTIFICATE
 from haptera.api.requests.order import ServingLimits, ServingOrder
 from haptera.api.routes import images
 from haptera.modules.image.fetch import ArtefactSource
-from haptera.modules.image.manifest import DIGEST, ImageManifest
+from haptera.modules.image.manifest import DIGEST, ImageManifest, verified
 from haptera.modules.image.parent import Parent
 from haptera.sdk import HapteraError, Refused
 from tests.modules.image_rig import HOST, Rig
@@ -268,3 +268,30 @@ def test_who_stops_reading_gives_its_turn_to_the_next(
                 return await asyncio.to_thread(one.artefact, long)
 
     assert asyncio.run(ask()).read_bytes() == CONTENT * 4
+
+
+def test_an_older_image_in_place_of_a_newer_one_is_believed_by_the_name_and_never_by_the_digest(
+    rig: Rig,
+) -> None:
+    older = rig.keep("a", SHORT)
+    signed, artefact = rig.store.signed("a"), rig.store.artefact(older.digest)
+    content = artefact.read_bytes()
+    newer = rig.keep("a", CONTENT)
+    rig.wanted = ["a", newer.digest]
+    fetch(rig, newer.digest)
+
+    # As somebody does who may write the parent's images, and sign none.
+    artefact.write_bytes(content)
+    (rig.store.path / "names/a.json").write_bytes(signed or b"")
+
+    assert fetch(rig, "a").read_bytes() == SHORT
+    with pytest.raises(Refused, match="there is no image"):
+        fetch(rig, newer.digest)
+
+
+def test_an_older_manifest_is_no_answer_to_a_digest(rig: Rig) -> None:
+    rig.keep("a", SHORT)
+    older = rig.store.signed("a") or b""
+    newer = rig.keep("a", CONTENT)
+    with pytest.raises(HapteraError, match="the manifest is that of a"):
+        verified(older, rig.authority.ca_pem, newer.digest)

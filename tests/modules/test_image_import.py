@@ -31,6 +31,7 @@ pytestmark = [
     needs("buildah", "mksquashfs", "unsquashfs", "skopeo", "ldd"),
 ]
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+LAYER = "application/vnd.oci.image.layer.v1.tar"
 OTHER = "arm64" if machine() == "amd64" else "amd64"
 
 
@@ -78,7 +79,7 @@ def a_tar(root: Path) -> bytes:
     return packed.getvalue()
 
 
-def an_oci_layout(place: Path, layer: bytes, architecture: str | None = None) -> Path:
+def an_oci_layout(place: Path, *layers: bytes, architecture: str | None = None) -> Path:
     """As the image-layout specification has it: blobs by digest, and an index."""
     blobs = place / "blobs/sha256"
     blobs.mkdir(parents=True)
@@ -92,13 +93,13 @@ def an_oci_layout(place: Path, layer: bytes, architecture: str | None = None) ->
         "architecture": architecture or machine(),
         "os": "linux",
         "config": {"Cmd": ["/init"], "Env": ["A=b"], "StopSignal": "SIGINT"},
-        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(layer).hexdigest()}"]},
+        "rootfs": {"type": "layers", "diff_ids": [blob(one, LAYER)["digest"] for one in layers]},
     }
     manifest = {
         "schemaVersion": 2,
         "mediaType": MANIFEST,
         "config": blob(json.dumps(config).encode(), "application/vnd.oci.image.config.v1+json"),
-        "layers": [blob(layer, "application/vnd.oci.image.layer.v1.tar")],
+        "layers": [blob(one, LAYER) for one in layers],
     }
     named = {**blob(json.dumps(manifest).encode(), MANIFEST)}
     named["annotations"] = {"org.opencontainers.image.ref.name": "latest"}
@@ -194,7 +195,7 @@ def test_an_image_of_the_oci_keeps_what_it_says_of_itself_however_it_comes(
 
 def test_the_architecture_is_the_one_that_the_image_is_for(rig: Rig, root: Path) -> None:
     """Nodes of another one refuse it before they fetch it."""
-    layout = an_oci_layout(root.with_name("layout"), a_tar(root), OTHER)
+    layout = an_oci_layout(root.with_name("layout"), a_tar(root), architecture=OTHER)
     asyncio.run(build(an_import(rig, f"oci:{layout}:latest")))
     kept = rig.store.manifest("a")
     assert kept is not None

@@ -44,10 +44,12 @@ class Root:
             one.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
             await run("mount", *_options(artefact), str(artefact), str(lower))
-            await run("mount", "-t", "tmpfs", "-o", f"size={scratch_mb}m", "tmpfs", str(scratch))
+            size = f"nodev,size={scratch_mb}m"
+            await run("mount", "-t", "tmpfs", "-o", size, "tmpfs", str(scratch))
             (scratch / "upper").mkdir(mode=0o755)
             (scratch / "work").mkdir(mode=0o755)
-            layers = f"lowerdir={lower},upperdir={scratch}/upper,workdir={scratch}/work"
+            # An overlay opens devices of its layers, whatever these were mounted with.
+            layers = f"nodev,lowerdir={lower},upperdir={scratch}/upper,workdir={scratch}/work"
             await run("mount", "-t", "overlay", "-o", layers, "overlay", str(self.path))
         except HapteraError:
             await self.unmount()
