@@ -483,11 +483,12 @@ mkdir -p "${gate%/*}" /run/bin
 printf '#!/bin/sh\ncat /run/slurm; echo >>/run/asked\n' >/run/bin/scontrol
 chmod 755 /run/bin/scontrol
 : >/run/asked
-export PATH=/run/bin:$PATH HAPTERA_HOLDER_EVERY=0.1
 say() { echo "$1" >/run/slurm; }
 asked() { until [ "$(wc -l </run/asked)" -gt "$1" ]; do sleep 0.1; done; }
 held() { if flock -n "$gate" true; then echo free; else echo held; fi; }
-env -i PATH="$PATH" HAPTERA_HOLDER_EVERY=0.1 SLURM_JOB_ID=7 "$0/prolog"
+sed "s|^PATH=|PATH=/run/bin:|" "$0/prolog" >/run/bin/prolog
+chmod 755 /run/bin/prolog
+env -i HAPTERA_HOLDER_EVERY=0.1 SLURM_JOB_ID=7 /run/bin/prolog
 say 'JobId=7 JobState=RUNNING Reason=None'
 asked 3 && held
 say 'Unable to contact slurm controller (connect failure)'
