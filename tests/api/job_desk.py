@@ -28,8 +28,8 @@ class MemoryDesk:
     async def submit(self, one):
         return self.noted(self.queue.submit(one, NOW))
 
-    async def cancel(self, key, reason):
-        return self.noted([self.queue.cancel(key, reason, NOW)])[0]
+    async def cancel(self, keys, reason):
+        return self.noted([self.queue.cancel(key, reason, NOW) for key in keys])
 
     async def prioritize(self, key, priority):
         return self.noted([self.queue.prioritize(key, priority)])[0]

@@ -145,6 +145,7 @@ ROUTES = [
     ("GET", "/page/zoom.js", None),
     ("POST", "/v1/jobs", Scope.WRITE),
     ("GET", "/v1/jobs", Scope.READ),
+    ("DELETE", "/v1/jobs?select=job:1", Scope.WRITE),
     ("GET", "/v1/jobs/1", Scope.READ),
     ("DELETE", "/v1/jobs/1", Scope.WRITE),
     ("PATCH", "/v1/jobs/1", Scope.WRITE),
@@ -158,6 +159,7 @@ ROUTES = [
 # What shows that a request was let in, where that is not 200.
 ADMITTED = {
     ("POST", "/v1/jobs"): 400,
+    ("DELETE", "/v1/jobs?select=job:1"): 400,  # there is none
     ("GET", "/v1/jobs/1"): 404,
     ("DELETE", "/v1/jobs/1"): 404,
     ("PATCH", "/v1/jobs/1"): 400,

@@ -7,11 +7,12 @@ import msgspec
 import pytest
 
 from haptera.api.app import make_app
-from haptera.api.routes.job_list import JobList
+from haptera.api.routes.job_list import LOOKED_AT_ONCE, Cancelling, JobList
 from haptera.queue.asking import ask as ask_for_work
-from haptera.queue.entry import Submission
+from haptera.queue.entry import Holder, Submission
 from haptera.queue.job import JobSpec, Size
 from haptera.queue.work import WorkAsked
+from haptera.rest.job_selector import JobSubject, parse_job_selector
 from haptera.rest.jobs import JobsView
 from haptera.site import Sites
 from tests.api.asking import ask
@@ -103,6 +104,90 @@ def test_who_asks_again_is_told_what_changed_and_what_is_meant_no_more(app):
     part = listed(app, since=first.turn, limit=2)
     assert [one.id for one in part.jobs] == [4, 2]
     assert [one.id for one in listed(app, since=part.turn).jobs] == [3]
+
+
+def cancel(app, select, token="admin-token", why="a typo"):
+    path = f"/v1/jobs?select={select}&why={why}".replace(" ", "%20")
+    return ask(app, "DELETE", path, token=token)
+
+
+def some(*ids):
+    return {"count": len(ids), "ids": list(ids)}
+
+
+@pytest.mark.parametrize(
+    ("select", "cancelled"),
+    [
+        ("job:[1-3]", [1, 2, 3]),
+        ("array=3", [3, 4, 5]),
+        ("job:* and name=sum", [1, 2]),
+        ("job:* and state=queued", [2, 3, 4, 5]),
+        ('owner="user:bob" and index!=0', [4, 5]),
+        ("job:*@n3 or job:[4]", [1, 4]),
+    ],
+)
+def test_all_that_a_selector_means_are_cancelled_in_one_request(app, select, cancelled):
+    told = cancel(app, select)
+    assert (told.status, told.json["cancelled"]) == (200, some(*cancelled))
+    assert [one["id"] for one in told.json["jobs"]] == cancelled
+    gone = {one.id for one in listed(app, select="state=cancelled").jobs}
+    # The one that n3 has is being stopped there.
+    assert gone == set(cancelled) - {1}
+    assert all("a typo" in one["why"] for one in told.json["jobs"] if one["id"] != 1)
+
+
+def test_who_cancels_many_is_told_how_many_were_left_and_why(app):
+    assert cancel(app, "job:[4]").status == 200
+    made = {"spec": {"command": ["true"], "size": {"cpus": 1, "memory_mb": 1}}}
+    ask(app, "POST", "/v1/jobs", token="write-token", body=made)
+    told = cancel(app, "job:[2-7]", token="write-token")
+    counted = {name: one for name, one in told.json.items() if name != "jobs"}
+    assert (told.status, counted) == (
+        207,
+        {
+            "cancelled": some(3, 5, 6),
+            "ended": some(4),
+            "forbidden": some(2),
+            "missing": some(7),
+        },
+    )
+    again = cancel(app, "job:[2-6]")
+    assert (again.status, again.json["cancelled"]) == (200, some(2))
+    assert again.json["ended"] == some(3, 4, 5, 6)
+
+
+def test_cancelling_nothing_that_one_may_is_refused(app):
+    assert cancel(app, "job:[1-2]", token="write-token").status == 403
+    eves = cancel(app, 'owner="user:eve"', token="write-token")
+    assert "2 jobs belong to others" in eves.json["detail"]
+    assert cancel(app, "job:[7-9]").json["code"] == "selects-nothing"
+    assert cancel(app, "job:* and state=failed").json["code"] == "selects-nothing"
+    assert ask(app, "DELETE", "/v1/jobs", token="admin-token").json["code"] == "missing-value"
+    assert cancel(app, "node:n1").status == 400
+    assert {one.state for one in listed(app).jobs} == {"queued", "locked"}
+
+
+def test_many_are_cancelled_over_turns_and_one_that_began_meanwhile_runs_on():
+    async def cancels():
+        desk = MemoryDesk()
+        for _ in range(3):
+            await desk.submit(replace(ARRAY, count=LOOKED_AT_ONCE))
+        last = 3 * LOOKED_AT_ONCE
+        select = parse_job_selector("state=queued")
+        meant = lambda job: select.choice.means(JobSubject(job, 0))  # noqa: E731
+        many = Cancelling(desk, meant, lambda job: True)
+        async with asyncio.TaskGroup() as tasks:
+            task = tasks.create_task(many.cancel(select, "a typo"))
+            await asyncio.sleep(0)
+            assert desk.queue.counts["cancelled"] == LOOKED_AT_ONCE
+            job = desk.queue.job(last)
+            desk.queue.holders["n3"] = Holder("n3")
+            desk.queue.lock(job, desk.queue.holders["n3"])
+            assert not task.done()
+        assert desk.queue.job(last).stopping is None
+        assert many.cancelled.count == last - 1
+
+    asyncio.run(cancels())
 
 
 def test_a_turn_of_a_parent_that_was_before_is_of_nothing_seen(app):

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -81,6 +82,30 @@ def test_jobs_that_are_not_there_are_said_to_be_so(cluster, capsys):
         code, out, err = typed(capsys, verb, "job:* and state=failed")
         assert (code, out) == (REFUSED, "")
         assert err.startswith("error: there is no job:* and state=failed\n")
+
+
+def test_many_jobs_are_cancelled_by_range_and_selector_in_one_request(cluster, capsys):
+    more = replace(GIANT, count=30)
+    cluster.do(cluster.backend.jobs.queue.submit, more, NOW)
+    assert typed(capsys, "jobs", "2-3", "job:*@n3", "-o", "name")[1] == "job:3\njob:2\njob:1\n"
+    code, out, err = typed(capsys, "cancel", "2", "job:[3-4]", "6-7", "job:*@n3", "-m", "a typo")
+    assert (code, err) == (OK, "")
+    assert [line.split()[0] for line in out.splitlines()] == [
+        f"job:{n}" for n in (1, 2, 3, 4, 6, 7)
+    ]
+    code, out, err = typed(capsys, "cancel", "job:* and name=giant")
+    assert (code, err) == (OK, "job:[2-4,6-7] had ended before\n")
+    assert out.splitlines()[-1] == "and 6 more: 26 jobs in all"
+    code, _, err = typed(capsys, "cancel", "30-34")
+    assert code == REFUSED
+    assert err.startswith("job:[30-32] had ended before\nerror: not there: job:[33-34]\n")
+
+
+def test_what_is_no_job_is_not_cancelled(cluster, capsys):
+    for word in ("n3", "state=queued", "giant"):
+        code, _, err = typed(capsys, "cancel", word)
+        assert code == USAGE
+        assert f"{word!r} is not a job: write 7, 7-9, job:[7-9]" in err
 
 
 @pytest.mark.parametrize(

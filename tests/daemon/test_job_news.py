@@ -44,7 +44,7 @@ def test_whoever_waits_is_told_what_changed_and_after_a_restart_of_everything(
         first = waiting.result()
         assert numbers(first.jobs) == [1, 2, 3]
         await queue.prioritize(3, 5)
-        await queue.cancel(1, "a typo")
+        await queue.cancel([1], "a typo")
         then = await every.changed(first.last, WITHIN_S)
         assert numbers(then.jobs) == [3, 1]
         assert numbers((await every.changed(then.last, 0)).jobs) == []

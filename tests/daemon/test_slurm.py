@@ -216,7 +216,7 @@ def test_a_job_that_is_cancelled_ends_in_slurm_too(slurm: PrivateSlurm, store: S
         async with a_parent(slurm, store) as parent:
             key = await parent.submit("exec sleep 600")
             await parent.until(lambda: bool(slurm.begun()))
-            await parent.jobs.cancel(key, "not wanted any more")
+            await parent.jobs.cancel([key], "not wanted any more")
             (job,) = await parent.ended(key)
             assert (job.state, job.reason) == (JobState.CANCELLED, "not wanted any more")
             # It is shown for as long as its processes take to end.

@@ -66,7 +66,8 @@ class JobDesk(Protocol):
 
     async def submit(self, one: Submission) -> list[Job]: ...
 
-    async def cancel(self, key: int, reason: str) -> Job: ...
+    async def cancel(self, keys: Iterable[int], reason: str) -> list[Job]:
+        """As `JobQueue.cancel`, of these as they are now: nothing changes before that."""
 
     async def prioritize(self, key: int, priority: int) -> Job: ...
 

@@ -17,6 +17,7 @@ from haptera.model.token_scope import Scope
 from haptera.queue.job import JobState
 from haptera.rest.exec import WITHIN_S_DEFAULT, ExecBody, ExecView
 from haptera.rest.jobs import (
+    CancelledJobs,
     DutyBody,
     HolderView,
     JobsView,
@@ -357,6 +358,11 @@ def job(key: int, *, wait_s: int | None = None) -> ApiCall[JobView]:
 def cancel_job(key: int, *, why: str | None = None) -> ApiCall[JobView]:
     """End a job, or have it never begin."""
     return ApiCall("DELETE", path("jobs", str(key)), JobView, _query(why=why))
+
+
+def cancel_jobs(select: str, *, why: str | None = None) -> ApiCall[CancelledJobs]:
+    """End all jobs that a selector means, in one request."""
+    return ApiCall("DELETE", path("jobs"), CancelledJobs, _query(select=select, why=why))
 
 
 def prioritize(key: int, priority: int) -> ApiCall[JobView]:

@@ -117,6 +117,29 @@ class JobsView(msgspec.Struct, frozen=True):
     jobs: list[JobView]
 
 
+class SomeJobs(msgspec.Struct, frozen=True):
+    """So many jobs, and the numbers of the first of them, JOBS_MAX at most."""
+
+    count: int = 0
+    ids: list[int] = []
+
+
+class CancelledJobs(msgspec.Struct, frozen=True):
+    """What came of cancelling many jobs.
+
+    `cancelled` were, `ended` had ended before; `forbidden` are left, for they belong to others, and
+    `missing` were named by a number that no job has. `jobs` are the first of the cancelled ones,
+    as they are now.
+    """
+
+    cancelled: SomeJobs
+    ended: SomeJobs
+    forbidden: SomeJobs
+    missing: SomeJobs
+    # Last, for it may be long, and comes in pieces.
+    jobs: list[JobView]
+
+
 class PriorityBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     priority: Priority
 

@@ -1,13 +1,18 @@
-"""Which jobs a request asks for: the latest, or those that changed since an earlier answer."""
+"""The jobs that a request asks for, or wants cancelled: some at a time, however many there are."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
 from haptera.api.backend import JobDesk
-from haptera.queue.job import Job
+from haptera.model.errors import Code, HapteraError
+from haptera.queue.job import ENDED, Job
+from haptera.rest.job_selector import JOB
+from haptera.rest.jobs import JOBS_MAX, SomeJobs
+from haptera.selectors.selector import Selector
+from haptera.selectors.selector_ast import Pattern
 
 # After so many jobs others have their turn: there may be 200,000.
 LOOKED_AT_ONCE: Final = 1_000
@@ -65,3 +70,94 @@ class JobList:
                 yield job
             if at % LOOKED_AT_ONCE == 0:
                 await asyncio.sleep(0)
+
+
+@dataclass(slots=True)
+class _Numbers:
+    """Jobs that are counted, of which the first are remembered."""
+
+    count: int = 0
+    ids: list[int] = field(default_factory=list)
+
+    def add(self, key: int) -> None:
+        self.count += 1
+        if len(self.ids) < JOBS_MAX:
+            self.ids.append(key)
+
+    def view(self) -> SomeJobs:
+        return SomeJobs(self.count, self.ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelling:
+    """The jobs that are `meant`, the oldest first, of which the caller's own `may` be cancelled.
+
+    Each is judged in the turn in which it is cancelled: one that was to be queued and has begun
+    meanwhile runs on.
+    """
+
+    desk: JobDesk
+    meant: Callable[[Job], bool]
+    may: Callable[[Job], bool]
+    cancelled: _Numbers = field(default_factory=_Numbers)
+    ended: _Numbers = field(default_factory=_Numbers)
+    forbidden: _Numbers = field(default_factory=_Numbers)
+    missing: _Numbers = field(default_factory=_Numbers)
+    jobs: list[Job] = field(default_factory=list)
+
+    async def cancel(self, select: Selector, reason: str) -> None:
+        """Cancel them.
+
+        Raises:
+            HapteraError: none is meant, or none may be; or it cannot be written, and some are
+                cancelled: the same again cancels the others.
+        """
+        named = _named(select)
+        keys = list(self.desk.queue.jobs) if named is None else named
+        for at in range(0, len(keys), LOOKED_AT_ONCE):
+            chosen = [*self._chosen(keys[at : at + LOOKED_AT_ONCE], each=named is not None)]
+            if chosen:
+                for job in await self.desk.cancel(chosen, reason):
+                    self._note(job)
+            await asyncio.sleep(0)
+        self._check_some(select)
+
+    def _chosen(self, keys: Iterable[int], *, each: bool) -> Iterator[int]:
+        """Which of these there are to cancel now; `each` of them is to be there."""
+        for key in keys:
+            job = self.desk.queue.jobs.get(key)
+            if job is None or not self.meant(job):
+                if each:
+                    self.missing.add(key)
+            elif not self.may(job):
+                self.forbidden.add(key)
+            elif job.state in ENDED:
+                self.ended.add(key)
+            else:
+                yield key
+
+    def _note(self, job: Job) -> None:
+        self.cancelled.add(job.id)
+        if len(self.jobs) < JOBS_MAX:
+            self.jobs.append(job)
+
+    def _check_some(self, select: Selector) -> None:
+        if self.cancelled.count or self.ended.count:
+            return
+        if count := self.forbidden.count:
+            what = f"{'1 job belongs' if count == 1 else f'{count} jobs belong'} to others"
+            do = "ask them, or use a token of scope admin"
+            raise HapteraError(what, where=str(select), do=do, code=Code.FORBIDDEN)
+        do = "see which there are: haptera jobs"
+        raise HapteraError(f"there is no {select}", do=do, code=Code.SELECTS_NOTHING)
+
+
+def _named(select: Selector) -> list[int] | None:
+    """The numbers of jobs, where a selector names them one by one."""
+    choice = select.choice
+    if not (isinstance(choice, Pattern) and choice.kind == JOB and choice.names is not None):
+        return None
+    if not choice.names.plain or choice.nodes is not None:
+        return None
+    names = (one.name for one in choice.names.members())
+    return [int(name) for name in names if name.isascii() and name.isdigit()]

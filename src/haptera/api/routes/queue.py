@@ -24,7 +24,7 @@ from haptera.api.requests.endpoint import (
 )
 from haptera.api.requests.lines import Lines, document
 from haptera.api.requests.query import LIMIT, LIMIT_DEFAULT, LIMIT_MAX, SELECT, WHY, Query
-from haptera.api.routes.job_list import JobList
+from haptera.api.routes.job_list import Cancelling, JobList
 from haptera.api.writes.patching import missing
 from haptera.model.entity import node_id
 from haptera.model.errors import Code, HapteraError
@@ -35,6 +35,7 @@ from haptera.queue.entry import Holder, Submission
 from haptera.queue.job import ENDED, Job, JobState
 from haptera.rest.job_selector import JobSubject, parse_job_selector
 from haptera.rest.jobs import (
+    CancelledJobs,
     DutyBody,
     HolderView,
     JobsView,
@@ -62,6 +63,7 @@ CHANGED: Final = Query(
     "With `since`: answer once one has changed, or after so many seconds.",
     Annotated[int, Meta(ge=0, le=WAIT_S_MAX)],
 )
+MEANT: Final = Query("select", "The jobs: job:[1-20], job:* and state=queued.", required=True)
 FIRST: Final = Query("first", "Only jobs from this number on.", Annotated[int, Meta(ge=1)])
 
 
@@ -80,6 +82,13 @@ class JobRoutes:
         queries = (SELECT, STATE, FIRST, LIMIT, SINCE, CHANGED)
         contract = Contract(gives=JobsView, queries=queries)
         yield Endpoint("GET", "/v1/jobs", Scope.READ, self.many, contract)
+        contract = Contract(
+            gives=CancelledJobs,
+            queries=(MEANT, WHY),
+            also=(HTTPStatus.MULTI_STATUS,),
+            problems=UNWRITTEN,
+        )
+        yield Endpoint("DELETE", "/v1/jobs", Scope.WRITE, self.cancel_many, contract)
         contract = Contract(gives=JobView, queries=(WAIT,), problems=(NOT_FOUND,))
         yield Endpoint("GET", "/v1/jobs/{job}", Scope.READ, self.one, contract)
         contract = Contract(gives=JobView, queries=(WHY,), problems=(NOT_FOUND, *UNWRITTEN))
@@ -153,11 +162,27 @@ class JobRoutes:
 
     async def cancel(self, request: Request, caller: Caller) -> Response:
         """End a job, or have it never begin; of one that has ended nothing changes."""
-        by = author(request, caller)
-        reason = f"by {by.who}" if by.why is None else f"by {by.who}: {by.why}"
-        job = self._job_of(caller, request)
-        job = await self.desk.cancel(job.id, reason)
+        reason = _reason(request, caller)
+        [job] = await self.desk.cancel([self._job_of(caller, request).id], reason)
         return as_json(self._view(job, job.spec.command))
+
+    async def cancel_many(self, request: Request, caller: Caller) -> Response:
+        """End all jobs that a selector means, or have them never begin.
+
+        207: some were left, for they belong to others or are not there. A job that began meanwhile
+        is cancelled if it is meant still.
+        """
+        select = parse_job_selector(request.query_params["select"])
+        many = Cancelling(self.desk, self._meant(request), lambda job: _may_change(caller, job))
+        await many.cancel(select, _reason(request, caller))
+        around = CancelledJobs(
+            many.cancelled.view(), many.ended.view(), many.forbidden.view(), many.missing.view(), []
+        )
+        some_left = around.forbidden.count or around.missing.count
+        views = (self._view(job, msgspec.UNSET) for job in many.jobs)
+        answer = Lines(views, form=document(around))
+        answer.status_code = HTTPStatus.MULTI_STATUS if some_left else HTTPStatus.OK
+        return answer
 
     async def prioritize(self, request: Request, caller: Caller) -> Response:
         """Give a job that waits another priority."""
@@ -217,7 +242,7 @@ class JobRoutes:
     def _job_of(self, caller: Caller, request: Request) -> Job:
         """The job that a request is to change: the caller's own, or anybody's for an admin."""
         job = self._job(request)
-        if job.owner != f"user:{caller.name}" and caller.scope is not Scope.ADMIN:
+        if not _may_change(caller, job):
             what = f"job {job.id} belongs to {job.owner}"
             do = "ask them, or use a token of scope admin"
             raise HapteraError(what, where=f"job:{job.id}", do=do, code=Code.FORBIDDEN)
@@ -262,6 +287,16 @@ class JobRoutes:
             _whole(holder.idle_since_s),
             holder.limits,
         )
+
+
+def _reason(request: Request, caller: Caller) -> str:
+    """Why a job is cancelled, for whoever submitted it."""
+    by = author(request, caller)
+    return f"by {by.who}" if by.why is None else f"by {by.who}: {by.why}"
+
+
+def _may_change(caller: Caller, job: Job) -> bool:
+    return job.owner == f"user:{caller.name}" or caller.scope is Scope.ADMIN
 
 
 def _state(request: Request) -> JobState | None:

@@ -1,11 +1,16 @@
 """What a selector on the command line means: entities as they are, or as they were, or jobs."""
 
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Iterable
+from typing import Final
+
+import click
 
 from haptera.client import Client, calls
 from haptera.model.declared.desired_check import did_you_mean
 from haptera.model.errors import Code, HapteraError
 from haptera.model.walltime import parse_when
+from haptera.rest.job_selector import is_of_jobs
 from haptera.rest.jobs import JOBS_MAX, JobView
 from haptera.rest.schemas import Entities, Past
 from haptera.runtime import clock
@@ -13,6 +18,9 @@ from haptera.selectors.names import nearest_name
 from haptera.selectors.nodeset import expand, fold
 from haptera.selectors.selector import parse_selector
 from haptera.selectors.selector_ast import NODE, Pattern
+
+# Jobs by their numbers: 7, job:7, 7-9, [7-9,12].
+_NUMBERS: Final = re.compile(r"(?:job:)?\[?([0-9]+(?:[,-][0-9]+)*)\]?")
 
 
 def selected(client: Client, selector: str | None) -> Entities:
@@ -42,6 +50,30 @@ def selected_jobs(client: Client, selector: str) -> list[JobView]:
         what, do = f"there is no {selector}", "see which there are: haptera jobs"
         raise HapteraError(what, do=do, code=Code.SELECTS_NOTHING)
     return found
+
+
+def job_selector(words: Iterable[str]) -> str:
+    """One selector of all jobs that these words mean: numbers, ranges, or selectors of jobs.
+
+    >>> job_selector(["7", "job:9", "11-20"]), job_selector(["job:* and name=sum", "7"])
+    ('job:[7,9,11-20]', 'job:[7] or (job:* and name=sum)')
+
+    Raises:
+        BadParameter: one means no jobs.
+    """
+    numbers, others = list[str](), list[str]()
+    for word in words:
+        if (match := _NUMBERS.fullmatch(word)) is not None:
+            numbers.append(match[1])
+        elif is_of_jobs(word):
+            others.append(f"({word})")
+        else:
+            do = "write 7, 7-9, job:[7-9], or a selector: 'job:* and name=sum'"
+            raise click.BadParameter(f"{word!r} is not a job: {do}")
+    named = [f"job:[{','.join(numbers)}]"] if numbers else []
+    if not named and len(others) == 1:
+        return others[0][1:-1]
+    return " or ".join([*named, *others])
 
 
 def check_there(client: Client, selector: str, on: Collection[str | None]) -> None:

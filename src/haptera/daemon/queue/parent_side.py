@@ -144,11 +144,12 @@ class ParentQueue:
         await self._write()
         return made
 
-    async def cancel(self, key: int, reason: str) -> Job:
-        """As `JobQueue.cancel`."""
-        job = self.queue.cancel(key, reason, _now())
+    async def cancel(self, keys: Iterable[int], reason: str) -> list[Job]:
+        """As `JobQueue.cancel`, of these as they are now: nothing changes before that."""
+        now = _now()
+        ended = [self.queue.cancel(key, reason, now) for key in keys]
         await self._write()
-        return job
+        return ended
 
     async def prioritize(self, key: int, priority: int) -> Job:
         """As `JobQueue.prioritize`."""

@@ -2,6 +2,7 @@
 
 import click
 
+from haptera.cli.input.selected import job_selector, selected_jobs
 from haptera.cli.main import the_client
 from haptera.cli.output.job_words import number_of, print_jobs
 from haptera.cli.output.printing import Format, names_option, print_names, say
@@ -27,11 +28,15 @@ def jobs(
       haptera jobs
       haptera jobs --state running -n 20
       haptera jobs job:7 job:8 -o json
+      haptera jobs 11-20 'job:* and name=sum'
     """
     client = the_client(ctx)
-    if ids:
+    left = 0
+    if all(one.removeprefix("job:").isdecimal() for one in ids) and ids and state is None:
         found = [client.ask(calls.job(number_of(one))) for one in ids]
-        left = 0
+    elif ids:
+        meant = job_selector(ids)
+        found = selected_jobs(client, meant if state is None else f"({meant}) and state={state}")
     else:
         answer = client.ask(calls.jobs(None if state is None else JobState(state), limit=limit))
         found = answer.jobs
