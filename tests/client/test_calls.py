@@ -63,6 +63,7 @@ CALLS = [
     calls.jobs(JobState.RUNNING, select="job:*", first=1, limit=5, since="a.1", wait_s=5),
     calls.job(7, wait_s=5),
     calls.cancel_job(7, why="wrong"),
+    calls.cancel_jobs("job:[7-9]", why="wrong"),
     calls.prioritize(7, 5),
     calls.queue(),
     calls.relieve("n1", DutyBody(DutyMode.DRAIN, "new disk", 60)),
