@@ -131,6 +131,7 @@ class FakeBackend:
         self.hung_up = 0  # commands that nobody waited for to the end
         self.inventories = {}  # JSON, by image
         self.graphs = {}  # drawings; of the others there is nothing to draw
+        self.wrong = []  # with haptera itself
         self.disrupts = []  # nodes that any change at all would disrupt
         self.refusals = []  # texts that the next proposals are refused with
         self.meanwhile = None  # called once, before the next proposal is looked at
@@ -212,6 +213,9 @@ class FakeBackend:
 
     async def tree(self):
         return self.parents
+
+    async def faults(self):
+        return self.wrong
 
     async def figures(self):
         return Figures((await self.summary()).counts)

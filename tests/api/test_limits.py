@@ -53,6 +53,14 @@ def wrote(cluster, entity, part, body, query=""):
     return answers[0]
 
 
+def test_what_is_wrong_with_the_whole_cluster_is_told_to_who_may_see_all_of_it(cluster):
+    backend, app, token = cluster
+    backend.wrong = ["nothing can be changed: state.db: disk is full"]
+    for path in ("/v1/status", "/v1/entities"):
+        assert ask(app, "GET", path, token="read-token").json["faults"] == backend.wrong
+        assert ask(app, "GET", path, token=token).json["faults"] == []
+
+
 @pytest.mark.parametrize("name", WIDE)
 def test_what_decides_about_more_than_the_node_is_not_written(cluster, name):
     for text in ("10.0.0.2", None) if name == "bmc" else ("10.0.0.2",):

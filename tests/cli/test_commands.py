@@ -100,6 +100,27 @@ def test_status_tells_all_in_folded_groups(cluster, capsys):
     )
 
 
+FULL = "nothing can be changed: state.db: disk is full: see to the parent's disk at /var"
+
+
+def test_status_begins_with_what_is_wrong_with_haptera_itself(cluster, capsys):
+    cluster.backend.wrong = [FULL, "t2 is a parent that does not report"]
+    code, out, err = typed(capsys, "status")
+    assert (code, err) == (OK, "")
+    assert out.splitlines()[:3] == [
+        f"error: {FULL}",
+        "error: t2 is a parent that does not report",
+        "WHAT         CONDITION  COUNT  ON           REASON",
+    ]
+    told = json.loads(typed(capsys, "status", "-o", "json")[1])
+    assert (told["faults"], len(told["entities"])) == (cluster.backend.wrong, 4)
+    for form in ([], ["-o", "json"]):
+        assert typed(capsys, "status", "--check", *form)[0] == NOT_CONVERGED
+    # It is not of what was asked for: that is as desired.
+    code, out, _ = typed(capsys, "status", "--check", "rack1n1")
+    assert (code, "error" in out) == (OK, False)
+
+
 def test_status_checks_for_scripts(cluster, capsys):
     assert typed(capsys, "status", "--check")[0] == OK
     stuck(cluster)

@@ -61,6 +61,16 @@ def test_a_root_tells_of_the_parents_below_it_at_any_depth_and_of_the_silent_one
     ]
 
 
+def test_the_silent_parents_are_faults_of_the_cluster_until_they_report() -> None:
+    root, middle, leaf = below(), below("t1"), below("m1")
+    said = "is a parent that does not report: what is below is shown as it was last reported"
+    assert at_once(root.faults()) == [f"{one} {said}" for one in ("m1", "t1", "t2")]
+    report(middle, "m1", at_once(leaf.parents()))
+    report(root, "t1", at_once(middle.parents()))
+    assert at_once(root.faults()) == [f"t2 {said}"]
+    assert at_once(leaf.faults()) == []
+
+
 def test_who_moved_is_told_of_where_it_was_heard_last() -> None:
     root, moved = below(), ParentView("m1", None, "1", "n1", 5)
     report(root, "t1", [ParentView("t1", None, "1", "", 0), moved])

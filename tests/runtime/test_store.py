@@ -321,11 +321,16 @@ def test_a_full_store_refuses_whole_writes_and_takes_them_when_there_is_room(pat
         while isinstance(answer := one.write(*_large(number)), Written):
             number += 1
         assert answer == Unwritten(number + 1, "state.db: disk is full; nothing was changed")
+        assert one.store.faults() == [
+            "nothing can be changed: state.db: disk is full: "
+            f"see to the parent's disk at {path.parent}"
+        ]
         assert [each.entity for each in one.store.load().entities] == [
             node_id(f"n{each:03}") for each in range(number)
         ]
     with opened(path) as one:
         assert one.write(*_large(number)) == Written(1, 2 * (number + 1))
+        assert one.store.faults() == []
 
 
 def _large(number: int) -> tuple[Change, ...]:
@@ -374,8 +379,11 @@ def test_a_disk_that_is_really_full_is_told_and_survived(tmp_path: Path) -> None
                 number += 1
             assert answer.text == "state.db: disk is full; nothing was changed"
             assert len(one.store.load().entities) == number + 1
+            assert "disk is full" in one.store.faults()[0]
             filler.unlink()
             assert isinstance(one.write(*_large(number)), Written)
+            # So small a disk is about to be full again.
+            assert "its disk has" in one.store.faults()[0]
         assert len(loaded(disk / "state.db").entities) == number + 2
     finally:
         subprocess.run(["umount", str(disk)], check=True)

@@ -141,6 +141,9 @@ class Backend(Protocol):
     async def tree(self) -> TreeView:
         """This parent and those below it."""
 
+    async def faults(self) -> list[str]:
+        """What is wrong with haptera itself: its store, parents that are silent."""
+
     async def figures(self) -> Figures: ...
 
     async def stored(self) -> Sequence[StoredEntity]:

@@ -6,7 +6,7 @@ import msgspec
 
 from haptera.model.answers.past import Deed, Happened, PastView
 from haptera.model.answers.plan import Plan
-from haptera.model.answers.views import AlikeView, EntityView
+from haptera.model.answers.views import AlikeView, EntityView, Faults
 from haptera.model.changes import (
     Change,
     CloseIntent,
@@ -39,7 +39,8 @@ class Entities(msgspec.Struct, frozen=True):
 
     epoch: int
     revision: int
-    entities: list[EntityView]
+    faults: Faults = []
+    entities: list[EntityView] = []
 
 
 class LogView(msgspec.Struct, frozen=True):
@@ -75,6 +76,7 @@ class StatusView(msgspec.Struct, frozen=True):
     epoch: int
     revision: int
     alike: list[AlikeView]
+    faults: Faults = []
 
 
 class SiteFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

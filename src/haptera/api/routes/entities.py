@@ -105,7 +105,8 @@ class EntityRoutes:
         """
         revision = self.backend.revision()
         told = await self.backend.alike(_chosen(request, caller))
-        view = StatusView(self.cluster, self.backend.epoch, revision, told)
+        faults = await self._faults(caller)
+        view = StatusView(self.cluster, self.backend.epoch, revision, told, faults)
         return as_json(view)
 
     async def many(self, request: Request, caller: Caller) -> Response:
@@ -116,8 +117,13 @@ class EntityRoutes:
         found = await self.backend.entities(_chosen(request, caller))
         if wants_lines(request):
             return Lines(found)
-        none = Entities(self.backend.epoch, self.backend.revision(), [])
+        faults = await self._faults(caller)
+        none = Entities(self.backend.epoch, self.backend.revision(), faults)
         return Lines(found, form=document(none))
+
+    async def _faults(self, caller: Caller) -> list[str]:
+        """They concern the whole cluster: whoever is limited to a part of it hears of none."""
+        return await self.backend.faults() if caller.within is None else []
 
     async def one(self, request: Request, caller: Caller) -> Response:
         """One entity; with `?agent=1`, also the word of its node's agent: that takes a moment."""

@@ -261,6 +261,9 @@ class EngineBackend:
     async def tree(self) -> TreeView:
         return TreeView(await over_turns(self._below.parents()), self._replicas.feed.lag)
 
+    async def faults(self) -> list[str]:
+        return [*self._store.faults(), *await over_turns(self._below.faults())]
+
     async def figures(self) -> Figures:
         return await over_turns(figures(self._engine, now_ns()))
 

@@ -131,6 +131,13 @@ class Below:
         own = ParentView(self._engine.side.name, None, haptera.__version__, kept, 0)
         return [own, *(one for _, one in sorted(found.items()))]
 
+    def faults(self) -> Pieces[list[str]]:
+        """What is wrong below, in words: parents that do not report."""
+        silent = set().union(*(yield from self._engine.neighbours.charge.levelling()))
+        silent -= {one.name for one in self._told(now_ns())}
+        known = "what is below is shown as it was last reported"
+        return [f"{one} is a parent that does not report: {known}" for one in sorted(silent)]
+
     def _told(self, now: int) -> Iterator[ParentView]:
         for parent, (_, at, told) in self._heard.items():
             quiet_ms = (now - at) // _MS

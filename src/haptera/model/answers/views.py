@@ -1,7 +1,7 @@
 """What is told of entities to people and programs: answers, streams, pages."""
 
 from enum import StrEnum
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -9,6 +9,15 @@ from haptera.model.answers.explained import Explained
 
 # What a reason begins with that names readings which contradict each other.
 CONTESTED: Final = "contested: "
+
+
+# Sentences; who may see only some entities is told of none.
+Faults = Annotated[
+    list[str],
+    msgspec.Meta(
+        description="What is wrong with haptera itself: its store, parents that do not report."
+    ),
+]
 
 
 class Condition(StrEnum):

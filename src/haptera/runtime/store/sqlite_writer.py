@@ -66,6 +66,7 @@ class Writer:
     """Runs jobs in order, each in a savepoint of its own, many in one transaction.
 
     `shipped` gets what each commit wrote, in the thread, before anybody hears of the commit.
+    `fault` is why the last commit could not be made, for whoever asks how the disk is.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class Writer:
         self._name = name
         self._queue: queue.Queue[WriterJob | None] = queue.Queue()
         self._closed = False
+        self.fault: str | None = None
         self._thread = threading.Thread(target=self._run, name=f"writer of {name}", daemon=True)
         self._thread.start()
 
@@ -132,6 +134,7 @@ class Writer:
                 job.done(result)
 
     def _together(self, batch: list[WriterJob]) -> list[Any] | Failure:
+        before = self._connection.total_changes
         try:
             self._connection.execute("BEGIN IMMEDIATE")
             results = [self._each(job) for job in batch]
@@ -142,7 +145,11 @@ class Writer:
             if self._connection.in_transaction:
                 with contextlib.suppress(sqlite3.OperationalError):  # it rolled back by itself
                     self._connection.execute("ROLLBACK")
-            return Failure(f"{self._name}: {_in_words(error)}; nothing was changed")
+            self.fault = f"{self._name}: {_in_words(error)}"
+            return Failure(f"{self.fault}; nothing was changed")
+        # Who only reads is served by a full disk, too.
+        if self._connection.total_changes != before:
+            self.fault = None
         return results
 
     def _ship(self) -> None:

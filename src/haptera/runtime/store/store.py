@@ -3,9 +3,10 @@
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
+from shutil import disk_usage
 from sqlite3 import Connection
 from typing import Final, Self, TypeVar
 from uuid import UUID
@@ -39,6 +40,8 @@ from haptera.selectors.selector import Selector
 
 _log = logging.getLogger(__name__)
 STATE_FILE: Final = "state.db"
+# With less on its disk it is about to be refused what it writes.
+FREE_BYTES_MIN: Final = 1 << 20
 _NOBODY: Final[Mapping[str, int]] = {}
 # How long the few who wait for the writer (start-up, minting a token) do so.
 ANSWER_WITHIN_S: Final = 30.0
@@ -105,6 +108,17 @@ class Store:
         self._minted: dict[str, BootToken] = {}
         self._tokens = {token.id: token for token in sessions_sql.load_tokens(connection)}
         self._writer = Writer(connection, path.name, shipped)
+
+    def faults(self) -> list[str]:
+        """Why it cannot be written, in words, as far as is known without trying."""
+        fault = self._writer.fault
+        with suppress(OSError):  # a disk that cannot be asked says so at the next write
+            free_bytes = disk_usage(self._path.parent).free
+            if fault is None and free_bytes < FREE_BYTES_MIN:
+                fault = f"{self._path.name}: its disk has {free_bytes} bytes left"
+        if fault is None:
+            return []
+        return [f"nothing can be changed: {fault}: see to the parent's disk at {self._path.parent}"]
 
     def close(self) -> None:
         """Commit what is queued, then let go of the file."""

@@ -7,7 +7,7 @@ from haptera.cli.main import NOT_CONVERGED, NOTHING_DESIRED, the_client
 from haptera.cli.output.live.redrawing import keep_showing, watch_option
 from haptera.cli.output.printing import Format, entities_option, print_entities, print_error, say
 from haptera.cli.output.standing import print_standing, print_subtrees
-from haptera.cli.output.words import in_front
+from haptera.cli.output.words import in_front, printable
 from haptera.client import Client, calls
 from haptera.model.answers.views import SETTLED
 from haptera.model.errors import Code, HapteraError
@@ -27,8 +27,11 @@ def status(ctx: click.Context, selector: str | None, check: bool, watch: bool, o
 
     Modules are shown only if something is wrong with them; `haptera get module` shows all.
 
-    With --check, exits with 4 unless everything is as desired, with 5 if nothing is desired yet (no
-    site was applied), and with 1 if SELECTOR matches nothing.
+    What is wrong with haptera itself comes first: a full disk of the parent, silent parents.
+
+    With --check, exits with 4 unless everything is as desired and, without SELECTOR, nothing is
+    wrong with haptera, with 5 if nothing is desired yet (no site was applied), and with 1 if
+    SELECTOR matches nothing.
 
     \b
     Examples:
@@ -61,13 +64,17 @@ def status(ctx: click.Context, selector: str | None, check: bool, watch: bool, o
         answer = selected(client, selector)
         print_entities([view.entity for view in answer.entities], answer, output)
         settled = all(view.condition in SETTLED for view in answer.entities)
+        settled = settled and not (selector is None and answer.faults)
     if check and not settled:
         ctx.exit(NOT_CONVERGED)
 
 
 def _show(client: Client, selector: str | None, output: str) -> bool:
     """Print what stands alike together; whether all is settled."""
-    alike = client.ask(calls.status(selector)).alike
+    answer = client.ask(calls.status(selector))
+    alike, faults = answer.alike, answer.faults if selector is None else []
+    for fault in faults:
+        say(f"error: {printable(fault)}", fg="red")
     if selector is not None:
         from haptera.cli.input.selected import check_there
         from haptera.selectors.nodeset import expand
@@ -79,4 +86,4 @@ def _show(client: Client, selector: str | None, output: str) -> bool:
         print_subtrees(client.ask(calls.summary()).subtrees, output)
     if not alike:
         say("there are no entities")
-    return all(one.condition in SETTLED for one in alike)
+    return not faults and all(one.condition in SETTLED for one in alike)
