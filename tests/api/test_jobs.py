@@ -8,6 +8,8 @@ import pytest
 
 from haptera.api.app import make_app
 from haptera.api.routes.job_list import LOOKED_AT_ONCE, Cancelling, JobList
+from haptera.model.changes import Author, Declare
+from haptera.model.entity import node_id
 from haptera.queue.asking import ask as ask_for_work
 from haptera.queue.entry import Holder, Submission
 from haptera.queue.job import JobSpec, Size
@@ -188,6 +190,33 @@ def test_many_are_cancelled_over_turns_and_one_that_began_meanwhile_runs_on():
         assert many.cancelled.count == last - 1
 
     asyncio.run(cancels())
+
+
+@pytest.mark.parametrize(
+    ("node", "duty", "why"),
+    [
+        ("n3", "busy", None),
+        ("idle", "idle", None),
+        ("closed", "absent", "it requests work, and starts no jobs now"),
+        ("silent", "absent", "it does not request work"),
+        ("small", "absent", "it takes no jobs: no cpus and memory_mb are declared for it"),
+    ],
+)
+def test_a_held_node_that_is_resumed_says_why_it_takes_no_jobs(node, duty, why):
+    backend = FakeBackend()
+    queue, size = backend.jobs.queue, Size(2, 512)
+    queue.submit(NAMED, NOW)
+    for name, is_open in (("n3", True), ("idle", True), ("closed", False)):
+        ask_for_work(queue, name, size, WorkAsked("a", 1, open=is_open), NOW)
+    declared = {"silent": {"cpus": "2", "memory_mb": "512"}, "small": {}}
+    changes = tuple(Declare(node_id(name), has, "site") for name, has in declared.items())
+    asyncio.run(backend.propose(changes, None, Author("site")))
+    app = make_app(backend, Sites("quick"), cluster="quick", wall_s=lambda: NOW.wall_s)
+    body = {"mode": "hold", "reason": "a look"}
+    held = ask(app, "PUT", f"/v1/duties/{node}", token="write-token", body=body).json
+    assert (held["duty"], held["reason"]) == ("hold", "a look")
+    told = ask(app, "DELETE", f"/v1/duties/{node}", token="write-token").json
+    assert (told["duty"], told["reason"]) == (duty, why)
 
 
 def test_a_turn_of_a_parent_that_was_before_is_of_nothing_seen(app):

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from haptera.queue.choice import reserve, urgency
+from haptera.queue.duty import DutyState
 from haptera.queue.entry import Holder
 from haptera.queue.job import Job, JobState, Size
 from haptera.queue.queue import JobQueue
@@ -26,6 +27,20 @@ def why(queue: JobQueue, job: Job, now_s: float, declared: Iterable[tuple[str, S
             return f"on {job.holder}: {how}"
         case JobState.CANCELLED:
             return job.reason or "no reason is given"
+
+
+def absence(queue: JobQueue, name: str, declared: Size | None) -> str | None:
+    """Why a holder that nobody relieved takes no jobs; None where it takes some, or was relieved.
+
+    A node that is there and well may take none: `absent` alone says that it is gone.
+    """
+    if queue.duty(name) is not DutyState.ABSENT:
+        return None
+    if name in queue.holders:
+        return "it requests work, and starts no jobs now"
+    if declared is None:
+        return "it takes no jobs: no cpus and memory_mb are declared for it"
+    return "it does not request work"
 
 
 def _why_queued(

@@ -145,7 +145,7 @@ class PriorityBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class HolderView(msgspec.Struct, frozen=True):
-    """A node, or a backend, that takes jobs, and where it stands; why, where that was said.
+    """A node, or a backend, that takes jobs, and where it stands; why, unless it takes jobs.
 
     `limits` are what bounds a job there: its cgroup, or the limits of each of its processes.
     """

@@ -29,10 +29,12 @@ from haptera.api.writes.patching import missing
 from haptera.model.entity import node_id
 from haptera.model.errors import Code, HapteraError
 from haptera.model.token_scope import RANK, Scope
+from haptera.queue.capacity import capacity_of
 from haptera.queue.demand import demand
 from haptera.queue.duty import Duty
 from haptera.queue.entry import Holder, Submission
-from haptera.queue.job import ENDED, Job, JobState
+from haptera.queue.job import ENDED, Job, JobState, Size
+from haptera.queue.reason import absence
 from haptera.rest.job_selector import JobSubject, parse_job_selector
 from haptera.rest.jobs import (
     CancelledJobs,
@@ -271,6 +273,11 @@ class JobRoutes:
             status=job.status,
         )
 
+    def _declared(self, name: str) -> Size | None:
+        """What a node has for jobs."""
+        view = self.backend.entity(node_id(name))
+        return None if view is None else capacity_of(view.attributes)
+
     def _holder(self, name: str) -> HolderView:
         queue = self.desk.queue
         holder, duty = queue.holders.get(name) or Holder(name), queue.duties.get(name)
@@ -281,7 +288,7 @@ class JobRoutes:
             holder.free,
             sorted(holder.held.values()),
             holder.backend,
-            None if duty is None else duty.reason,
+            absence(queue, name, self._declared(name)) if duty is None else duty.reason,
             None if duty is None else duty.who,
             None if duty is None else _whole(duty.deadline_s),
             _whole(holder.idle_since_s),

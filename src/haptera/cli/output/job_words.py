@@ -70,12 +70,13 @@ def holder_sentence(view: HolderView) -> str:
     >>> size = Size(4, 8192)
     >>> holder_sentence(HolderView("n1", DutyState.DRAINING, size, size, [7], reason="new disk"))
     'n1 is draining: job:7 is there still: new disk'
-    >>> holder_sentence(HolderView("n1", DutyState.ABSENT, size, size, []))
-    'n1 may take jobs, and does not request any now'
+    >>> why = "it does not request work"
+    >>> holder_sentence(HolderView("n1", DutyState.ABSENT, size, size, [], reason=why))
+    'n1 may take jobs again, but it does not request work'
     """
-    if view.duty is DutyState.ABSENT and not view.jobs:
-        # Held by nobody; whether it is there at all, the queue does not know.
-        return f"{view.name} may take jobs, and does not request any now"
+    if view.duty is DutyState.ABSENT and view.reason is not None:
+        # Whether it is there at all, the queue does not know.
+        return f"{view.name} may take jobs again, but {view.reason}"
     jobs = ", ".join(f"job:{key}" for key in view.jobs)
     there = f": {jobs} {'is' if len(view.jobs) == 1 else 'are'} there still" if jobs else ""
     why = "" if view.reason is None else f": {view.reason}"
