@@ -8,6 +8,8 @@ import re
 import shlex
 import signal
 import subprocess
+import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -200,6 +202,29 @@ def test_what_a_job_has_started_keeps_the_node_busy_though_the_job_was_killed(
     os.kill(child, signal.SIGKILL)
     wait_for(lambda: not gate.in_use)
     gate.hold()
+
+
+AS_NOBODY = """
+import os, sys
+from pathlib import Path
+from haptera.modules.jobs.gate import holders
+os.setuid(65534)
+print(*holders(Path(sys.argv[1])))
+"""
+
+
+@pytest.mark.net
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be somebody else")
+def test_who_holds_the_gate_is_named_where_its_open_files_cannot_be_seen() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        JobsGate(Path(folder)).release()
+        path = gate_path(Path(folder))
+        with path.open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH)
+            ask = [sys.executable, "-c", AS_NOBODY, str(path)]
+            told = subprocess.run(ask, capture_output=True, text=True, check=True).stdout
+    assert told == f"{os.getpid()}\n"
 
 
 @pytest.mark.net

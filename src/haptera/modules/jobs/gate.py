@@ -141,6 +141,13 @@ def _heirs(lockers: set[int], status: os.stat_result) -> dict[int, int]:
 
 
 def _has_open(pid: int, status: os.stat_result) -> bool:
+    """Whether a process has the file open; one whose descriptors we may not see may have."""
+    try:
+        os.listdir(f"/proc/{pid}/fd")
+    except PermissionError:
+        return True
+    except OSError:
+        return False
     return any(True for _ in _open(pid, status))
 
 
