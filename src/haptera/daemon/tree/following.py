@@ -5,7 +5,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from haptera.client import Access, Client, calls
+from haptera.daemon.cluster import FILE, ClusterIdentity, read_cluster
 from haptera.daemon.tree.replicas import digest_of, is_beside, read_beside, term_of
 from haptera.model.errors import Code, HapteraError
 from haptera.rest.schemas import ReplicaView
@@ -49,8 +52,19 @@ class Following:
         files = digest_of(read_beside(self._home))
         replica = self._replica
         told = self._client.ask(calls.replica(self._follower, replica.log, replica.place, files))
+        self.keep(told)
+        self.at = told.at
+        self.address = told.address
+        return bool(told.batches) or told.whole is not None
+
+    def keep(self, told: ReplicaView) -> None:
+        """Have what the parent tells, if it follows on what is here.
+
+        Raises:
+            HapteraError: it does not, or cannot be kept.
+        """
         try:
-            self._take(told)
+            self._keep(told)
         except sqlite3.Error as error:
             raise HapteraError(
                 f"what the parent wrote cannot be kept: {error}",
@@ -58,9 +72,6 @@ class Following:
                 do="check the disk; everything is copied again",
                 code=Code.FILE_UNWRITABLE,
             ) from error
-        self.at = told.at
-        self.address = told.address
-        return bool(told.batches) or told.whole is not None
 
     @property
     def lag(self) -> int | None:
@@ -70,9 +81,12 @@ class Following:
     def close(self) -> None:
         self._client.close()
 
-    def _take(self, told: ReplicaView) -> None:
+    def _keep(self, told: ReplicaView) -> None:
+        if told.whole is None:
+            self._replica.check_next(told.log, told.place - len(told.batches))
         if told.files is not None:
             check_term(self._home, told.files)
+            check_same_cluster(self._home, told.files)
             keep_beside(self._home, told.files)
         if told.whole is not None:
             self._replica.take_whole(told.whole, told.log, told.place - len(told.batches))
@@ -92,6 +106,27 @@ def check_term(home: Path, files: Mapping[str, bytes]) -> None:
             where=str(home),
             do="stop it: its standby was promoted",
             code=Code.CONFLICT,
+        )
+
+
+def check_same_cluster(home: Path, files: Mapping[str, bytes]) -> None:
+    """Follow no parent of another cluster: what is here would be lost.
+
+    Raises:
+        HapteraError: it is of another one, or does not say of which.
+    """
+    if (known := read_cluster(home)) is None:
+        return
+    try:
+        theirs = msgspec.json.decode(files.get(FILE, b""), type=ClusterIdentity).name
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        theirs = "without a name"
+    if theirs != known.name:
+        raise HapteraError(
+            f"is the parent of another cluster: {theirs}, not {known.name}",
+            where=str(home),
+            do="check which parent the client file leads to",
+            code=Code.WRONG_CLUSTER,
         )
 
 

@@ -38,15 +38,23 @@ def replay(connection: sqlite3.Connection, batch: bytes) -> None:
     """Write what another file's commit wrote, whole or not at all.
 
     Raises:
-        msgspec.DecodeError: these are no statements.
-        sqlite3.Error: they do not fit this file.
+        sqlite3.Error: these are no statements that change rows, or they do not fit this file.
     """
-    statements = _DECODER.decode(batch)
+    try:
+        statements = _DECODER.decode(batch)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise sqlite3.DataError(str(error)) from None
+    # Others reach further than this file: ATTACH and VACUUM INTO make new ones, anywhere.
+    if not all(sql.lstrip().upper().startswith(_WRITES) for sql, _ in statements):
+        raise sqlite3.DataError("a statement changes no rows")
     connection.execute("BEGIN IMMEDIATE")
     try:
         for sql, parameters in statements:
             connection.execute(sql, parameters).fetchall()
         connection.execute("COMMIT")
+    except (ValueError, OverflowError, sqlite3.Warning) as error:
+        connection.execute("ROLLBACK")
+        raise sqlite3.DataError(str(error)) from None
     except BaseException:
         connection.execute("ROLLBACK")
         raise

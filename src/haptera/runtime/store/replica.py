@@ -37,16 +37,35 @@ class Replica:
         self.log, self.place = NOWHERE
 
     def take_whole(self, content: bytes, log: int, place: int) -> None:
-        """Be this file from now on; until it is whole on the disk, what was there stays."""
-        self._close()
+        """Be this file from now on; until it is whole on the disk, what was there stays.
+
+        Raises:
+            HapteraError: it is no state file.
+        """
         draft = self._path.with_name(f"{self._path.name}.whole")
         write_durable(draft, content)
+        open_database(draft).close()  # what is no state file does not take its place
+        self._close()
         for name in ("-wal", "-shm"):
             self._path.with_name(self._path.name + name).unlink(missing_ok=True)
         draft.rename(self._path)
         sync(self._path.parent)
         self._connection = open_database(self._path)
         self.log, self.place = log, place
+
+    def check_next(self, log: int, place: int) -> None:
+        """See that what follows on this place may be taken; else all is to be taken anew.
+
+        Raises:
+            HapteraError: what is here is of another place.
+        """
+        if self._connection is None or (log, place) != (self.log, self.place):
+            self.log, self.place = NOWHERE
+            raise HapteraError(
+                "what the parent tells does not follow on what is here",
+                where=str(self._path),
+                do="nothing; everything is copied again",
+            )
 
     def take(self, batches: list[bytes]) -> None:
         """Write what comes next; where it does not fit, all is to be taken anew.
