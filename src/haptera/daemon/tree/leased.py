@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import re
 import signal
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,6 +24,7 @@ from haptera.runtime.clock import now_ns
 RENEWALS: Final = 5
 CLOSE_S: Final = 1
 TRY_AGAIN_S: Final = 1.0
+_NUMBER: Final = re.compile(r"[0-9]{1,19}")
 
 _log = logging.getLogger(__name__)
 
@@ -109,6 +111,8 @@ class LeaseInEtcd:
         renewed = self._etcd.ask("/v3/lease/keepalive", {"ID": self._id}, _Renewed).result
         if renewed.TTL == "0":
             raise HapteraError("the lease in etcd is over", where=self._holder.decode())
+        if self._id != renewed.ID:
+            raise HapteraError("etcd renewed another lease", where=self._holder.decode())
         self._granted(asked_at, renewed)
 
     async def begin(self, stopped: asyncio.Event) -> None:
@@ -164,6 +168,9 @@ class LeaseInEtcd:
         ranges = [{"request_range": {"key": key}} for key in (self._holder, self._term)]
         done = self._etcd.ask("/v3/kv/txn", {"success": ranges}, _Done)
         kvs = [one.response_range.kvs for one in done.responses]
+        if len(kvs) != len(ranges):
+            what = "etcd answers something else than what was asked"
+            raise HapteraError(what, where=self._holder.decode())
         holder, term = (one[0] if one else _KeyValue() for one in kvs)
         return holder, term
 
@@ -187,8 +194,11 @@ class LeaseInEtcd:
         return done.succeeded
 
     def _granted(self, asked_at: int, granted: _Granted) -> None:
+        if not _NUMBER.fullmatch(granted.TTL) or int(granted.TTL) == 0:
+            raise HapteraError("etcd grants no length of time", where=self._holder.decode())
         self._id = granted.ID
-        self.tenure.renewed(asked_at, int(granted.TTL) * S)
+        # Whoever answers, it acts no longer than it asked for.
+        self.tenure.renewed(asked_at, min(int(granted.TTL), self.length_s) * S)
 
 
 def lease_in_etcd(files: Sequence[str], home: Path, name: str, later: int) -> LeaseInEtcd | None:
@@ -208,7 +218,7 @@ def lease_in_etcd(files: Sequence[str], home: Path, name: str, later: int) -> Le
 
 def _record(holder: _KeyValue, term: _KeyValue) -> LeaseRecord:
     number, _, begun_by = term.value.decode("utf-8", "replace").partition(" ")
-    if not number.isdigit():
+    if not _NUMBER.fullmatch(number):
         return LeaseRecord(holder.value.decode("utf-8", "replace") or None)
     return LeaseRecord(holder.value.decode("utf-8", "replace") or None, int(number), begun_by)
 
