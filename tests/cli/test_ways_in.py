@@ -3,10 +3,22 @@
 import json
 import shutil
 import subprocess
+from dataclasses import replace
+from uuid import UUID
 
 import pytest
 
 from haptera.model.errors import Code
+from haptera.runtime.clock import wall_s
+from haptera.runtime.identity.pki import (
+    issue_client,
+    issue_node,
+    key_pem,
+    make_request,
+    new_key,
+    open_authority,
+    parse_request,
+)
 from tests.cli.rig import SITE, client_of, served, told, typed
 from tests.lab.rig import WAIT_S_MAX
 from tests.network import NETWORK, ipv6_loopback
@@ -136,6 +148,66 @@ def test_certificates_that_are_none_of_clients_let_nobody_in(home):
     )
     stranger.write_text(stranger.read_text() + crt.read_text())
     assert curl(home, "-E", stranger, f"{URL}/summary")[0] == 0
+
+
+@pytest.fixture(scope="module")
+def admin(home):
+    """The id of a certificate of scope admin, which others are made up after."""
+    return certified(home, "root", "--scope", "admin")[1]
+
+
+def of_a_node(authority, request, _token):
+    return issue_node(authority, request, UUID(int=7), 1, wall_s())
+
+
+def that_has_ended(authority, request, token):
+    return issue_client(authority, request, token, wall_s() - 900_000, 60)
+
+
+def of_another_cluster(authority, request, token):
+    return issue_client(replace(authority, cluster=UUID(int=1)), request, token, wall_s(), 600)
+
+
+def of_no_token(authority, request, _token):
+    return issue_client(authority, request, "0" * 16, wall_s(), 600)
+
+
+def of_no_name_at_all(authority, request, _token):
+    nobody = replace(authority, cluster="\n")
+    return issue_client(nobody, request, "", wall_s(), 600)
+
+
+@pytest.mark.parametrize(
+    ("issue", "status"),
+    [
+        (of_a_node, 401),
+        (that_has_ended, 0),
+        (of_another_cluster, 403),
+        (of_no_token, 403),
+        (of_no_name_at_all, 401),
+    ],
+)
+def test_no_other_certificate_of_the_clusters_own_authority_lets_anybody_in(
+    home, admin, issue, status
+):
+    shown(home, issue, open_authority(home / ".haptera" / "parent", wall_s()), admin)
+    assert curl(home, "-E", home / "shown.pem", f"{URL}/summary")[0] == status
+    asked = curl(home, "-E", home / "shown.pem", f"{URL}/replica?as=standby")[0]
+    assert asked == status
+
+
+def test_the_authority_of_another_cluster_certifies_nobody_here(home, admin, tmp_path):
+    ours = open_authority(home / ".haptera" / "parent", wall_s())
+    theirs = replace(open_authority(tmp_path / "other", wall_s()), cluster=ours.cluster)
+    shown(home, lambda *of: issue_client(*of, wall_s(), 600), theirs, admin)
+    assert curl(home, "-E", home / "shown.pem", f"{URL}/summary")[0] == 0
+
+
+def shown(home, issue, authority, token):
+    """A certificate that this makes, with its key, in shown.pem."""
+    key = new_key()
+    request = parse_request(make_request(key))
+    (home / "shown.pem").write_bytes(key_pem(key) + issue(authority, request, token))
 
 
 def test_the_api_is_what_its_certificate_names_and_speaks_nothing_but_tls(home):
