@@ -1,14 +1,19 @@
 """A standby has every write that its primary acknowledged as replicated, and takes over."""
 
 import json
+import os
 import signal
+import socket
 import subprocess
+import tempfile
 import urllib.request
 from base64 import urlsafe_b64encode
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pytest
 
+from haptera.daemon.tree.standby import SOCKET
 from tests.cli.rig import client_of, command, environment, typed
 from tests.lab.rig import wait_for
 from tests.network import NETWORK
@@ -163,3 +168,46 @@ def test_a_standby_without_the_key_says_so_at_once_and_is_promoted_only_with_it(
         new = client_of(standby)
         wait_for(lambda: new.exists() and typed("status", folder=standby, client=new)[0] == 0)
     assert b"PRIVATE KEY" not in (standby / ".haptera" / "parent" / "ca.key").read_bytes()
+
+
+ASKS = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
+
+
+@pytest.mark.net
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user is one that root becomes")
+def test_a_stranger_promotes_no_standby_and_rubbish_at_its_door_does_nothing(tmp_path):
+    with tempfile.TemporaryDirectory() as reached, started_pair(tmp_path, Path(reached)) as process:
+        Path(reached).chmod(0o755)
+        door = Path(reached) / ".haptera/parent" / SOCKET
+        wait_for(lambda: door.exists())
+        assert not any(one.stat().st_mode & 0o077 for one in (door, door.parent))
+        asked = subprocess.run(
+            ["setpriv", "--reuid", "65534", "--clear-groups", "/usr/bin/python3", "-c", ASKS, door],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert "Permission denied" in asked.stderr
+        for said in (b"", b"promote", b"{}" * 9_000, b'{"anyway": 1}', b"\xff\0"):
+            with socket.socket(socket.AF_UNIX) as caller, suppress(OSError):
+                caller.connect(str(door))
+                caller.sendall(said)
+                caller.shutdown(socket.SHUT_WR)
+                assert b"not a command" in caller.recv(4_096)
+        code, _, told = typed("promote", "--dir", reached, folder=tmp_path)
+        assert (code, "still answers" in told, process.poll()) == (1, True, None), told
+
+
+@contextmanager
+def started_pair(primary, standby):
+    """A primary, and a process that follows it in another folder."""
+    (primary / "site.yaml").write_text(WEB)
+    client = client_of(primary)
+    serve = ("serve", "--dir", primary, "--listen", PRIMARY, "--site", primary / "site.yaml")
+    follow = ("standby", "--dir", standby, "--listen", STANDBY)
+    with started(*serve, log=primary / "primary.log"):
+        wait_for(lambda: is_declared(client))
+        with started(*follow, log=primary / "standby.log", client=client) as follower:
+            wait_for(lambda: lag(client) == ["0.0"])
+            yield follower
