@@ -9,6 +9,8 @@ import subprocess
 import sys
 from contextlib import contextmanager
 
+from haptera.cli.output.printing import with_subject
+from haptera.model.errors import HapteraError
 from tests.lab.rig import WAIT_S_MAX, wait_for
 from tests.network import NETWORK, draw_cluster
 
@@ -56,7 +58,9 @@ def without_waits(written):
 
 
 def told(what, where=None, do=None):
-    lines = [f"error: {what}", *(f"  {line}" for line in (where, do) if line is not None)]
+    error = with_subject(HapteraError(what, where=None if where is None else str(where), do=do))
+    places = (line for line in (error.where, error.do) if line is not None)
+    lines = [f"error: {error.what}", *(f"  {line}" for line in places)]
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -113,7 +113,7 @@ def test_what_is_there_is_not_written_over(
     capsys.readouterr()
 
     assert run(["module", "new", "other", "--dir", str(tmp_path / "new")]) == REFUSED
-    said = f"error: is not empty\n  {tmp_path / 'new'}\n  name another folder: --dir\n"
+    said = f"error: {tmp_path / 'new'} is not empty\n  name another folder: --dir\n"
     assert capsys.readouterr().err == said
     assert {one: one.read_bytes() for one in tmp_path.rglob("*") if one.is_file()} == before
 

@@ -94,7 +94,7 @@ def test_the_site_is_taken_by_site_check(typed):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("ansible", "gone.json"), "cannot be read: No such file or directory\n  gone.json"),
+        (("ansible", "gone.json"), "gone.json cannot be read: No such file or directory\n"),
         (("ansible", "i.json", "--cluster", "-"), "'-' is not a name"),
         (
             ("ansible", "i.json", "--attribute", "rack"),

@@ -51,7 +51,7 @@ def test_a_terminal_has_colours_unless_they_are_not_wanted(wishes, red):
     os.close(theirs)
     errors = os.read(ours, 4096).decode()
     os.close(ours)
-    assert "error: cannot be read" in errors
+    assert "none.yaml cannot be read" in errors
     assert (RED in errors) is red
 
 

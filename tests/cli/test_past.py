@@ -198,8 +198,7 @@ def test_what_cannot_be_undone_is_told_with_all_that_stands_against_it(cluster, 
     code, out, errors = typed(capsys, "revert", "7", "--yes")
     assert (code, out) == (REFUSED, "")
     assert errors.splitlines() == [
-        "error: was given port since it was declared",
-        "  service:web@rack1n1",
+        "error: service:web@rack1n1 was given port since it was declared",
         "  revert the later change first, or set the value again",
     ]
     assert typed(capsys, "revert", "99")[0] == REFUSED

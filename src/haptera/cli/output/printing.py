@@ -17,6 +17,11 @@ from haptera.rest.problems import Faults, fault
 
 _ENTITY: Final = re.compile(r"\b[a-z][a-z0-9_-]*:[A-Za-z0-9][\w.-]*(?:@[\w.-]*\w)?\b", re.ASCII)
 
+# A sentence without a subject: it is of the place that it is said of.
+NO_SUBJECT: Final = re.compile(
+    r"(is|are|was|were|has|have|holds|lacks|needs|gives|belongs|runs|does not|cannot be|can only) "
+)
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -122,11 +127,23 @@ def print_error(error: HapteraError) -> None:
     if output in (Format.JSON, Format.YAML):
         print_data(Faults([*map(fault, each(error))]), output, err=True)
         return
-    for one in folded(each(error)):
+    for one in folded([*map(with_subject, each(error))]):
         say(f"error: {one.what}", err=True, fg="red")
         for line in (one.where, one.do):
             if line is not None:
                 say(f"  {line}", err=True)
+
+
+def with_subject(error: HapteraError) -> HapteraError:
+    """The same, saying of what, where that was said by the place alone.
+
+    >>> print(with_subject(HapteraError("is not empty", where="new/", do="name another")).what)
+    new/ is not empty
+    """
+    place = error.where
+    if place is None or "\n" in place or not NO_SUBJECT.match(error.what):
+        return error
+    return HapteraError(f"{place} {error.what}", do=error.do, code=error.code)
 
 
 def folded(errors: Sequence[HapteraError]) -> list[HapteraError]:
