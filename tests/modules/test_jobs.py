@@ -205,7 +205,7 @@ def test_what_a_job_has_started_keeps_the_node_busy_though_the_job_was_killed(
 
 
 AS_NOBODY = """
-import os, sys
+import encodings.ascii, os, sys  # nobody may not read where Python is
 from pathlib import Path
 from haptera.modules.jobs.gate import holders
 os.setuid(65534)
