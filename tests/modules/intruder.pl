@@ -23,7 +23,7 @@ sub is_read { open my $file, '<', $_[0] or return 0; return sysread $file, my $g
 told('read the kernel\'s memory', grep { is_read($_) } '/proc/kcore', '/proc/keys');
 
 # Processes: of this system alone.
-told('see other processes', grep { open my $file, '<', $_; my $line = <$file> // ''; $line !~ /intruder\.pl/ && $line =~ /haptera|runc/ } glob '/proc/[0-9]*/cmdline');
+told('see other processes', grep { open my $file, '<', $_; my $line = <$file> // ''; $line !~ m{intruder\.pl|^/run/haptera/init\0} && $line =~ /haptera|runc/ } glob '/proc/[0-9]*/cmdline');
 told('see what others are told', grep { open my $file, '<', $_; my $line = <$file> // ''; $line =~ /HAPTERA_LAB|HAPTERA_TOKEN/ } glob '/proc/[0-9]*/environ');
 
 # Mounts and devices, the second time as root of a user namespace of its own.

@@ -136,14 +136,14 @@ def test_root_in_a_system_reaches_nothing_of_haptera_but_the_gate(lab: Lab) -> N
         "a device is stopped in /dev/shm: Permission denied",
         "a device is stopped in /dev: Operation not permitted",
         "a device is stopped in /run: Permission denied",
-        "a device is stopped in /tmp: Operation not permitted",
+        "a device is stopped in /tmp: Permission denied",
         # The kernel tells them to all who share the node's network; there is no way to them.
         "read the names of sockets: DONE",
         "call a socket: no",
         f"ask at a door: {NOTHING}",
         f"ask at a door: {NOTHING}",
         "ask at a door: 401",
-        "of haptera: /run/haptera/jobs /run/haptera/jobs/open /run/haptera/jobs/open/gate",
+        "of haptera: /run/haptera/init /run/haptera/jobs /run/haptera/jobs/open /run/haptera/jobs/open/gate",
         "change the gate: no",
         "enter by the gate: DONE",
     ]
