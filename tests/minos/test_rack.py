@@ -118,7 +118,8 @@ RECIPE = 'FROM scratch\nCOPY root/ /\nCMD ["{init}"]\n'
 FORKS = """
 (i=0; while [ $i -lt 30 ]; do i=$((i + 1)); sleep 1000 & done) 2>/dev/null
 echo $?
-kill -KILL -1
+trap '' TERM
+kill -TERM 0
 """
 SERVES = "trap 'exit 0' TERM; while :; do sleep 1000 & wait; done"
 
