@@ -47,8 +47,8 @@ desired:
   image:new: {{state: built, recipe: "{{site}}/new"}}
 """
 RECIPE = 'FROM scratch\nCOPY root/ /\nCMD ["/init"]\n'
-# PID 1 of a namespace hears only of signals that it handles: this one ends by SIGKILL alone.
-DEAF = "while :; do sleep 1000; done"
+# It ends by SIGKILL alone, as the first process or behind one.
+DEAF = "trap '' TERM; while :; do sleep 1000; done"
 SERVES = "trap 'exit 0' TERM; while :; do sleep 1000 & wait; done"
 
 
