@@ -189,7 +189,8 @@ said "and off again" "$since" "$(spares) are on"
 conf=$directory/slurm/slurm.conf
 if [[ -e $conf ]]; then
   since=$(now_ms)
-  desire backend:slurm '{"engine": "slurm", "conf": "'"$conf"'"}'
+  # As who may read its configuration: the lab's folder is its user's alone.
+  desire backend:slurm '{"engine": "slurm", "conf": "'"$conf"'", "user": "'"$(id -un)"'"}'
   first=$(twenty onslurm slurm)
   wait_for "20 jobs have run on Slurm" twenty_ran onslurm "$first"
   # Those of a check before this one may be among them.

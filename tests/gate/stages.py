@@ -27,7 +27,7 @@ TOUCHED_S: Final = 240.0
 # All real parts have their turn in so many commits in a row, and all long seeds.
 TURNS, TURNS_OF_SEEDS = 6, 12
 HOURS, HOURS_AT_NIGHT = "100", "500"
-# A session of work lasts up to three hours: what is older had landed before.
+# Commits that land together are made within some hours: what is older had landed before.
 LANDED_BEFORE: Final = datetime.timedelta(hours=4)
 
 
@@ -155,7 +155,7 @@ def hours(how_many: str, *more: str) -> tuple[str, ...]:
 
 
 def landed() -> str:
-    """The newest commit older than all that one session of work can have made."""
+    """The newest commit older than all that can land together with this one."""
     newest = datetime.datetime.fromisoformat(git("show", "-s", "--format=%cI", "HEAD"))
     before = git("rev-list", "-1", f"--before={(newest - LANDED_BEFORE).isoformat()}", "HEAD")
     return before or git("rev-list", "--max-parents=0", "HEAD").splitlines()[0]

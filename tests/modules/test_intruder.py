@@ -143,7 +143,8 @@ def test_root_in_a_system_reaches_nothing_of_haptera_but_the_gate(lab: Lab) -> N
         f"ask at a door: {NOTHING}",
         f"ask at a door: {NOTHING}",
         "ask at a door: 401",
-        "of haptera: /run/haptera/init /run/haptera/jobs /run/haptera/jobs/open /run/haptera/jobs/open/gate",
+        "of haptera: /run/haptera/init"
+        " /run/haptera/jobs /run/haptera/jobs/open /run/haptera/jobs/open/gate",
         "change the gate: no",
         "enter by the gate: DONE",
     ]

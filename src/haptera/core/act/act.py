@@ -87,6 +87,7 @@ class StepRunner:
             intent_id, row.id, step.module, step.name, turn.now,
             self._side.kernel_boot, step.enrols, step.disruptive,
         )  # fmt: skip
+        row.work.refused = None
         row.work.stepping = StepRun(
             intent, step, start, self._settled_at(intent, step),
             usual_ns=self._looks.usual.of(step.path), seen_ns=agreed_ns(row, step),

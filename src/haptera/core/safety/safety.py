@@ -218,7 +218,6 @@ class Safety:
         wants, self._wants = self._wants == row.id, None
         if row.work.refused is not None:
             self._budgets.take_back(row.id, self._rules.where(row.id), row.work.refused)
-            row.work.refused = None
         stepping = row.work.stepping
         if stepping is not None and stepping.step.disruptive:
             return

@@ -143,12 +143,15 @@ def _heirs(lockers: set[int], status: os.stat_result) -> dict[int, int]:
 def _has_open(pid: int, status: os.stat_result) -> bool:
     """Whether a process has the file open; one whose descriptors we may not see may have."""
     try:
-        os.listdir(f"/proc/{pid}/fd")
+        for descriptor in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+                if os.path.samestat(os.stat(f"/proc/{pid}/fd/{descriptor}"), status):
+                    return True
     except PermissionError:
         return True
     except OSError:
         return False
-    return any(True for _ in _open(pid, status))
+    return False
 
 
 def _open(pid: int, status: os.stat_result) -> Iterator[str]:
