@@ -39,6 +39,7 @@ from haptera.kinds import KINDS
 from haptera.model.chain import Chain
 from haptera.model.entity import node_id
 from haptera.modules import load
+from haptera.planner.domain.bars import NO_BARS
 from haptera.planner.domain.bitstate import strip
 from haptera.planner.domain.domain import Domain, compile_class
 from haptera.planner.domain.task import Memory
@@ -329,9 +330,8 @@ def search_each(domain: Domain, states: list[int], goal: dict[str, str]) -> int:
 def replan(
     catalog: Catalog, nodes: list[EntityState], starts: list[int], goal: dict[str, str]
 ) -> int:
-    barred: frozenset[str] = frozenset()
     for number, node in enumerate(nodes):
-        catalog.plan(node, None, starts[number % len(starts)], goal, barred, TurnAllowance())
+        catalog.plan(node, None, starts[number % len(starts)], goal, NO_BARS, TurnAllowance())
     return 0
 
 

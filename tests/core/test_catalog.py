@@ -12,6 +12,7 @@ from haptera.kinds import KINDS
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import HapteraError
 from haptera.model.parts import Change, Context, Look, Manifest, Privilege, Step
+from haptera.planner.domain.bars import NO_BARS
 
 NODE = EntityState(node_id("n01"), KINDS["node"])
 WEB = EntityState(EntityId("service", "web", "n01"), KINDS["service"])
@@ -50,13 +51,13 @@ def test_plans_are_kept_only_where_the_parts_are_the_same() -> None:
     catalog = Catalog(KINDS, [manifest("bmc", POWER), manifest("keeper", RUN)])
     start = catalog.domain(WEB, NODE).start({"run": "stopped"}, {})
     goal = {"run": "running"}
-    before = catalog.plan(WEB, NODE, start, goal, frozenset(), TurnAllowance())
+    before = catalog.plan(WEB, NODE, start, goal, NO_BARS, TurnAllowance())
 
     catalog.replace(replace(manifest("keeper", RUN), version="2"))
-    assert catalog.plan(WEB, NODE, start, goal, frozenset(), TurnAllowance()) is before
+    assert catalog.plan(WEB, NODE, start, goal, NO_BARS, TurnAllowance()) is before
 
     catalog.replace(manifest("keeper", RUN, steps=(START,)))
-    assert catalog.plan(WEB, NODE, start, goal, frozenset(), TurnAllowance()) != before
+    assert catalog.plan(WEB, NODE, start, goal, NO_BARS, TurnAllowance()) != before
 
 
 @pytest.mark.parametrize("more", [{"needs": (Privilege.ROOT,)}, {"writes": ("/etc",)}])

@@ -47,6 +47,7 @@ from haptera.model.events import (
 )
 from haptera.model.intent import Intent
 from haptera.model.parts import Step
+from haptera.planner.domain.bars import NO_BARS
 from haptera.planner.domain.problem import problem_of
 from haptera.planner.plan_query import EXPANSIONS_APART_MAX, PlanQuery
 from tests.core.test_engine import ATTRIBUTES, BMC, LOOK, NODE, ON, OTHER, SIDE, call, stored, told
@@ -83,6 +84,7 @@ def search(
         observed or {},
         {},
         {"power": "on"},
+        (),
         (),
         PATIENT,
         at + SEARCH_WITHIN_NS,
@@ -249,11 +251,11 @@ def test_past_the_longest_queue_a_question_is_put_off() -> None:
     domain = engine.catalog.domain(row, row)
     searches, turn = PlanQueue(SIDE, Timers()), Turn(S)
     for number in range(QUESTIONS_MAX):
-        one = PlanQuery(domain, number, (), frozenset())
+        one = PlanQuery(domain, number, (), NO_BARS)
         assert searches.ask(turn, node_id(f"n{number}"), one) is None
     known, new = (
-        PlanQuery(domain, 7, (), frozenset()),
-        PlanQuery(domain, QUESTIONS_MAX, (), frozenset()),
+        PlanQuery(domain, 7, (), NO_BARS),
+        PlanQuery(domain, QUESTIONS_MAX, (), NO_BARS),
     )
 
     assert searches.ask(turn, NODE, known) is None
@@ -296,6 +298,6 @@ def test_a_tangle_is_left_to_a_worker_before_it_holds_up_the_core() -> None:
     assert (row.stance.condition, row.stance.why) == (Condition.ACTING, PLANNED)
     assert (search.observed, search.goal) == (start, goal)
     domain = catalog.domain(row, None)
-    tried = catalog.plan(row, None, domain.start(start, {}), goal, frozenset(), TurnAllowance())
+    tried = catalog.plan(row, None, domain.start(start, {}), goal, NO_BARS, TurnAllowance())
     assert isinstance(tried, NoChain)
     assert 0 < tried.expanded < 200  # Of the 4,000 that may be looked at where nothing waits.

@@ -59,6 +59,7 @@ from haptera.model.facts import Fact, Method
 from haptera.model.parts import Manifest, Requirement
 from haptera.modules import load
 from haptera.planner.contingent import outcomes
+from haptera.planner.domain.bars import NO_BARS
 from haptera.planner.domain.bitstate import Field
 from haptera.planner.domain.domain import Domain
 from haptera.planner.planner import plan as search
@@ -268,7 +269,7 @@ def alone(
     domain = CATALOG.domain(row, node)
     wanted = goal(row, domain)
     state = start(row, node, domain, wanted)
-    answer = CATALOG.plan(row, node, state, wanted, frozenset(), TurnAllowance())
+    answer = CATALOG.plan(row, node, state, wanted, NO_BARS, TurnAllowance())
     return domain, state, wanted, answer
 
 
@@ -690,7 +691,7 @@ def telling(table: EntityTable, changes: list[Change]) -> Telling:
 
 def answered(case: Case) -> grouping.AnsweredCase:
     def planned(state: int) -> Chain | NoChain | None:
-        return CATALOG.plan(case.row, case.node, state, case.goal, frozenset(), TurnAllowance())
+        return CATALOG.plan(case.row, case.node, state, case.goal, NO_BARS, TurnAllowance())
 
     worst = outcomes(case.domain, case.state, planned)
     return grouping.AnsweredCase(case, planned(case.state), worst)

@@ -9,12 +9,14 @@ from functools import cached_property
 from itertools import combinations, product
 
 from haptera.model.parts import Look, Part, Requirement, Step
-from haptera.planner.domain.problem import Problem
+from haptera.planner.domain.problem import Problem, subjects
 
 State = dict[str, str]
 Frozen = tuple[tuple[str, str], ...]
 # A state, and the variables whose memory is doubted there.
 Place = tuple[Frozen, frozenset[str]]
+# Paths of steps, each with a state in which it failed.
+Failures = frozenset[tuple[str, Frozen]]
 # By which part one comes to which place; a look with what it expects.
 Way = tuple[Part, str | None, Place]
 
@@ -158,16 +160,29 @@ class Model:
         parts: list[tuple[Part, set[str]]] = [(look, {look.at}) for look in self.looks]
         parts += [(step, {one.variable for one in step.changes}) for step in self.steps]
         for _ in self.problem.variables:
-            for part, subjects in parts:
-                if subjects & names:
+            for part, own in parts:
+                if own & names:
                     named = {one.name for one in (*part.requires, *part.excludes)}
-                    names |= subjects | named & set(self.problem.variables)
-        kept = [part for part, subjects in parts if subjects & names]
+                    names |= own | named & set(self.problem.variables)
+        kept = [part for part, own in parts if own & names]
         looks = tuple(part for part in self.problem.looks if part.at in names)
         steps = tuple(part for part in kept if isinstance(part, Step))
         return Model(replace(self.problem, looks=looks, steps=steps))
 
-    def costs(self, place: Place, barred: frozenset[str] = frozenset()) -> dict[Place, int]:
+    def is_barred(self, part: Part, here: State, failed: Failures) -> bool:
+        """Whether it was tried in vain where all that it names was as it is here."""
+        names = {*subjects(part), *(one.name for one in (*part.requires, *part.excludes))}
+        values = {name: status.removesuffix("?") for name, status in here.items() if name in names}
+        return any(
+            path == part.path and values.items() <= {
+                (name, status.removesuffix("?")) for name, status in state
+            }
+            for path, state in failed
+        )  # fmt: skip
+
+    def costs(
+        self, place: Place, barred: frozenset[str] = frozenset(), failed: Failures = frozenset()
+    ) -> dict[Place, int]:
         """What each state within reach costs: relaxed until nothing changes."""
         costs = {place: 0}
         dirty = [place]
@@ -175,6 +190,8 @@ class Model:
             here = dirty.pop()
             for part, _, there in self.after(here):
                 if here == place and part.path in barred:
+                    continue
+                if self.is_barred(part, dict(here[0]), failed):
                     continue
                 cost = costs[here] + part.cost
                 if there not in costs or cost < costs[there]:
@@ -189,23 +206,44 @@ class Model:
         *,
         doubted: Iterable[str] = (),
         barred: frozenset[str] = frozenset(),
+        failed: Failures = frozenset(),
     ) -> int | None:
         """The least cost of a chain to the goal, None where there is no chain."""
-        costs = self.costs((freeze(state), frozenset(doubted)), barred)
+        costs = self.costs((freeze(state), frozenset(doubted)), barred, failed)
         return min((cost for (at, _), cost in costs.items() if meets(dict(at), goal)), default=None)
 
     def remembered(self, state: State) -> set[str]:
         return {name for name, status in state.items() if status.endswith("?")}
 
     def answer(
-        self, state: State, goal: Mapping[str, str], barred: frozenset[str] = frozenset()
+        self,
+        state: State,
+        goal: Mapping[str, str],
+        barred: frozenset[str] = frozenset(),
+        failed: Failures = frozenset(),
     ) -> tuple[int | None, bool]:
         """The cost of the cheapest chain, and whether it doubts memory."""
-        cost = self.cheapest(state, goal, barred=barred)
+        cost = self.cheapest(state, goal, barred=barred, failed=failed)
         if cost is not None:
             return cost, False
-        cost = self.cheapest(state, goal, doubted=self.remembered(state), barred=barred)
+        doubted = self.remembered(state)
+        cost = self.cheapest(state, goal, doubted=doubted, barred=barred, failed=failed)
         return cost, cost is not None
+
+    def rest(
+        self,
+        state: State,
+        goal: Mapping[str, str],
+        barred: frozenset[str] = frozenset(),
+        failed: Failures = frozenset(),
+    ) -> dict[str, str]:
+        """What is met of a goal that is out of reach, and one by one what can be had with that."""
+        kept = {name: value for name, value in goal.items() if state[name] == value}
+        for name in sorted(goal):
+            more = {**kept, name: goal[name]}
+            if self.for_goal(more).answer(state, more, barred, failed)[0] is not None:
+                kept = more
+        return kept
 
     def reason(self, state: State, goal: Mapping[str, str]) -> str:
         """Which kind of reason there is, where there is no chain."""

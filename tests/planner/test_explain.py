@@ -9,6 +9,7 @@ from hypothesis import assume, given
 from haptera.model.answers.explained import Alternative, Explained
 from haptera.model.chain import Chain, Find, Hurdle, Link, Role
 from haptera.model.parts import Change, Part, Step
+from haptera.planner.domain.bars import NO_BARS, Bars
 from haptera.planner.domain.domain import compile_class
 from haptera.planner.domain.problem import Problem, subjects
 from haptera.planner.domain.replay import link_name, replay
@@ -23,7 +24,7 @@ from tests.planner.test_planner import ask, follow
 pytestmark = pytest.mark.timeout(360)
 
 
-def asked(question: Question, barred: frozenset[str] = frozenset()) -> PlanQuestion:
+def asked(question: Question, barred: Bars = NO_BARS) -> PlanQuestion:
     domain = compile_class(question.problem)
     start = domain.start(question.observed, question.remembered)
     return PlanQuestion(domain, start, question.desired, SearchBudget(), barred)
@@ -129,7 +130,7 @@ def test_each_link_serves_what_was_not_so_before_it_and_is_so_until_it_is_needed
     assume(not chain.doubts)
     states, links = follow(question, chain), chain.links
     one = asked(question)
-    trail = replay(one.domain, one.start | one.domain.touched, map(link_name, links))
+    trail = replay(one.domain, one.start | one.domain.touched, [link_name(link) for link in links])
     assert trail is not None
     served = purposes(one.domain, question.desired, trail)
     assert all(served)

@@ -99,7 +99,7 @@ def test_a_step_that_failed_is_what_another_is_taken_instead_of() -> None:
     row.attempts.bar(state, "labnode.switch_off", 9 * S, 2 * S)
     engine.handle([Ticked()], 3 * S)
     assert told(engine, NODE)[0] == (
-        "labnode.switch_off has failed from this state; "
+        "labnode.switch_off has just failed; "
         "instead labnode.force_off waits: n01 is asked for its permit"
     )
 

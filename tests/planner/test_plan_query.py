@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from haptera.model.chain import Chain, Find, Link, NoChain, ToldChain
+from haptera.planner.domain.bars import NO_BARS, Bars
 from haptera.planner.domain.bitstate import Operator
 from haptera.planner.domain.domain import compile_class
 from haptera.planner.plan_query import PlanQuery, query_of, search_for, understood
@@ -24,7 +25,7 @@ from tests.planner.test_planner import follow, from_memory, known
 pytestmark = pytest.mark.timeout(360)
 
 
-def asked(question: Question, barred: frozenset[str] = frozenset()) -> PlanQuery:
+def asked(question: Question, barred: Bars = NO_BARS) -> PlanQuery:
     domain = compile_class(question.problem)
     start = domain.start(question.observed, question.remembered)
     return query_of(domain, start, question.desired, barred)
@@ -47,9 +48,9 @@ def test_a_worker_finds_what_the_planner_finds(
     question: Question, forgotten: bool, budget: int, data: st.DataObject
 ) -> None:
     question = from_memory(question) if forgotten else question
-    free, barred = planned(asked(question), 4_000), frozenset[str]()
+    free, barred = planned(asked(question), 4_000), NO_BARS
     if isinstance(free, Chain) and free.links and data.draw(st.booleans()):
-        barred = frozenset([path(free)])
+        barred = first_barred(asked(question), free)
     one = asked(question, barred)  # Compiled anew: it must know as little as a worker does.
     expected = planned(asked(question, barred), budget)
     assert understood(one, answered(one, budget)) == expected
@@ -91,8 +92,12 @@ def test_what_is_left_of_an_answer_need_not_be_sought(seed: int) -> None:
         assert rest.links == chain.links[number:]
 
 
-def path(chain: Chain) -> str:
-    return name_of(chain.links[0])[0]
+def first_barred(one: PlanQuery, chain: Chain) -> Bars:
+    """What the chain begins with was tried in vain."""
+    link = chain.links[0]
+    if isinstance(link, Find):
+        return Bars(looks=frozenset([link.look.path]))
+    return Bars(steps=frozenset([(link.step.path, one.start)]))
 
 
 def name(move: Operator) -> tuple[str, str | None]:

@@ -5,6 +5,7 @@ from typing import Any
 
 from haptera.model.chain import Chain, Hurdle, NoChain, Reason, ReasonKind, Role
 from haptera.model.parts import Change, Look, Requirement, Step
+from haptera.planner.domain.bars import Bars
 from haptera.planner.domain.domain import compile_class
 from haptera.planner.domain.problem import Problem, check
 from haptera.planner.planner import plan
@@ -39,7 +40,9 @@ def ask(
     check(problem)
     domain = compile_class(problem)
     start = domain.start({name.replace("_", "."): one for name, one in observed.items()}, {})
-    return plan(domain, start, desired, barred=frozenset(barred))
+    return plan(
+        domain, start, desired, barred=Bars(steps=frozenset((path, start) for path in barred))
+    )
 
 
 def why(*parts: Look | Step, desired: dict[str, str], **observed: str) -> Reason:
@@ -303,7 +306,7 @@ def test_with_every_way_tried_in_vain_there_is_no_progress() -> None:
     assert answer.reason == Reason(
         ReasonKind.NO_PROGRESS,
         "a",
-        "every chain begins with a part that has failed from this state, such as m.up",
+        "every chain has a part that has just failed, such as m.up",
     )
 
 

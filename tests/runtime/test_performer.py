@@ -43,7 +43,7 @@ DONE: list[tuple[str, Effect]] = [
     ("ask", FetchSchema("n1")),
     ("ask", Recall("n1", (N1,))),
     ("ask", RequestRetry("n1", N1)),
-    ("search", SearchPlan(1, {}, {}, (), (), {}, {}, {}, (), 1, 1)),
+    ("search", SearchPlan(1, {}, {}, (), (), {}, {}, {}, (), (), 1, 1)),
     ("answer", Reply(1, 1)),
     ("answer", PlanReply(1, None)),
     ("publish", Publish((N1,), ())),

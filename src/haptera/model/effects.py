@@ -115,12 +115,20 @@ class Stop(msgspec.Struct, frozen=True, gc=False):
     process: int
 
 
+class FailedStep(msgspec.Struct, frozen=True, gc=False):
+    """A step that is barred, and what was known and remembered when it failed."""
+
+    path: str
+    observed: dict[str, str]
+    remembered: dict[str, str]
+
+
 class SearchPlan(msgspec.Struct, frozen=True, gc=False):
     """Have the planner asked this in a worker process; `PlanFound` or `PlanFailed` follows.
 
-    It is a whole problem (semantics.md, Problem) with its start and goal. No part whose path is
-    `barred` comes first; `states_max` bounds the states of each search. A worker that has not
-    answered by `deadline_at` is ended.
+    It is a whole problem (semantics.md, Problem) with its start and goal. No look whose path is
+    `barred` comes first, and no step is taken as it `failed`; `states_max` bounds the states of
+    each search. A worker that has not answered by `deadline_at` is ended.
     """
 
     id: int
@@ -132,6 +140,7 @@ class SearchPlan(msgspec.Struct, frozen=True, gc=False):
     remembered: dict[str, str]
     goal: dict[str, str]
     barred: tuple[str, ...]
+    failed: tuple[FailedStep, ...]
     states_max: int
     deadline_at: int
 

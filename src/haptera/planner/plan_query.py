@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from haptera.model.chain import Chain, NoChain, ToldChain
-from haptera.model.effects import SearchPlan
+from haptera.model.effects import FailedStep, SearchPlan
 from haptera.model.events import PlanFound
+from haptera.planner.domain.bars import Bars
 from haptera.planner.domain.domain import Domain, compile_class
 from haptera.planner.domain.problem import Problem
 from haptera.planner.domain.replay import link_name, replay
@@ -23,7 +24,7 @@ TRIES_APART_MAX: Final = 10_000_000
 
 @dataclass(frozen=True, slots=True)
 class PlanQuery:
-    """A start and a goal of one class, and the parts that may not come first.
+    """A start and a goal of one class, and what was tried in vain.
 
     Two are the same only with the same compiled class: what is found with some parts is never
     taken for an answer with others.
@@ -32,12 +33,10 @@ class PlanQuery:
     domain: Domain
     start: int
     goal: tuple[tuple[str, str], ...]
-    barred: frozenset[str]
+    barred: Bars
 
 
-def query_of(
-    domain: Domain, start: int, goal: Mapping[str, str], barred: frozenset[str]
-) -> PlanQuery:
+def query_of(domain: Domain, start: int, goal: Mapping[str, str], barred: Bars) -> PlanQuery:
     return PlanQuery(domain, start, tuple(sorted(goal.items())), barred)
 
 
@@ -53,7 +52,8 @@ def search_for(one: PlanQuery, number: int, deadline_at: int) -> SearchPlan:
         one.domain.known(one.start),
         one.domain.remembered(one.start),
         dict(one.goal),
-        tuple(sorted(one.barred)),
+        tuple(sorted(one.barred.looks)),
+        tuple(_failed(one.domain, *failed) for failed in sorted(one.barred.steps)),
         unhurried(one.domain),
         deadline_at,
     )
@@ -68,12 +68,13 @@ def answer(asked: SearchPlan) -> PlanFound:
     """What a worker does: the same planner, with more time."""
     problem = Problem(asked.variables, asked.attributes, asked.looks, asked.steps)
     domain = compile_class(problem)
+    failed = [(one.path, domain.start(one.observed, one.remembered)) for one in asked.failed]
     found = plan(
         domain,
         domain.start(asked.observed, asked.remembered),
         asked.goal,
         SearchBudget(asked.states_max),
-        barred=frozenset(asked.barred),
+        barred=Bars(frozenset(asked.barred), frozenset(failed)),
     )
     return PlanFound(asked.id, found if isinstance(found, NoChain) else _told(found))
 
@@ -90,15 +91,25 @@ def understood(one: PlanQuery, told: ToldChain | NoChain) -> Chain | NoChain | N
     root = one.start | domain.touched
     if told.doubts:
         root &= ~domain.memories(one.start)
-    trail = replay(domain, root, told.links)
-    if trail is None or any(move.part.path in one.barred for move in trail.moves[:1]):
-        return None
-    if not domain.meets(trail.states[-1], dict(one.goal)):
+    trail = replay(domain, root, told.links, one.barred)
+    if trail is None or not _is_answer(one, trail.states[-1]):
         return None
     if told.optimal and not one.barred:
         memory = Memory.DOUBTED if told.doubts else Memory.TRUSTED
         factors_of(domain, dict(one.goal), memory).keep(root, trail.moves)
     return chain_of(domain, root, trail.moves, told.expanded, optimal=told.optimal)
+
+
+def _is_answer(one: PlanQuery, end: int) -> bool:
+    """Whether the goal is met; with bars, whether more of it is than was."""
+    goal = set(one.goal)
+    if not one.barred:
+        return one.domain.meets(end, dict(goal))
+    return goal & one.domain.known(end).items() > goal & one.domain.known(one.start).items()
+
+
+def _failed(domain: Domain, path: str, state: int) -> FailedStep:
+    return FailedStep(path, domain.known(state), domain.remembered(state))
 
 
 def _told(chain: Chain) -> ToldChain:

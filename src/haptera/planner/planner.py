@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from haptera.model.chain import Chain, Do, Find, Link, NoChain
+from haptera.planner.domain.bars import NO_BARS, Bars, barring
 from haptera.planner.domain.bitstate import Operator, strip
 from haptera.planner.domain.domain import Domain
 from haptera.planner.domain.task import Memory
@@ -20,24 +21,25 @@ def plan(
     goal: Mapping[str, str],
     budget: SearchBudget | None = None,
     *,
-    barred: frozenset[str] = frozenset(),
+    barred: Bars = NO_BARS,
 ) -> Chain | NoChain:
     """The cheapest chain from a stripped state to the goal, which is all known values.
 
-    Parts whose paths are `barred` were tried from this start in vain: none of them comes first.
+    What is `barred` was tried in vain. Where the goal is out of reach without it, the chain leads
+    to as much of the goal as is within reach: the rest waits, and what is met is not given up.
     All that is looked for spends one `budget`: once it is spent, a chain is looked for that need
     not be the cheapest, as far as there are outlooks; and a reason is told as far as it was found.
     """
     budget = SearchBudget() if budget is None else budget
-    expanded = 0
-    for root, factors in _roots(domain, start, goal):
-        found = factors.search(root, budget, barred=barred)
-        expanded += found.expanded
-        if not isinstance(found, Unsolvable):
-            return _answer(domain, root, found, expanded)
+    found, expanded = _search(domain, start, goal, budget, barred)
+    if found is not None:
+        return found
     if barred:
         freely = plan(domain, start, goal, budget)
-        return freely if isinstance(freely, NoChain) else NoChain(no_progress(freely), expanded)
+        if isinstance(freely, NoChain):
+            return freely
+        part = _rest(domain, start, goal, budget, barred)
+        return part or NoChain(no_progress(freely, barred), expanded)
     trusted = factors_of(domain, goal, Memory.TRUSTED)
     return NoChain(reason(domain, start, goal, trusted, budget), expanded)
 
@@ -60,6 +62,33 @@ def next_part(
         if found is not End.WALLED:
             return found
     return End.WALLED
+
+
+def _search(
+    domain: Domain, start: int, goal: Mapping[str, str], budget: SearchBudget, barred: Bars
+) -> tuple[Chain | NoChain | None, int]:
+    """The chain, or that the budget does not tell; None where there is none. And what it took."""
+    domain, expanded = barring(domain, barred.steps), 0
+    for root, factors in _roots(domain, start, goal):
+        found = factors.search(root, budget, barred=barred.looks)
+        expanded += found.expanded
+        if not isinstance(found, Unsolvable):
+            return _answer(domain, root, found, expanded), expanded
+    return None, expanded
+
+
+def _rest(
+    domain: Domain, start: int, goal: Mapping[str, str], budget: SearchBudget, barred: Bars
+) -> Chain | None:
+    """The chain to what is met of the goal, and as much more of it as can be had with that."""
+    known, chain = domain.known(start), None
+    kept = {name: value for name, value in goal.items() if known.get(name) == value}
+    for name in sorted(goal.keys() - kept.keys()):
+        more = {**kept, name: goal[name]}
+        found, _ = _search(domain, start, more, budget, barred)
+        if isinstance(found, Chain):
+            kept, chain = more, found
+    return chain
 
 
 def _roots(domain: Domain, start: int, goal: Mapping[str, str]) -> Iterator[tuple[int, Factors]]:

@@ -34,6 +34,7 @@ from haptera.model.entity import EntityId
 from haptera.model.facts import Method
 from haptera.model.parts import Context, Part, Step
 from haptera.model.walltime import span
+from haptera.planner.domain.bars import NO_BARS, Bars
 from haptera.planner.domain.domain import Domain
 from haptera.planner.plan_query import query_of
 
@@ -150,7 +151,7 @@ class Decisions:
 
     def _stand(self, turn: Turn, situation: Situation) -> Verdict:
         row = situation.row
-        barred = row.bars(situation.state, turn.now)
+        barred = row.bars(turn.now)
         self._safety.reconsider(row)
         row.stance.plan = again_at = None
         if situation.goal:
@@ -212,7 +213,7 @@ class Decisions:
         return going
 
     def _plan(
-        self, turn: Turn, situation: Situation, barred: frozenset[str]
+        self, turn: Turn, situation: Situation, barred: Bars
     ) -> tuple[Chain | NoChain | None, int | None]:
         """The plan, None while it is put off or a worker searches for it; when to search again."""
         row = situation.row
@@ -239,7 +240,7 @@ class Decisions:
         turn: Turn,
         situation: Situation,
         answer: NoChain,
-        barred: frozenset[str],
+        barred: Bars,
         again_at: int | None,
     ) -> Verdict:
         row = situation.row
@@ -249,7 +250,7 @@ class Decisions:
             try_again_at = row.try_again_at(turn.now)
             assert try_again_at is not None
             self._timers.soonest(("decide", row.id), try_again_at)
-            row.stance.plan, again_at = self._plan(turn, situation, frozenset())
+            row.stance.plan, again_at = self._plan(turn, situation, NO_BARS)
             if row.stance.plan is None:
                 return _at_work(row, self._searches.doing(row.id))
             if isinstance(row.stance.plan, Chain):
@@ -317,7 +318,7 @@ class Decisions:
 
     def _instead(self, turn: Turn, situation: Situation) -> str:
         """What keeps a cheaper chain from being taken, to be put before words on this one."""
-        row, barred = situation.row, situation.row.bars(situation.state, turn.now)
+        row, barred = situation.row, situation.row.bars(turn.now)
         text = self._catalog.aside(
             row, situation.node, situation.state, situation.goal, barred, turn.allowance
         )

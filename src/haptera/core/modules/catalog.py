@@ -15,6 +15,7 @@ from haptera.model.declared.remote_schema import ModuleSum, OwnSchema, PlannedKi
 from haptera.model.declared.schema import Kind
 from haptera.model.errors import Code, HapteraError
 from haptera.model.parts import Context, Look, Manifest, Part, Step
+from haptera.planner.domain.bars import Bars, barring
 from haptera.planner.domain.domain import Domain, compiling_class
 from haptera.planner.domain.pieces import Pieces, at_once
 from haptera.planner.domain.problem import check, problem_of
@@ -40,8 +41,8 @@ ANSWERING: Final = 250
 Goal = tuple[tuple[str, str], ...]
 # A kind, and those attributes of an entity that parts of the kind mention.
 Class = tuple[str, Goal]
-# The kind and the attributes of a class, a start, a goal, and what may not come first.
-Question = tuple[str, Goal, int, Goal, frozenset[str]]
+# The kind and the attributes of a class, a start, a goal, and what has failed.
+Question = tuple[str, Goal, int, Goal, Bars]
 
 
 class Catalog:
@@ -185,7 +186,7 @@ class Catalog:
         node: EntityState | None,
         start: int,
         goal: Mapping[str, str],
-        barred: frozenset[str],
+        barred: Bars,
         allowance: TurnAllowance,
     ) -> Chain | NoChain | None:
         """The chain from here, or the reason why there is none; kept, for others are alike.
@@ -209,7 +210,7 @@ class Catalog:
         node: EntityState | None,
         start: int,
         goal: Mapping[str, str],
-        barred: frozenset[str],
+        barred: Bars,
         allowance: TurnAllowance,
     ) -> str | None:
         """What keeps a cheaper chain than the plan from being taken, if it is found in time.
@@ -249,12 +250,12 @@ class Catalog:
         domain: Domain,
         start: int,
         goal: Mapping[str, str],
-        barred: frozenset[str],
+        barred: Bars,
         allowance: TurnAllowance,
     ) -> Chain | NoChain | None:
         if self._work_max == 0 and not domain.meets(start, goal):
             return NoChain(gave_up(0), 0)
-        self._make_ready(domain, goal, allowance)
+        self._make_ready(barring(domain, barred.steps), goal, allowance)
         if not allowance.has_time:
             return None
         budget = affordable(self._work_max)

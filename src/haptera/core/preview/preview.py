@@ -18,6 +18,7 @@ from haptera.model.changes import Change
 from haptera.model.effects import PlanReply
 from haptera.model.events import Considered
 from haptera.planner.contingent import Outcomes, outcomes
+from haptera.planner.domain.bars import NO_BARS
 from haptera.planner.domain.pieces import Whole
 from haptera.planner.plan_query import query_of
 
@@ -120,7 +121,7 @@ class Previews:
         if plan is None:
             preview.put_off = True
         elif gives_up(plan):
-            question = query_of(case.domain, case.state, case.goal, frozenset())
+            question = query_of(case.domain, case.state, case.goal, NO_BARS)
             verdict = self._searches.ask(turn, preview.ticket, question)
             plan = None if verdict is None else verdict.answer
         return AnsweredCase(case, plan, self._outcomes(turn, case, plan, preview))
@@ -142,7 +143,7 @@ class Previews:
 
     def _plan(self, turn: Turn, case: Case, state: int) -> Chain | NoChain | None:
         return self._grounds.catalog.plan(
-            case.row, case.node, state, case.goal, frozenset(), turn.allowance
+            case.row, case.node, state, case.goal, NO_BARS, turn.allowance
         )
 
 

@@ -16,6 +16,7 @@ from haptera.model.entity import EntityId
 from haptera.model.facts import Fact, Method
 from haptera.model.messages import Ask
 from haptera.model.parts import Step
+from haptera.planner.domain.bars import Bars
 
 # What stands for what was last published of an entity: desired, observed, and the rest.
 Published = tuple[int, int, int]
@@ -63,11 +64,11 @@ class EntityState:
         self.attempts.reconsider(module)
         self.work.retry_looks(module)
 
-    def bars(self, start: int, now: int) -> frozenset[str]:
-        """The parts that failed from this start and whose time to try again has not come."""
+    def bars(self, now: int) -> Bars:
+        """The parts that failed and whose time to try again has not come."""
         barred = self.attempts.barred
-        steps = {path for (state, path), at in barred.items() if state == start and at > now}
-        return frozenset(steps | self.work.failed_looks(now).keys())
+        steps = frozenset((path, state) for (state, path), at in barred.items() if at > now)
+        return Bars(frozenset(self.work.failed_looks(now)), steps)
 
     def try_again_at(self, now: int) -> int | None:
         """When the first of the parts that failed may be tried again."""

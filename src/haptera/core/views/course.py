@@ -8,6 +8,7 @@ from haptera.core.state.diff import goal as goal_of
 from haptera.core.state.row import EntityState
 from haptera.core.state.start import start
 from haptera.model.chain import Chain, NoChain
+from haptera.planner.domain.bars import NO_BARS
 from haptera.planner.domain.domain import Domain
 from haptera.planner.explain.drawing import Course, is_of
 
@@ -21,9 +22,7 @@ def course_of(
     word = start(row, node, domain, goal)
     if not goal or _holds(row.stance.plan, domain, word, goal):
         return domain, Course(word, goal, row.stance.plan)
-    return domain, Course(
-        word, goal, catalog.plan(row, node, word, goal, frozenset(), TurnAllowance())
-    )
+    return domain, Course(word, goal, catalog.plan(row, node, word, goal, NO_BARS, TurnAllowance()))
 
 
 def _holds(

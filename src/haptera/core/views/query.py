@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Final
 
 import msgspec
@@ -33,8 +34,9 @@ from haptera.model.chain import Chain, Do, Find, Link, NoChain
 from haptera.model.entity import EntityId
 from haptera.model.facts import Fact
 from haptera.model.parts import Manifest
+from haptera.planner.domain.bars import NO_BARS
 from haptera.planner.domain.pieces import Pieces, slices
-from haptera.planner.explain.explain import PlanQuestion, explain
+from haptera.planner.explain.explain import PlanQuestion, explain, waits_for_a_bar
 from haptera.planner.search.search_budget import affordable
 from haptera.selectors.names import nearest_name
 
@@ -114,12 +116,9 @@ def explained(
     if row.stance.plan is None or not goal:
         return None
     state = start(row, node, domain, goal)
-    barred = row.bars(state, now)
-    if isinstance(row.stance.plan, Chain) and any(
-        one.part.path in barred for one in row.stance.plan.links[:1]
-    ):
-        barred = frozenset()  # It waits for its back-off, and there is no other chain.
-    asked = PlanQuestion(domain, state, goal, affordable(), barred)
+    asked = PlanQuestion(domain, state, goal, affordable(), row.bars(now))
+    if isinstance(row.stance.plan, Chain) and waits_for_a_bar(asked, row.stance.plan):
+        asked = replace(asked, barred=NO_BARS)
     told = explain(asked, row.stance.plan)
     if isinstance(row.stance.plan, NoChain):
         helps = offers(row.kind.name, goal, row.stance.plan.reason, absent)

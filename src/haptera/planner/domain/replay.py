@@ -1,9 +1,10 @@
 """A chain told by its links, gone through again: the moves of its class, and the states between."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from haptera.model.chain import Find, Link
+from haptera.planner.domain.bars import NO_BARS, Bars, barring
 from haptera.planner.domain.bitstate import Operator
 from haptera.planner.domain.domain import Domain
 
@@ -19,10 +20,15 @@ class Trail:
     states: tuple[int, ...]
 
 
-def replay(domain: Domain, root: int, links: Iterable[Name]) -> Trail | None:
-    """Take each link as the planner would; None where one cannot be taken."""
+def replay(
+    domain: Domain, root: int, links: Sequence[Name], barred: Bars = NO_BARS
+) -> Trail | None:
+    """Take each link as the planner would; None where one cannot be taken, or is barred."""
+    if any(path in barred.looks for path, _ in links[:1]):
+        return None
     by_name: dict[Name, list[Operator]] = {}
-    for move in (*domain.moves, *domain.doubts):  # In doubt, a look can go one way more.
+    left = barring(domain, barred.steps).moves
+    for move in (*left, *domain.doubts):  # In doubt, a look can go one way more.
         by_name.setdefault(link_name(move.link), []).append(move)
     moves, states = list[Operator](), [root]
     for name in links:

@@ -7,6 +7,7 @@ from typing import Final
 
 from haptera.model.answers.explained import Alternative, Explained, Nearest
 from haptera.model.chain import Chain, NoChain, Role
+from haptera.planner.domain.bars import NO_BARS, Bars, barring
 from haptera.planner.domain.domain import Domain
 from haptera.planner.domain.problem import subjects
 from haptera.planner.domain.replay import link_name, replay
@@ -31,7 +32,7 @@ class PlanQuestion:
     start: int
     goal: Mapping[str, str]
     budget: SearchBudget
-    barred: frozenset[str] = frozenset()
+    barred: Bars = NO_BARS
 
     def root(self, memory: Memory) -> int:
         trusting = self.start | self.domain.touched
@@ -40,14 +41,22 @@ class PlanQuestion:
 
     def found(self, memory: Memory) -> Iterator[tuple[Task, Found]]:
         """What the planner finds for each part of the goal, or for all of it where it must."""
-        factors, root = factors_of(self.domain, self.goal, memory), self.root(memory)
+        domain, root = barring(self.domain, self.barred.steps), self.root(memory)
+        factors = factors_of(domain, self.goal, memory)
         if self.barred:
             whole = LandmarkHeuristic(factors.whole)
-            found = search(factors.whole, root, whole, self.budget, barred=self.barred)
+            found = search(factors.whole, root, whole, self.budget, barred=self.barred.looks)
             yield factors.whole, found
             return
         for one in factors.parts:
             yield one.task, one.search(root, self.budget)
+
+
+def waits_for_a_bar(asked: PlanQuestion, chain: Chain) -> bool:
+    """Whether a chain takes what is barred: then there is no other."""
+    root = asked.root(Memory.DOUBTED if chain.doubts else Memory.TRUSTED)
+    links = [link_name(link) for link in chain.links]
+    return replay(asked.domain, root, links, asked.barred) is None
 
 
 def explain(asked: PlanQuestion, found: Chain | NoChain) -> Explained:
@@ -70,15 +79,15 @@ def explain(asked: PlanQuestion, found: Chain | NoChain) -> Explained:
 def cheaper(asked: PlanQuestion, chain: Chain) -> Alternative | None:
     """A chain that would cost less, were it not for one variable that this one leaves as it is.
 
-    Rather for one that nothing here could change. Or one that begins with a part which was tried
-    in vain.
+    Rather for one that nothing here could change. Or one that has a part which was tried in vain.
     """
     domain, goal = asked.domain, asked.goal
     if asked.barred:
         free = plan(domain, asked.start, goal, asked.budget)
         if isinstance(free, Chain) and free.cost < chain.cost:
             parts = [link_name(link)[0] for link in free.links]
-            return Alternative(f"{parts[0]} has failed from this state", free.cost, parts)
+            failed = asked.barred.first_of(parts) or parts[0]
+            return Alternative(f"{failed} has just failed", free.cost, parts)
     others = () if chain.doubts else _unhindered(asked, chain)
     return min(others, key=lambda one: (one[0], one[1].cost), default=(True, None))[1]
 
@@ -135,7 +144,7 @@ class Rivals:
         asked, root = self._asked, self._asked.root(self._memory)
         if asked.budget.is_spent:
             return None
-        return search(task, root, LandmarkHeuristic(task), asked.budget, barred=asked.barred)
+        return search(task, root, LandmarkHeuristic(task), asked.budget, barred=asked.barred.looks)
 
 
 def _without(task: Task, path: str) -> Task:
@@ -152,7 +161,7 @@ def _unhindered(asked: PlanQuestion, chain: Chain) -> Iterator[tuple[bool, Alter
         trials = Excuses(asked.domain, [task], asked.start, asked.budget)
         for one in trials.hurdles(Role.CONDITION):
             way = None if one.variable in touched else trials.way(frozenset((one,)))
-            if way and way.cost < route.cost and way.parts[0] not in asked.barred:
+            if way and way.cost < route.cost and not asked.barred.first_of(way.parts):
                 text = "; ".join(way.told(asked.domain))
                 cost = chain.cost - route.cost + way.cost
                 yield not trials.stuck(one), Alternative(text, cost, list(way.parts))
@@ -174,8 +183,9 @@ def _within_reach(asked: PlanQuestion, task: Task) -> Iterator[dict[str, str]]:
 def _purposes(asked: PlanQuestion, chain: Chain) -> list[str | None]:
     domain = asked.domain
     root = asked.root(Memory.DOUBTED if chain.doubts else Memory.TRUSTED)
-    trail = replay(domain, root, map(link_name, chain.links))
+    trail = replay(domain, root, [link_name(link) for link in chain.links])
     if trail is None:
         return []
-    steps = zip(purposes(domain, asked.goal, trail), trail.states, trail.states[1:], strict=False)
+    goal = dict(asked.goal.items() & domain.known(trail.states[-1]).items())
+    steps = zip(purposes(domain, goal, trail), trail.states, trail.states[1:], strict=False)
     return [so_that(domain, needs, before, after) for needs, before, after in steps]

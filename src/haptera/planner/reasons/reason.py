@@ -5,6 +5,7 @@ from functools import reduce
 from operator import or_
 
 from haptera.model.chain import Chain, Reason, ReasonKind
+from haptera.planner.domain.bars import Bars
 from haptera.planner.domain.domain import Domain
 from haptera.planner.domain.problem import subjects
 from haptera.planner.domain.task import Task
@@ -37,11 +38,12 @@ def gave_up(expanded: int) -> Reason:
     return Reason(ReasonKind.BUDGET, None, f"gave up after looking at {expanded} states")
 
 
-def no_progress(free: Chain) -> Reason:
-    """All chains begin with barred parts, as this one does."""
-    part = free.links[0].part
-    text = f"every chain begins with a part that has failed from this state, such as {part.path}"
-    return Reason(ReasonKind.NO_PROGRESS, subjects(part)[0], text)
+def no_progress(free: Chain, barred: Bars) -> Reason:
+    """All chains have barred parts, as this one does."""
+    parts = {link.part.path: link.part for link in free.links}
+    path = barred.first_of(parts) or next(iter(parts))
+    text = f"every chain has a part that has just failed, such as {path}"
+    return Reason(ReasonKind.NO_PROGRESS, subjects(parts[path])[0], text)
 
 
 def _no_step(domain: Domain, start: int, goal: Mapping[str, str]) -> Reason | None:
