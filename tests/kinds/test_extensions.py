@@ -6,12 +6,13 @@ import pytest
 
 from haptera.kinds import KINDS, node
 from haptera.kinds.extensions import TAKEN
-from haptera.model.declared.desired_check import check_attributes
-from haptera.model.declared.schema import ENTITY_BYTES_MAX, Attribute, Extension, Variable, extend
-from haptera.model.errors import HapteraError
-from haptera.wire.updates import Codec
+from haptera.model.declared.schema import Attribute, Extension, Variable, extend
+from haptera.model.declared.told_bytes import check_size
+from haptera.model.entity import node_id
+from haptera.model.errors import HapteraError, LimitError
 
 BIG = tuple(Attribute("node", f"big.text{number}", size_bytes_max=200) for number in range(9))
+N01 = node_id("n01")
 LARGE = extend(node.kind, [Extension("big", attributes=BIG)])
 
 
@@ -55,9 +56,12 @@ def test_two_extensions_that_add_the_same_are_refused() -> None:
 
 
 def test_more_may_be_declared_than_one_node_has_room_for() -> None:
-    assert LARGE.size_bytes_max > ENTITY_BYTES_MAX
-    Codec([LARGE], 0)  # the largest node that is let in fits a datagram
-    few = {one.name: "x" * 200 for one in BIG[:3]}
-    assert check_attributes(LARGE, few) == few
-    with pytest.raises(HapteraError, match="the attributes take 1917 bytes in all"):
-        check_attributes(LARGE, {one.name: "x" * 200 for one in BIG})
+    few = {one.name: "x" * 200 for one in BIG[:4]}
+    check_size(LARGE, N01, {}, few)
+    with pytest.raises(LimitError) as refused:
+        check_size(LARGE, N01, {"minos": "m" * 40}, {one.name: "x" * 200 for one in BIG})
+    assert str(refused.value) == (
+        "node:n01 takes 1988 bytes, 1035 at most: big.text0 212, big.text1 212, big.text2 212,"
+        " big.text3 212, big.text4 212, big.text5 212, the rest 716"
+        " (make some of it shorter, or leave it out)"
+    )

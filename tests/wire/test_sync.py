@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from haptera.kinds import KINDS
 from haptera.model.answers.views import Condition
 from haptera.model.declared.remote_schema import OwnSchema, ToldSchema, told_schema
-from haptera.model.declared.schema import Attribute, Kind, Plain, Variable
+from haptera.model.declared.schema import VARIABLES_MAX, Kind, Variable
 from haptera.model.entity import EntityId, node_id
-from haptera.model.errors import HapteraError
 from haptera.model.facts import Method
 from haptera.model.messages import (
     Ask,
@@ -21,6 +20,7 @@ from haptera.model.messages import (
     Mark,
     Measure,
     Message,
+    ObservedFragment,
     ObservedUpdate,
     Permit,
     RoomAsk,
@@ -39,7 +39,7 @@ from haptera.wire.updates import (
     WORDS_BYTES_MAX,
     Codec,
 )
-from tests.wire.test_kind_sizes import largest
+from tests.wire.test_kind_sizes import most_desired, most_observed
 
 SCHEMA = 0x5C4E3A
 CODEC = Codec(KINDS.values(), SCHEMA)
@@ -312,7 +312,7 @@ def test_what_a_neighbour_calls_its_schema_says_nothing_of_the_words_of_others()
 
 def test_words_that_would_be_too_many_are_not_learnt_and_one_schema_a_neighbour_is() -> None:
     codec = Codec(KINDS.values(), SCHEMA)
-    wide = {f"v{number}": {"unknown": 0, "x": 65_535} for number in range(20)}
+    wide = {f"v{number}": {"unknown": 0, "x": 65_535} for number in range(200)}
     assert not codec.learn("n01", ToldSchema(7, {"wide": wide}, {}))
     for number in range(20):
         assert codec.learn("n01", ToldSchema(number, {}, {}))
@@ -396,7 +396,7 @@ def test_what_is_too_long_is_cut_and_says_so() -> None:
 
     (update,) = read(encode(told, CODEC, SCHEMA)).updates
 
-    cut = SeenValue("ä" * 22 + "…", True, Method.READ, 1, "m" * 29 + "…")
+    cut = SeenValue("ä" * 30 + "…", True, Method.READ, 1, "m" * 29 + "…")
     assert update == ObservedUpdate(WEB, 1, {"applied": cut})
     assert len(cut.value.encode()) <= VALUE_BYTES_MAX
     assert len(cut.by.encode()) == BY_BYTES_MAX
@@ -469,17 +469,6 @@ def test_only_so_many_who_saw_an_entity_are_told_by_name() -> None:
     ]
 
 
-def test_a_kind_that_may_not_fit_one_datagram_is_refused_at_load() -> None:
-    Codec([wide_kind(1, plain=(Plain("wide", "text", str, 700),))], SCHEMA)
-
-    for rest in (
-        {"plain": (Plain("wide", "text", str, 900),)},
-        {"attributes": (Attribute("wide", "a" * 200, 700),)},
-    ):
-        with pytest.raises(HapteraError, match="kind wide can take"):
-            Codec([wide_kind(1, **rest)], SCHEMA)
-
-
 def test_what_is_unknown_is_not_told_and_takes_no_room() -> None:
     names = [("UNKNOWN", "unknown"), ("LOW", "low"), ("HIGH", "high")]
     levels: type[StrEnum] = StrEnum("Level", names)
@@ -487,14 +476,48 @@ def test_what_is_unknown_is_not_told_and_takes_no_room() -> None:
     Codec([Kind("k", tuple(Variable("k", f"v{at}", levels, numbers) for at in range(20)))], SCHEMA)
 
 
-def test_a_peer_of_another_schema_is_not_told_what_fits_only_when_packed() -> None:
-    kind = wide_kind(20)
+def test_desires_that_fit_only_when_packed_are_not_told_to_who_does_not_read_them() -> None:
+    kind = wide_kind(40)
     codec = Codec([kind], SCHEMA)
-    (_, update) = largest(kind)
-    told = msgspec.structs.replace(HELLO, updates=(update,))
+    told = msgspec.structs.replace(HELLO, updates=(most_desired(kind),))
 
     assert read(encode(told, codec, OTHER.schema), codec) == HELLO
     assert len(read(encode(told, codec, SCHEMA), codec).updates) == 1
+
+
+def test_a_fragment_has_these_very_bytes_and_an_earlier_reader_skips_its_section() -> None:
+    kind = wide_kind(80)
+    codec = Codec([kind], SCHEMA)
+    standing = Standing(Condition.STUCK, 1, "dead")
+    values = most_observed(kind).values
+    whole = ObservedUpdate(EntityId("wide", "w", "n01"), 5, values, standing=standing)
+    message = msgspec.structs.replace(HELLO, updates=(whole,))
+
+    bodies = encode(message, codec, SCHEMA)
+
+    section = (
+        b"\x07\x00\x23\x92\x50"  # of 80 values,
+        b"\x9b\xa4wide\xa1w\xa3n01\x05\xc2\x90\x80\x90\x90"  # none,
+        b"\x94\xa5stuck\x01\xa4dead\xc0\x80"
+    )
+    (hello,) = encode(HELLO, CODEC, SCHEMA)
+    assert bodies[0].startswith(hello + section)
+    fragments = read(bodies, codec).updates
+    assert [isinstance(one, ObservedFragment) and len(one.values) for one in fragments] == [
+        0,
+        40,
+        40,
+    ]
+    earlier = hello + b"\xc8" + section[1:]
+    assert decode(earlier, codec, "n01") == HELLO
+
+
+@pytest.mark.parametrize("count", [-1, VARIABLES_MAX + 1, "2"])
+def test_a_fragment_of_so_many_is_refused(count: int | str) -> None:
+    observed = ["service", "web", "n01", 5, False, [], {}, [], []]
+    body = with_section(7, msgspec.msgpack.encode([count, observed]))
+
+    assert decode(body, CODEC, "n01") == Reject(FrameFault.SECTION)
 
 
 @settings(max_examples=100)
@@ -510,7 +533,7 @@ def test_bytes_that_were_changed_are_read_or_refused(message: Message, data: st.
 
 
 @settings(max_examples=300)
-@given(st.sampled_from([1, 2, 3, 5]), st.binary(max_size=80))
+@given(st.sampled_from([1, 2, 3, 5, 7]), st.binary(max_size=80))
 def test_any_bytes_in_a_section_are_read_or_refused(section: int, content: bytes) -> None:
     result = decode(with_section(section, content), CODEC, "n01")
 

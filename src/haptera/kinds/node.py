@@ -123,8 +123,6 @@ kind = Kind(
     ),
     plain=(minos,),
     in_force=(booted, bootable),
-    # No node has all of these at their longest.
-    extended=True,
 )
 
 

@@ -64,7 +64,20 @@ class ObservedUpdate(msgspec.Struct, frozen=True, gc=False, tag="observed"):
     standing: Standing | None = None
 
 
-Update = DesiredUpdate | ObservedUpdate
+class ObservedFragment(msgspec.Struct, frozen=True, gc=False, tag="observed fragment"):
+    """Some of the values that an entity was seen to have, where all take more than a datagram.
+
+    There are `count` in all. Where it stands is told by itself: in the fragment without a value.
+    """
+
+    entity: EntityId
+    version: int
+    values: dict[str, SeenValue]
+    count: int
+    standing: Standing | None = None
+
+
+Update = DesiredUpdate | ObservedUpdate | ObservedFragment
 
 
 class Ask(msgspec.Struct, frozen=True, gc=False):

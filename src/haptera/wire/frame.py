@@ -16,7 +16,8 @@ TAG_BYTES: Final = 16
 SEALED_BYTES_MIN: Final = HEADER_BYTES + ECHO_BYTES + TAG_BYTES
 BODY_BYTES_MAX: Final = DATAGRAM_BYTES_MAX - SEALED_BYTES_MIN
 # Of a body: the fixed part with all the words there can be, and the header of each section.
-PREFIX_BYTES_MAX: Final = 74 + 4 * 8
+PREFIX_WORDS_MAX: Final = 4
+PREFIX_BYTES_MAX: Final = 74 + PREFIX_WORDS_MAX * 8
 SECTION_HEADER_BYTES: Final = 3
 CONTENT_BYTES_MAX: Final = BODY_BYTES_MAX - PREFIX_BYTES_MAX - SECTION_HEADER_BYTES
 

@@ -4,12 +4,21 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import Final
 
-from haptera.model.declared.schema import WORDS_MAX
-from haptera.model.messages import Ask, Mark, Measure, Message, Permit, RoomAsk, Update
+from haptera.model.messages import (
+    Ask,
+    Mark,
+    Measure,
+    Message,
+    ObservedFragment,
+    Permit,
+    RoomAsk,
+    Update,
+)
 from haptera.wire.frame import (
     BODY_BYTES_MAX,
     CONTENT_BYTES_MAX,
     PREFIX_BYTES_MAX,
+    PREFIX_WORDS_MAX,
     SECTION_HEADER_BYTES,
     FrameFault,
     Reject,
@@ -29,7 +38,7 @@ from haptera.wire.updates import Codec
 
 # Flags, how many words; incarnation, term, schema; epoch, version and digest of both layers.
 _PREFIX: Final = Struct(">BB9Q")
-_WORDS: Final = tuple(Struct(f">{count}Q") for count in range(WORDS_MAX + 1))
+_WORDS: Final = tuple(Struct(f">{count}Q") for count in range(PREFIX_WORDS_MAX + 1))
 _SECTION: Final = Struct(">BH")
 _PROBE: Final = 1
 # A further datagram of a message: it says nothing of asks and permits, which are in the first.
@@ -49,10 +58,9 @@ def encode(message: Message, codec: Codec, peer_schema: int | None) -> list[byte
     further = _prefix(message, _FURTHER)
     bodies = [_prefix(message, 0) + _spoken(message)]
     for section, content in _told(message, codec, peer_schema):
-        if len(content) > CONTENT_BYTES_MAX:
-            # The codec refuses kinds that need more when packed. To a peer of another schema,
-            # which plans nothing until it has ours, the largest named ones are not worth more.
-            assert peer_schema != codec.schema
+        if len(content) > CONTENT_BYTES_MAX + PREFIX_BYTES_MAX - len(further):
+            # What is desired was refused where it takes more (`check_size`), packed. A peer of
+            # another schema, which plans nothing until it has ours, hears of the largest then.
             continue
         packed = _packed(section, content)
         if len(bodies[-1]) + len(packed) > BODY_BYTES_MAX:
@@ -66,7 +74,7 @@ def decode(body: bytes, codec: Codec, peer: str) -> Message | Reject:
     if len(body) < _PREFIX.size:
         return Reject(FrameFault.PREFIX)
     flags, words, incarnation, term, schema, *marks = _PREFIX.unpack_from(body)
-    if words > WORDS_MAX or len(body) < _PREFIX.size + 8 * words:
+    if words > PREFIX_WORDS_MAX or len(body) < _PREFIX.size + 8 * words:
         return Reject(FrameFault.PREFIX)
     told: list[Update | Ask | Permit | RoomAsk | Measure] = []
     for section in _sections(body, _PREFIX.size + 8 * words):
@@ -99,7 +107,10 @@ def decode(body: bytes, codec: Codec, peer: str) -> Message | Reject:
 def _told(message: Message, codec: Codec, peer_schema: int | None) -> Iterator[tuple[int, bytes]]:
     """The sections that may be in any datagram of a message."""
     for update in message.updates:
-        yield codec.encode(update, peer_schema)
+        assert not isinstance(
+            update, ObservedFragment
+        )  # An entity is told whole; the codec cuts it up.
+        yield from codec.encode(update, peer_schema)
     for measure in message.measures:
         yield MEASURE, encode_measure(measure)
 

@@ -1,6 +1,6 @@
 """One entity's state as the content of a section: enums packed where both sides number alike."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Final
 
 import msgspec
@@ -15,22 +15,30 @@ from haptera.model.declared.packing import (
     unpack,
 )
 from haptera.model.declared.remote_schema import ToldSchema
-from haptera.model.declared.schema import WORDS_MAX, Kind
+from haptera.model.declared.schema import DIGEST_BYTES_MAX, VARIABLES_MAX, WORDS_MAX, Kind
 from haptera.model.declared.told_bytes import text_bytes
 from haptera.model.entity import EntityId, check_name
 from haptera.model.errors import HapteraError
 from haptera.model.facts import Method
-from haptera.model.messages import DesiredUpdate, ObservedUpdate, SeenValue, Standing, Update
+from haptera.model.messages import (
+    DesiredUpdate,
+    ObservedFragment,
+    ObservedUpdate,
+    SeenValue,
+    Standing,
+    Update,
+)
 from haptera.wire.frame import CONTENT_BYTES_MAX, FrameFault, Reject
 
 DESIRED: Final = 1
 OBSERVED: Final = 2
+FRAGMENT: Final = 7
 # Longer observed values, names of who saw them, and words on where an entity stands, are cut; the
 # last character then says so.
-VALUE_BYTES_MAX: Final = 48
+VALUE_BYTES_MAX: Final = DIGEST_BYTES_MAX
 BY_BYTES_MAX: Final = 32
 WORDS_BYTES_MAX: Final = 160
-# What was noted of a value is told as far as the datagram has room beside all else.
+# What was noted of a value is told as far as the section has room beside all else.
 NOTE_BYTES_MAX: Final = 100
 NOTE_BYTES_MIN: Final = 16
 # How many who saw an entity are told by name.
@@ -79,16 +87,19 @@ class _Observed(msgspec.Struct, frozen=True, gc=False, array_like=True):
     notes: dict[str, str] = {}
 
 
+class _Fragment(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    count: Annotated[int, msgspec.Meta(ge=0, le=VARIABLES_MAX)]
+    observed: _Observed
+
+
 _ENCODER: Final = msgspec.msgpack.Encoder(order="deterministic")
 _DESIRED: Final = msgspec.msgpack.Decoder(_Desired)
 _OBSERVED: Final = msgspec.msgpack.Decoder(_Observed)
+_FRAGMENT: Final = msgspec.msgpack.Decoder(_Fragment)
 
 
 class Codec:
-    """Updates to bytes and back, for the kinds of this side; `schema` is its schema digest.
-
-    That each fits one datagram, its kind sees to (`Kind.told_bytes_max`).
-    """
+    """Updates to bytes and back, for the kinds of this side; `schema` is its schema digest."""
 
     def __init__(self, kinds: Iterable[Kind], schema: int) -> None:
         self.schema = schema
@@ -112,16 +123,26 @@ class Codec:
             self._known[peer] = next(others, (told.digest, layouts))
         return True
 
-    def encode(self, update: Update, peer_schema: int | None) -> tuple[int, bytes]:
-        """The type and content of a section; named values where the peer may number otherwise."""
+    def encode(
+        self, update: DesiredUpdate | ObservedUpdate, peer_schema: int | None
+    ) -> Iterator[tuple[int, bytes]]:
+        """The type and content of each section; named values where the peer may number otherwise.
+
+        What was observed is one section, if it fits. Else where the entity stands has a section of
+        its own, and the values as many as they need.
+        """
         layout = self._layouts[update.entity.kind] if peer_schema == self.schema else None
         if isinstance(update, DesiredUpdate):
-            return DESIRED, _ENCODER.encode(_desired(update, layout))
+            yield DESIRED, _ENCODER.encode(_desired(update, layout))
+            return
         told = _observed(update, layout)
         content = _ENCODER.encode(told)
+        if len(content) > CONTENT_BYTES_MAX:
+            yield from _fragments(update, layout)
+            return
         if notes := _notes(update, CONTENT_BYTES_MAX - len(content)):
             content = _ENCODER.encode(msgspec.structs.replace(told, notes=notes))
-        return OBSERVED, content
+        yield OBSERVED, content
 
     def decode(
         self, section: int, content: bytes, schema: int, peer: str
@@ -135,6 +156,8 @@ class Codec:
                 return self._read_desired(_DESIRED.decode(content), schema, peer)
             if section == OBSERVED:
                 return self._read_observed(_OBSERVED.decode(content), schema, peer)
+            if section == FRAGMENT:
+                return self._read_fragment(_FRAGMENT.decode(content), schema, peer)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, HapteraError):
             return Reject(FrameFault.SECTION)
         return None
@@ -146,7 +169,15 @@ class Codec:
         values = {**told.values, **{name: value for name, (value, _, _) in held.items()}}
         return DesiredUpdate(_entity(told), told.version, values, told.attributes, told.gone)
 
-    def _read_observed(self, told: _Observed, schema: int, peer: str) -> Update | Reject | None:
+    def _read_fragment(self, told: _Fragment, schema: int, peer: str) -> Update | Reject | None:
+        one = self._read_observed(told.observed, schema, peer)
+        if not isinstance(one, ObservedUpdate):
+            return one
+        return ObservedFragment(one.entity, one.version, one.values, told.count, one.standing)
+
+    def _read_observed(
+        self, told: _Observed, schema: int, peer: str
+    ) -> ObservedUpdate | Reject | None:
         held = self._unpacked(told, schema, peer)
         if not isinstance(held, Mapping):
             return held
@@ -220,6 +251,27 @@ def _observed(update: ObservedUpdate, layout: PackedLayout | None) -> _Observed:
         by,
         None if update.standing is None else _told_standing(update.standing),
     )
+
+
+def _fragments(update: ObservedUpdate, layout: PackedLayout | None) -> Iterator[tuple[int, bytes]]:
+    """Where it stands, then its values, halved until each has room for its notes, too."""
+    count = len(update.values)
+    stands = _observed(msgspec.structs.replace(update, values={}), layout)
+    yield FRAGMENT, _ENCODER.encode(_Fragment(count, stands))
+    left = [sorted(update.values)]
+    while left:
+        names = left.pop()
+        some = ObservedUpdate(
+            update.entity, update.version, {name: update.values[name] for name in names}
+        )
+        # Notes of so many bytes make a fragment too long, so they are told whole.
+        notes = _notes(some, CONTENT_BYTES_MAX)
+        told = msgspec.structs.replace(_observed(some, layout), notes=notes)
+        content = _ENCODER.encode(_Fragment(count, told))
+        if len(content) <= CONTENT_BYTES_MAX:
+            yield FRAGMENT, content
+        else:
+            left += [names[len(names) // 2 :], names[: len(names) // 2]]
 
 
 def _notes(update: ObservedUpdate, room: int) -> dict[str, str]:

@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from haptera.core.desired.contradictions import Contradictions
+from haptera.core.desired.fitting import checking_fit
 from haptera.core.desired.new_code import NewCode
 from haptera.core.desired.policies import Policies
 from haptera.core.desired.whole import checking_whole
@@ -169,6 +170,8 @@ class Checks:
         if (problem := (yield from self._contradictions.checking(changes))) is not None:
             return ProposalRefusal(problem, Cause.INVALID)
         if (problem := (yield from checking_whole(self._table, changes))) is not None:
+            return ProposalRefusal(problem, Cause.INVALID)
+        if (problem := (yield from checking_fit(self._table, changes))) is not None:
             return ProposalRefusal(problem, Cause.INVALID)
         return (yield from self._completed(changes, added))
 

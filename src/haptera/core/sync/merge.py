@@ -12,13 +12,21 @@ from haptera.core.state.side import PARENT
 from haptera.core.state.table import EntityTable
 from haptera.core.state.turn import Turn
 from haptera.core.sync.delta import mark_digest
+from haptera.core.sync.fragments import gather
 from haptera.core.sync.node_scope import NodeScope
 from haptera.model.changes import Desired
 from haptera.model.effects import SaveDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Heard
 from haptera.model.facts import Fact
-from haptera.model.messages import DesiredUpdate, Mark, ObservedUpdate, Standing, Update
+from haptera.model.messages import (
+    DesiredUpdate,
+    Mark,
+    ObservedFragment,
+    ObservedUpdate,
+    Standing,
+    Update,
+)
 
 Versions = tuple[tuple[EntityId, int], ...]
 
@@ -95,10 +103,16 @@ class ObservedIn:
 
     def merge(self, turn: Turn, updates: Sequence[Update], heard: Heard) -> None:
         for update in updates:
-            assert isinstance(update, ObservedUpdate)
+            assert not isinstance(update, DesiredUpdate)
             row = self._table.get(update.entity)
-            if row is not None and update.version > row.link.heard:
-                self._merge(turn, row, update, heard)
+            if row is None or update.version <= row.link.heard:
+                continue
+            if isinstance(update, ObservedFragment):
+                whole = gather(row, update, heard.arrived_at)
+            else:
+                whole = update
+            if whole is not None:
+                self._merge(turn, row, whole, heard)
 
     def _merge(self, turn: Turn, row: EntityState, update: ObservedUpdate, heard: Heard) -> None:
         row.link.heard = update.version
@@ -120,7 +134,7 @@ class ObservedIn:
 
     def unconfirm(self, peer: str, epoch: int) -> None:
         for row in self._table.on(peer):
-            row.link.heard = 0
+            row.link.heard, row.link.fragments = 0, None
 
     def settle(self, turn: Turn, peer: str) -> None:
         """Nothing to drop: a parent keeps its entities, whatever a child saw of them."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from haptera.model.declared.schema import Applied, Kind, Plain, Variable, attribute_bytes
+from haptera.model.declared.schema import Applied, Kind, Plain, Variable
 from haptera.model.errors import HapteraError, LimitError, UnknownNameError
 from haptera.model.text import steering
 
@@ -116,21 +116,12 @@ def check_attribute(kind: Kind, name: str, value: str) -> str:
 
 
 def check_attributes(kind: Kind, attributes: Mapping[str, str]) -> dict[str, str]:
-    """The attributes of one entity, each and all of them together.
+    """The attributes of one entity, each by itself.
 
     Raises:
-        HapteraError: the kind has no such attribute, one is too long, or they are too much.
+        HapteraError: the kind has no such attribute, or one is too long.
     """
-    checked = {name: check_attribute(kind, name, text) for name, text in attributes.items()}
-    if kind.extended:
-        size_bytes = sum(attribute_bytes(name, text) for name, text in checked.items())
-        if size_bytes > kind.attributes_bytes_max:
-            raise LimitError(
-                f"the attributes take {size_bytes} bytes in all, {kind.attributes_bytes_max}"
-                " at most",
-                do="make some shorter",
-            )
-    return checked
+    return {name: check_attribute(kind, name, text) for name, text in attributes.items()}
 
 
 def nearest(text: str, names: Iterable[str]) -> str:

@@ -8,14 +8,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from haptera.model.declared.remote_schema import Numbers, numbers_of
-from haptera.model.declared.schema import WORD_BITS, Attribute, Kind, Plain, Variable
+from haptera.model.declared.schema import FLAG_BITS, WORD_BITS, Attribute, Kind, Plain, Variable
 from haptera.model.facts import Method
 from haptera.model.parts import Part
 
 # A value, whether it is known (or only remembered), and how it was come by.
 Held = tuple[str, bool, Method]
 _WORD_MASK = (1 << WORD_BITS) - 1
-_FLAG_BITS = 2
 
 
 class PackedField(NamedTuple):
@@ -63,7 +62,7 @@ def layout_of_numbers(variables: Numbers) -> PackedLayout:
         values = {number: value for value, number in numbers.items()}
         bits = max(numbers.values(), default=0).bit_length()
         fields.append(PackedField(name, shift, bits, numbers, values))
-        shift += bits + _FLAG_BITS
+        shift += bits + FLAG_BITS
     return PackedLayout(tuple(fields), -(-shift // WORD_BITS))
 
 
@@ -92,7 +91,7 @@ def unpack(layout: PackedLayout, words: Sequence[int]) -> Unpacked:
     values: dict[str, Held] = {}
     unread: list[str] = []
     for field in layout.fields:
-        cell = (whole >> field.shift) & ((1 << field.bits + _FLAG_BITS) - 1)
+        cell = (whole >> field.shift) & ((1 << field.bits + FLAG_BITS) - 1)
         if cell == 0:
             continue
         held = _unpacked(field, cell)

@@ -1,6 +1,7 @@
 """How a kind of entity is declared: its variables, attributes and plain data, once."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -9,17 +10,16 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import msgspec
 
 from haptera.model.declared.meaning import Meaning
-from haptera.model.declared.told_bytes import TOLD_BYTES_MAX, desired_bytes, observed_bytes
+from haptera.model.entity import NAME_BYTES_MAX, check_name
 from haptera.model.errors import DeclarationError, DuplicateError, LimitError
 
 WORD_BITS = 64
-WORDS_MAX = 4
-# What is counted of one entity whose attributes are checked together.
-ENTITY_BYTES_MAX = 960
-# What one variable's provenance takes at most: an age, the name of who saw it, framing.
-FACT_BYTES_MAX = 40
-# What stands before a name and its text.
-FRAMING_BYTES_MAX = 4
+# Of each value: whether it is remembered, and whether it is inferred.
+FLAG_BITS = 2
+WORDS_MAX = 32
+VARIABLES_MAX = WORD_BITS * WORDS_MAX // FLAG_BITS
+# A variable, attribute or plain datum may be called EXTENSION.NAME.
+DECLARED_NAME_BYTES_MAX = 2 * NAME_BYTES_MAX + 1
 
 Values = TypeVar("Values", bound=StrEnum)
 
@@ -44,6 +44,9 @@ class Variable(Generic[Values]):
             raise DeclarationError(f"{self.path}: the number of {self.unknown} must be 0")
         if any(value.endswith("?") or value == "*" for value in self.values):
             raise DeclarationError(f"{self.path}: no value ends in '?' or is '*'")
+        if long := [one for one in self.values if len(one.encode()) > DIGEST_BYTES_MAX]:
+            what = f"{self.path}: a value takes more than {DIGEST_BYTES_MAX} bytes: {long[0]}"
+            raise LimitError(what, do="call it by a shorter name")
 
     @property
     def path(self) -> str:
@@ -162,15 +165,14 @@ class Kind:
     An entity told `everywhere` is the whole cluster's, and each node's agent is told of it. One
     that is `of_cluster` is the whole cluster's too, and there for whoever desires something of it.
     What is code of one whose work is done `on_nodes` runs there, else at the parent.
-    The attributes of an `extended` kind may be more than one entity has room for: all that one
-    has are checked together. `in_force` are the variables that are to become current, all where
-    the first of them can; without them, the first that compares at all. What `halts` is stuck,
-    though nothing that a module serves is desired of it. An entity `serves` people or programs
-    while it reads so. `whole` raises a HapteraError where values that can each be desired mean
-    nothing together.
+    All that it declares may be more than one entity has room for: `check_size`. `in_force` are the
+    variables that are to become current, all where the first of them can; without them, the first
+    that compares at all. What `halts` is stuck, though nothing that a module serves is desired of
+    it. An entity `serves` people or programs while it reads so. `whole` raises a HapteraError where
+    values that can each be desired mean nothing together.
 
     Raises:
-        HapteraError: two things bear one name, or the state can outgrow one datagram.
+        HapteraError: two things bear one name, a name is too long, or there are too many values.
     """
 
     name: str
@@ -182,7 +184,6 @@ class Kind:
     everywhere: bool = False
     of_cluster: bool = False
     on_nodes: bool = False
-    extended: bool = False
     in_force: tuple[Variable[Any], ...] = ()
     halts: Halt | None = None
     serves: Serving | None = None
@@ -200,15 +201,17 @@ class Kind:
             first = next((one for one in self.variables if one.values is Applied), None)
             object.__setattr__(self, "in_force", () if first is None else (first,))
         names = self.names
+        check_name(self.name)
+        if long := [one for one in names if len(one.encode()) > DECLARED_NAME_BYTES_MAX]:
+            what = f"kind {self.name}: a name takes more than {DECLARED_NAME_BYTES_MAX} bytes"
+            raise LimitError(f"{what}: {long[0]}", do="make it shorter")
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise DuplicateError(f"kind {self.name} declares twice: {', '.join(twice)}")
         if self.bits > WORD_BITS * WORDS_MAX:
-            raise LimitError(f"kind {self.name}: {self.bits} bits do not fit {WORDS_MAX} words")
-        if self.told_bytes_max > TOLD_BYTES_MAX:
-            raise DeclarationError(
-                f"kind {self.name} can take {self.told_bytes_max} bytes, more than one datagram's"
-                f" {TOLD_BYTES_MAX}",
-                do="lower the sizes of its data, or keep a digest of what is large",
+            raise LimitError(
+                f"kind {self.name}: its values take {self.bits} bits, {WORD_BITS * WORDS_MAX} at"
+                f" most: {_bits_of_each(self.variables)}",
+                do="declare fewer variables, or fewer values",
             )
 
     def _groups(self) -> tuple[Sequence[Variable[Any] | Attribute | Plain], ...]:
@@ -222,36 +225,7 @@ class Kind:
     @property
     def bits(self) -> int:
         """A value, and whether it is remembered and whether it is inferred, for each variable."""
-        return sum(variable.bits + 2 for variable in self.variables)
-
-    @property
-    def told_bytes_max(self) -> int:
-        """The most that a datagram has of one entity: of what is desired of it, or was observed."""
-        data = [(one.name, one.size_bytes_max if one.type is str else None) for one in self.plain]
-        if not self.extended:
-            data += [(one.name, one.size_bytes_max) for one in self.attributes]
-        desired = desired_bytes(self.name, self.bits, data)
-        if self.extended:
-            desired += max(0, self.attributes_bytes_max)
-        in_force = [one.name for one in self.variables if one.values is Applied]
-        return max(desired, observed_bytes(self.name, self.bits, len(self.variables), in_force))
-
-    @property
-    def size_bytes_max(self) -> int:
-        """What is counted of one entity where its attributes are checked together."""
-        words = -(-self.bits // WORD_BITS) * WORD_BITS // 8
-        facts = FACT_BYTES_MAX * len(self.variables)
-        data = sum(one.size_bytes_max for one in self.attributes)
-        data += sum(one.size_bytes_max for one in self.plain)
-        return words + facts + data
-
-    @property
-    def attributes_bytes_max(self) -> int:
-        """The most that the attributes of one entity may take together."""
-        declared = sum(one.size_bytes_max for one in self.attributes)
-        if not self.extended:
-            return declared
-        return min(declared, ENTITY_BYTES_MAX - (self.size_bytes_max - declared))
+        return sum(variable.bits + FLAG_BITS for variable in self.variables)
 
     def named(self, name: str) -> Variable[Any] | Attribute | Plain | None:
         return self._by_name.get(name)
@@ -313,13 +287,15 @@ def extend(kind: Kind, extensions: Iterable[Extension]) -> Kind:
         kind,
         variables=(*kind.variables, *(one for each in added for one in each.variables)),
         attributes=(*kind.attributes, *(one for each in added for one in each.attributes)),
-        extended=kind.extended or bool(added),
     )
 
 
-def attribute_bytes(name: str, text: str) -> int:
-    """What an attribute takes in a datagram at most, its name included."""
-    return len(name) + len(text.encode()) + FRAMING_BYTES_MAX
+def _bits_of_each(variables: Iterable[Variable[Any]]) -> str:
+    """What the variables of the kind itself, and of each extension, take."""
+    taken: Counter[str] = Counter()
+    for one in variables:
+        taken[one.name.partition(".")[0] if "." in one.name else "its own"] += one.bits + FLAG_BITS
+    return ", ".join(f"{name} {bits}" for name, bits in taken.most_common())
 
 
 def digest(data: Mapping[str, Any]) -> str:

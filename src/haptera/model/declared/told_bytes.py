@@ -1,29 +1,53 @@
-"""What an entity takes in one datagram at most, by what its kind declares.
+"""What an entity takes in the one datagram that tells what is desired of it: its real bytes."""
 
-These are the sizes of MessagePack, which the wire speaks; a test holds the two together.
-"""
-
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Final
 
+import msgspec
+
+from haptera.model.declared.schema import WORD_BITS, Kind
+from haptera.model.entity import EntityId
+from haptera.model.errors import LimitError
+
 # What a datagram has room for, beside its header, seal and the section's own header.
-TOLD_BYTES_MAX: Final = 1_035
-# The entity's name and its node's, the version, and the heads of what has them.
-_DESIRED_HEAD: Final = 146
-# These, and where the entity stands, in words. Notes have what room is left.
-_OBSERVED_HEAD: Final = 497
-_INTEGER: Final = 9
-# Of each value, how old it is and who saw it; of so many who did, the name.
-_PROVENANCE: Final = 12
-_NAMED_MAX: Final = 8
-_BY: Final = 34
-# What is in force is told by name: a digest, how it was learnt, and whether it is known.
-_DIGEST: Final = 64
-_ENTRIES_SMALL: Final = 15
+ENTITY_BYTES_MAX: Final = 1_035
+# Of so many parts the sizes are told, the largest first.
+PARTS_TOLD_MAX: Final = 6
+# Where what is desired is told, a version is there too, whether it is gone, and its packed words.
+_VERSION_MAX: Final = (1 << 64) - 1
+_WORD_BYTES: Final = 9
+# Of a map, its head.
+_EMPTY_BYTES: Final = 1
+
+Values = Mapping[str, str | int]
+
+
+def check_size(kind: Kind, entity: EntityId, values: Values, attributes: Mapping[str, str]) -> None:
+    """See that what is desired of an entity fits one datagram, each value in its real size.
+
+    Raises:
+        LimitError: it does not; with the bytes of each part.
+    """
+    named = {name: value for name, value in values.items() if kind.variable(name) is None}
+    packed_bytes = _words(kind.bits)
+    size_bytes = _size(entity, named, attributes) + packed_bytes
+    if size_bytes <= ENTITY_BYTES_MAX:
+        return
+    given = *named.items(), *attributes.items()
+    parts = {name: _size_of({name: one}) - _EMPTY_BYTES for name, one in given}
+    parts |= {"its names": _size(entity, {}, {}), "its variables": packed_bytes}
+    told = sorted(parts.items(), key=lambda one: (-one[1], one[0]))
+    shown = ", ".join(f"{name} {taken}" for name, taken in told[:PARTS_TOLD_MAX])
+    if rest := sum(taken for _, taken in told[PARTS_TOLD_MAX:]):
+        shown += f", the rest {rest}"
+    raise LimitError(
+        f"{entity} takes {size_bytes} bytes, {ENTITY_BYTES_MAX} at most: {shown}",
+        do="make some of it shorter, or leave it out",
+    )
 
 
 def text_bytes(size_bytes: int) -> int:
-    """What a text of so many bytes takes.
+    """What a text of so many bytes takes in MessagePack, which the wire speaks.
 
     >>> [text_bytes(31), text_bytes(32), text_bytes(256)]
     [32, 34, 259]
@@ -31,28 +55,20 @@ def text_bytes(size_bytes: int) -> int:
     return size_bytes + (1 if size_bytes < 1 << 5 else 2 if size_bytes < 1 << 8 else 3)
 
 
-def desired_bytes(kind: str, bits: int, data: Sequence[tuple[str, int | None]]) -> int:
-    """What is told of what is desired: names with the sizes of their texts, None for an integer."""
-    taken = sum(
-        text_bytes(len(name)) + (_INTEGER if size is None else text_bytes(size))
-        for name, size in data
-    )
-    heads = 0 if len(data) <= _ENTRIES_SMALL else 4
-    return _DESIRED_HEAD + text_bytes(len(kind)) + _words(bits) + heads + taken
+def _size(entity: EntityId, named: Values, attributes: Mapping[str, str]) -> int:
+    names = entity.kind, entity.name, entity.node
+    return _size_of([*names, _VERSION_MAX, False, [], dict(named), dict(attributes)])
 
 
-def observed_bytes(kind: str, bits: int, count: int, in_force: Sequence[str]) -> int:
-    """What is told of what was observed, of so many variables; some say what is in force."""
-    seen = _PROVENANCE * count + _BY * min(count, _NAMED_MAX)
-    named = sum(text_bytes(len(name)) + _DIGEST for name in in_force)
-    return _OBSERVED_HEAD + text_bytes(len(kind)) + _words(bits) + seen + named
+def _size_of(told: object) -> int:
+    return len(msgspec.msgpack.encode(told))
 
 
 def _words(bits: int) -> int:
     """Packed values, in words of 64 bits, each as small as its highest bit lets it be."""
-    whole, rest = divmod(bits, 64)
+    whole, rest = divmod(bits, WORD_BITS)
     last = next(size for most, size in _SIZES if rest <= most)
-    return whole * _INTEGER + last
+    return whole * _WORD_BYTES + last
 
 
 _SIZES: Final = ((0, 0), (7, 1), (8, 2), (16, 3), (32, 5), (64, 9))

@@ -8,12 +8,7 @@ from typing import Final
 
 from haptera.kinds import node
 from haptera.kinds.extensions import node_kind
-from haptera.model.declared.desired_check import (
-    check_attribute,
-    check_attributes,
-    did_you_mean,
-    nearest,
-)
+from haptera.model.declared.desired_check import check_attribute, did_you_mean, nearest
 from haptera.model.declared.uniqueness import Unique
 from haptera.model.entity import check_name, node_id
 from haptera.model.errors import DuplicateError, HapteraError, LimitError, UnknownNameError
@@ -91,10 +86,6 @@ class Node:
         """Fill the attributes, each once what it names is filled."""
         for name in self.attributes.given:
             self._fill(name, errors)
-        last = next(reversed(self.attributes.given.values()), None)
-        if last is not None:
-            with errors.at(last.place):
-                check_attributes(node_kind(), self.texts)
 
     def _fill(self, name: str, errors: Errors) -> str:
         if name in self.texts:

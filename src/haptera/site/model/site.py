@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from haptera.kinds import module
+from haptera.kinds import KINDS, module
+from haptera.model.declared.told_bytes import check_size
 from haptera.model.entity import EntityId, check_name, node_id
 from haptera.model.errors import HapteraError
 from haptera.modules import load
@@ -110,7 +111,7 @@ def parse_site(sources: Sequence[SiteFile], constants: Mapping[str, str]) -> Sit
     site = Site(
         cluster=_cluster(trees.get("cluster"), place, errors),
         entities=(
-            *_entities(nodes, desired, wanted.places()),
+            *_entities(nodes, desired, wanted.places(), errors),
             *(SiteEntity(entity, {}, values) for entity, values in rules),
         ),
         modules=modules.bundled,
@@ -132,8 +133,16 @@ def _cluster(tree: Tree | None, place: Place, errors: Errors) -> str:
     return ""
 
 
-def _entities(nodes: Nodes, desired: Desired, places: Places) -> Iterator[SiteEntity]:
-    attributes = {node_id(name): one.texts for name, one in nodes.by_name.items()}
-    for entity in sorted({*attributes, *desired}):
-        texts, values = attributes.get(entity, {}), desired.get(entity, {})
-        yield SiteEntity(entity, texts, values, places.get(entity, {}))
+def _entities(
+    nodes: Nodes, desired: Desired, places: Places, errors: Errors
+) -> Iterator[SiteEntity]:
+    declared = {node_id(name): one for name, one in nodes.by_name.items()}
+    for entity in sorted({*declared, *desired}):
+        one, values, at = declared.get(entity), desired.get(entity, {}), places.get(entity, {})
+        texts = {} if one is None else one.texts
+        given = {} if one is None else one.attributes.given
+        # Where it is said last: what came before had room.
+        for last in [*at.values(), *(value.place for value in given.values())][-1:]:
+            with errors.at(last):
+                check_size(KINDS[entity.kind], entity, values, texts)
+        yield SiteEntity(entity, texts, values, at)

@@ -1,6 +1,17 @@
 """What sync notes of one entity; nobody else reads it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from haptera.model.messages import SeenValue, Standing
+
+
+@dataclass(slots=True)
+class Fragments:
+    """The fragments of a report that have come so far, each with when it came."""
+
+    version: int
+    values: dict[str, tuple[SeenValue, int]] = field(default_factory=dict)
+    stands: tuple[Standing | None, int] | None = None
 
 
 @dataclass(slots=True)
@@ -9,13 +20,15 @@ class LinkState:
 
     `confirmed` is the revision that the parent above has told in its present epoch, `heard` the
     version of what is observed as its agent told it last. `version` numbers that as the parent
-    above is told of it, and `told` is what that was.
+    above is told of it, and `told` is what that was. What is heard in fragments
+    is put together in `fragments`.
     """
 
     confirmed: int = 0
     heard: int = 0
     version: int = 0
     told: tuple[tuple[str | bool | None, ...], ...] = ()
+    fragments: Fragments | None = None
 
     def restart(self) -> None:
         """It is declared no longer: whatever is told of it from now on is news."""
