@@ -8,8 +8,9 @@ import click
 
 from haptera.cli.commands.module.check import check
 from haptera.conformance import CHECKS, OF_PARTS
-from haptera.model.parts import Change, Look, Manifest, Requirement, Setting, Step
+from haptera.model.parts import Change, Look, Manifest, Requirement, Sampler, Setting, Step
 from haptera.model.policy import Policy
+from haptera.model.reading import Reading
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/reference/module-check.md").read_text(encoding="utf-8")
@@ -19,6 +20,8 @@ DECLARED = {
     "manifest": Manifest,
     "look": Look,
     "step": Step,
+    "sampler": Sampler,
+    "reading": Reading,
     "change": Change,
     "condition": Requirement,
     "policy": Policy,
@@ -70,13 +73,15 @@ def written(default: object) -> str:
             return str(default).lower()
         case int():
             return str(default)
+        case float():
+            return f"{default:g}".replace("e+", "e")
         case ():
             return "`[]`"
         case None:
             return "nil"
         case _ if default is MISSING:
             return ""
-    return f"`{default}`"
+    return f"`{default}`" if default != "" else "empty"
 
 
 def test_the_site_file_of_the_lamps_is_as_the_page_shows_it() -> None:

@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ import pytest
 from haptera.kinds import node
 from haptera.kinds.node import Power
 from haptera.model.effects import Work
-from haptera.sdk import ANY, Boot, Module, Refused, Target
+from haptera.sdk import ANY, Boot, EntityId, Measured, Module, Reading, Refused, Target
 from haptera.sdk.host import serve
 from haptera.wire.ipc import encode_frame
 
@@ -59,6 +59,14 @@ async def switch_off(target: Target) -> None:
     raise Refused("the lamp is locked")
 
 
+watts = Reading("node", "lamp.watts", unit="W", low=0, high=100)
+
+
+@module.sampler(watts, every_s=30, many=True)
+async def meter(targets: Mapping[EntityId, Target]) -> Mapping[EntityId, Measured]:
+    return {one: {watts: 4.5} for one in targets}
+
+
 @module.hold
 async def hold(target: Target) -> None:
     raise Refused("2 jobs run")
@@ -84,7 +92,7 @@ def test_the_bytes_on_the_page_are_what_the_page_says() -> None:
     assert [line.packed for line in lines] == [encode_frame(line.content) for line in lines]
     assert {line.content["op"] for line in lines} == {
         *("begin", "call", "cancel", "ping"),
-        *("ready", "answered", "ended", "failed", "sighted", "pong"),
+        *("ready", "answered", "ended", "failed", "sighted", "sampled", "pong"),
     }
     works = {line.content["work"] for line in lines if line.content["op"] == "call"}
     assert works == {work.value for work in Work}

@@ -28,7 +28,7 @@ from haptera.model.intent import Intent
 from haptera.model.parts import Context, Look, Manifest, Requirement, Step
 from haptera.testing.clock import MachineClock
 from haptera.testing.disk import Disk
-from haptera.testing.machine import Reading
+from haptera.testing.machine import ToldValue
 from haptera.testing.tape import TapeEntry
 from haptera.testing.world import World
 
@@ -114,7 +114,7 @@ class Evidence:
     closed_at: dict[str, int] = field(default_factory=dict)
     arrived: dict[tuple[int, str], list[int]] = field(default_factory=dict)
     enrolled: list[tuple[TapeEntry, Enrolled]] = field(default_factory=list)
-    really: dict[tuple[EntityId, str], list[Reading]] = field(default_factory=dict)
+    really: dict[tuple[EntityId, str], list[ToldValue]] = field(default_factory=dict)
 
     def keeps(self, process: str, node: str | None) -> bool:
         """Whether a node may speak with this parent."""
@@ -165,7 +165,7 @@ class Evidence:
         every = [*self.world.parents, *self.world.agents.values()]
         return next((one.disk for one in every if one.name == process), None)
 
-    def truths(self, entity: EntityId, variable: str, since: int, until: int) -> list[Reading]:
+    def truths(self, entity: EntityId, variable: str, since: int, until: int) -> list[ToldValue]:
         """What machines really told of a variable between these times."""
         every = self.really.get((entity, variable), [])
         first = bisect_left(every, since, key=lambda one: one.at)

@@ -13,13 +13,17 @@ from haptera.model.parts import Look, Step
 
 
 class Work(StrEnum):
-    """What a module is asked to do; HOLD and RELEASE of one that is a gate."""
+    """What a module is asked to do; HOLD and RELEASE of one that is a gate.
+
+    The core never asks for SAMPLE: the daemon does so beside it.
+    """
 
     LOOK = "look"
     STEP = "step"
     WATCH = "watch"
     HOLD = "hold"
     RELEASE = "release"
+    SAMPLE = "sample"
 
 
 class Call(msgspec.Struct, frozen=True, gc=False):

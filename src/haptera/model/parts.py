@@ -6,6 +6,7 @@ from typing import Final
 
 from haptera.model.errors import DeclarationError
 from haptera.model.policy import LOOKING, STEPPING, Policy
+from haptera.model.reading import Reading
 
 # `from` of a change: any state but known `to` (semantics.md, Step).
 ANY: Final = "*"
@@ -19,6 +20,8 @@ DRAIN_S_MAX: Final = 7 * 86_400
 DRAIN_REST_S: Final = 3_600
 # How long any look or step may take, and so a process that is replaced: its last call, a day.
 WITHIN_MS_MAX: Final = 86_400_000
+# How often numbers are measured at most.
+SAMPLED_EVERY_MS_MIN: Final = 1_000
 # How many calls a module takes at once that does not say it.
 AT_ONCE: Final = 256
 AT_ONCE_MAX: Final = 10_000
@@ -117,6 +120,26 @@ class Step:
 Part = Look | Step
 
 
+@dataclass(frozen=True, slots=True)
+class Sampler:
+    """How numbers are measured, of each entity of a kind: every so often, apart from all looks.
+
+    It is no part of a chain. `requires` names attributes only.
+    """
+
+    module: str
+    name: str
+    kind: str
+    readings: tuple[Reading, ...]
+    requires: tuple[Requirement, ...] = ()
+    every_ms: int = 10_000
+    within_ms: int = 5_000
+
+    @property
+    def path(self) -> str:
+        return f"{self.module}.{self.name}"
+
+
 class SettingType(StrEnum):
     """What a setting can be, as JSON has it."""
 
@@ -194,7 +217,7 @@ class Manifest:
     no two processes run beside each other: the old one ends before the next is started. Of the
     attributes in `unique` no two nodes that it serves may have the same value. Its processes may
     do what it `needs`, and write below the paths that it `writes`, besides the least. `enrolment`
-    is how what its steps that enrol are given reaches the node.
+    is how what its steps that enrol are given reaches the node. Its `samplers` measure numbers.
 
     Raises:
         HapteraError: a limit or a path that cannot be.
@@ -217,6 +240,7 @@ class Manifest:
     needs: tuple[Privilege, ...] = ()
     writes: tuple[str, ...] = ()
     enrolment: EnrolmentLevel = EnrolmentLevel.WINDOW
+    samplers: tuple[Sampler, ...] = ()
 
     @property
     def beyond(self) -> str:
@@ -238,12 +262,20 @@ class Manifest:
                     where=f"module {self.name}",
                     do=f"choose from 1 to {AT_ONCE_MAX}",
                 )
-        for part in self.parts:
+        for part in (*self.parts, *self.samplers):
             if not 1 <= part.within_ms <= WITHIN_MS_MAX:
                 raise DeclarationError(
                     f"{part.path} may take {part.within_ms / 1_000:g} s",
                     where=f"module {self.name}",
                     do=f"choose up to {WITHIN_MS_MAX // 1_000} s, a day",
+                )
+
+        for sampler in self.samplers:
+            if not SAMPLED_EVERY_MS_MIN <= sampler.every_ms <= WITHIN_MS_MAX:
+                raise DeclarationError(
+                    f"{sampler.path} measures every {sampler.every_ms} ms",
+                    where=f"module {self.name}",
+                    do=f"choose from {SAMPLED_EVERY_MS_MIN} ms to a day",
                 )
 
     @property

@@ -20,8 +20,10 @@ from haptera.model.parts import (
     SettingType,
 )
 from haptera.model.policy import Policy
+from haptera.model.reading import Reading, Series, item_name
 from haptera.sdk.controller import Changes, Cluster, Conflict, Controller
 from haptera.sdk.module import Module, Served
+from haptera.sdk.sampling.rounds import Measured
 from haptera.sdk.settings import Secret
 from haptera.sdk.target import Boot, Draining, Refused, Setup, Target
 from haptera.sdk.terms import Conditions
@@ -60,14 +62,17 @@ __all__ = [
     "Kind",
     "Manifest",
     "Meaning",
+    "Measured",
     "Module",
     "News",
     "Plain",
     "Policy",
     "Privilege",
     "ProgramPath",
+    "Reading",
     "Refused",
     "Secret",
+    "Series",
     "Served",
     "Setting",
     "SettingType",
@@ -77,6 +82,7 @@ __all__ = [
     "Variable",
     "expand",
     "fold",
+    "item_name",
     "read_foreign",
     "uplink",
 ]

@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from haptera.model.declared.schema import Applied, Attribute, Variable
 from haptera.model.errors import DeclarationError
-from haptera.model.parts import Requirement
-from haptera.sdk.terms import Conditions
+from haptera.model.parts import Requirement, Sampler
+from haptera.model.reading import Reading
+from haptera.sdk.terms import Conditions, SamplerTerms
 
 # The instructions after a value that a function gives, at once or out of two or more.
 _GIVES: Final = ("RETURN_VALUE", "YIELD_VALUE", "ASYNC_GEN_WRAP", "JUMP_FORWARD", "STORE_FAST")
@@ -19,6 +20,25 @@ _GIVES: Final = ("RETURN_VALUE", "YIELD_VALUE", "ASYNC_GEN_WRAP", "JUMP_FORWARD"
 def requirements(given: Conditions, kind: str) -> tuple[Requirement, ...]:
     """What a part of this kind requires, by these conditions."""
     return tuple(_requirement(on, allowed, kind) for on, allowed in given.items())
+
+
+def sampler_of(
+    module: str, name: str, readings: tuple[Reading, ...], where: Conditions, terms: SamplerTerms
+) -> Sampler:
+    """A sampler of these readings.
+
+    Raises:
+        HapteraError: they are of several kinds, or none, or the module's `where` names variables.
+    """
+    if len({one.kind for one in readings}) != 1:
+        raise DeclarationError(f"module {module}: a sampler measures readings of one kind")
+    if any(isinstance(one, Variable) for one in where):
+        raise DeclarationError(
+            f"module {module}: its `where` names variables, which change", do="name attributes"
+        )
+    kind = readings[0].kind
+    every_ms, within_ms = in_ms(terms.get("every_s", 10)), in_ms(terms.get("within_s", 5))
+    return Sampler(module, name, kind, readings, requirements(where, kind), every_ms, within_ms)
 
 
 def _requirement(

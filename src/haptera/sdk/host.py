@@ -2,26 +2,24 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from inspect import iscoroutinefunction
-from pathlib import Path
-from typing import Any, Literal, assert_never
+from typing import Any, assert_never
 
 import msgspec
 
 from haptera.model.declared.schema import digest_fault
-from haptera.model.entity import EntityId
 from haptera.model.errors import Code, DeclarationError, HapteraError
 from haptera.sdk.drains import Drains
 from haptera.sdk.failures import TEXT_BYTES_MAX, Failures, cut
 from haptera.sdk.gathering import Gathering
-from haptera.sdk.link import Frame, frames_of
+from haptera.sdk.link import BeginFrame, CallFrame, Frame, frames_of, parse_begin, parse_call
 from haptera.sdk.loop_watch import LoopWatch
 from haptera.sdk.module import Module
 from haptera.sdk.progress import ProgressTeller
+from haptera.sdk.sampling.rounds import measured_values, phase, rounds
 from haptera.sdk.target import Boot, Draining, Refused, Setup, Target
 from haptera.sdk.threads import Threads
 from haptera.wire.ipc import encode_frame
@@ -30,38 +28,6 @@ from haptera.wire.ipc import encode_frame
 # So many threads may hang beside those of the calls under way.
 HANGING_MAX = 256
 NOTE_BYTES_MAX = 100
-
-
-@dataclass(frozen=True, slots=True)
-class _Begun:
-    """Where files may be kept, the settings, and whether only `ready` is asked for."""
-
-    run_dir: Path
-    settings: Mapping[str, Any]
-    describe: bool = False
-
-
-class _Boot(msgspec.Struct, frozen=True, gc=False):
-    token: str
-    ca: str
-    parent: str
-    good_for_s: float = 600.0
-
-
-class _Call(msgspec.Struct, frozen=True, gc=False):
-    """A `call` frame; which keys it has, and of what types."""
-
-    id: int
-    work: Literal["look", "step", "watch", "hold", "release"]
-    part: str
-    entity: EntityId
-    attributes: dict[str, str]
-    values: dict[str, str | int]
-    digest: str
-    deadline_ns: int | None
-    intent: str | None
-    boot: _Boot | None
-    settings: dict[str, Any] | None = None
 
 
 async def serve(
@@ -85,7 +51,7 @@ async def serve(
         first = await anext(frames, None)
         if first is None:
             return
-        begun = _begun(first)
+        begun = parse_begin(first)
         drains = Drains(begun.run_dir, wall_s)
         host = _Host(module, writer, now, begun, drains)
         async with host.alive(), asyncio.TaskGroup() as tasks:
@@ -111,7 +77,7 @@ class _Host:
         module: Module[Any],
         writer: asyncio.StreamWriter,
         now: Callable[[], int],
-        begun: _Begun,
+        begun: BeginFrame,
         drains: Drains,
     ) -> None:
         self._module = module
@@ -119,7 +85,9 @@ class _Host:
         self._unsent = bytearray()
         self._now = now
         self._begun = begun
-        self._threads = Threads(module.manifest().at_once + HANGING_MAX)
+        at_once = module.manifest().at_once
+        self._threads = Threads(at_once + HANGING_MAX)
+        self._measuring = asyncio.Semaphore(at_once)
         self._loop_watch = LoopWatch(module.functions, self._blocked)
         self._settings: Any = None
         self._session: Any = None
@@ -165,7 +133,7 @@ class _Host:
     def take(self, frame: Frame, tasks: asyncio.TaskGroup) -> None:
         match frame:
             case {"op": "call"}:
-                self._begin(_parsed(frame), tasks)
+                self._begin(parse_call(frame), tasks)
             case {"op": "cancel", "id": int(call)}:
                 self._cancel(call)
             case {"op": "stop", "id": int(call)}:
@@ -179,7 +147,7 @@ class _Host:
                     code=Code.VERSION_MISMATCH,
                 )
 
-    def _begin(self, call: _Call, tasks: asyncio.TaskGroup) -> None:
+    def _begin(self, call: CallFrame, tasks: asyncio.TaskGroup) -> None:
         if len(self._cancelled) >= HANGING_MAX:
             self._fail(call.id, f"{HANGING_MAX} calls hang past their limit; no more are accepted")
         elif call.part not in self._functions(call):
@@ -190,7 +158,7 @@ class _Host:
             self._calls[call.id] = task = tasks.create_task(self._run(call))
             task.add_done_callback(lambda _: self._forget(call.id))
 
-    def _functions(self, call: _Call) -> Mapping[str, object]:
+    def _functions(self, call: CallFrame) -> Mapping[str, object]:
         match call.work:
             case "look":
                 return self._module.lookers
@@ -200,6 +168,8 @@ class _Host:
                 return self._module.watchers
             case "hold" | "release":
                 return self._module.gates if call.part == call.work else {}
+            case "sample":
+                return self._module.samplers
             case _:
                 assert_never(call.work)
 
@@ -224,15 +194,20 @@ class _Host:
         self._targets.pop(call, None)
         self._cancelled.discard(call)
 
-    async def _run(self, call: _Call) -> None:
+    async def _run(self, call: CallFrame) -> None:
         """One call, whatever the author's code does."""
-        if call.work == "watch":
+        if call.work == "sample":
+            sampler = self._module.samplers[call.part]
+            phase_s = 0.0 if call.part in self._module.together else phase(sampler, call.entity)
+            fail = partial(self._fail, call.id)
+            await rounds(sampler, phase_s, partial(self._carry_out, call), self._measuring, fail)
+        elif call.work == "watch":
             await self._carry_out(call)
         else:
             with self._loop_watch.during():
                 await self._carry_out(call)
 
-    async def _carry_out(self, call: _Call) -> None:
+    async def _carry_out(self, call: CallFrame) -> None:
         try:
             target = self._targets[call.id] = self._target(call)
             # What is late connects to nothing either.
@@ -249,10 +224,10 @@ class _Host:
                 failed = {**failed, "drains": True, "drained_ms": drained_ms}
             self._answer(failed)
 
-    def _told(self, call: _Call, error: Exception) -> str:
+    def _told(self, call: CallFrame, error: Exception) -> str:
         return self._failures.told(error, f"{call.part} of {call.entity}")
 
-    async def _work(self, call: _Call, target: Target, made: object) -> None:
+    async def _work(self, call: CallFrame, target: Target, made: object) -> None:
         at = self._now()
         target.refuse_late()
         match call.work:
@@ -273,17 +248,21 @@ class _Host:
                 async for reading in self._module.watchers[call.part](made):
                     self._tell("sighted", call, target, reading, self._now())
                     await self._writer.drain()
+            case "sample":
+                measured = await self._called(call, self._module.measuring[call.part], made)
+                values = measured_values(self._module.samplers[call.part], measured)
+                self._answer({"op": "sampled", "id": call.id, "at_ns": at, "values": values})
             case _:
                 assert_never(call.work)
 
-    def _tell(self, op: str, call: _Call, target: Target, reading: str, at: int) -> None:
+    def _tell(self, op: str, call: CallFrame, target: Target, reading: str, at: int) -> None:
         """What was read, and what was noted beside it, if anything."""
         value, note = self._reading(call, reading), target.take_note()
         at = max(0, at - target.take_age_ns())
         noted = {} if note is None else {"note": cut(note, NOTE_BYTES_MAX)}
         self._answer({"op": op, "id": call.id, "value": value, "at_ns": at, **noted})
 
-    def _target(self, call: _Call) -> Target:
+    def _target(self, call: CallFrame) -> Target:
         boot = None
         if (given := call.boot) is not None:
             boot = Boot(given.token, given.ca, given.parent, given.good_for_s)
@@ -302,38 +281,38 @@ class _Host:
             tell=partial(self._progress.say, call.id),
         )
 
-    def _own(self, call: _Call) -> Any:
+    def _own(self, call: CallFrame) -> Any:
         """The settings of the module, or those for this entity where it has secrets of its own."""
         return self._settings if call.settings is None else self._module.settings(call.settings)
 
-    async def _called(self, call: _Call, function: Callable[[Any], Any], made: object) -> Any:
+    async def _called(self, call: CallFrame, function: Callable[[Any], Any], made: object) -> Any:
         """What the function returns of this entity, alone or together with others."""
+        apart = call.part if call.work == "sample" else None
         if call.part not in self._module.together:
-            return await self._run_function(call.entity, function, made)
+            return await self._run_function((apart, call.entity), function, made)
         if call.part not in self._gatherings:
-            ask = partial(self._run_function, None, function)
+            ask = partial(self._run_function, apart or object(), function)
             self._gatherings[call.part] = Gathering(ask)
         gathering = self._gatherings[call.part]
         return await gathering.answer(call.entity, made, self._targets[call.id].refuse_late)
 
     async def _run_function(
-        self, entity: EntityId | None, function: Callable[[Any], Any], made: object
+        self, key: Hashable, function: Callable[[Any], Any], made: object
     ) -> Any:
         """What it returns: a plain one's, in a thread, where it may block.
 
-        No second one is begun in a thread for an entity of which one hangs.
+        No second one is begun in a thread under a key, an entity's, of which one hangs.
         """
         if iscoroutinefunction(function):
             return await function(made)
-        key: object = object() if entity is None else entity
         return await self._threads.run(key, partial(function, made))
 
-    async def _act(self, call: _Call, function: Callable[[Any], Any], made: object) -> None:
+    async def _act(self, call: CallFrame, function: Callable[[Any], Any], made: object) -> None:
         self._uncut[call.id] = call.deadline_ns
         await self._called(call, function, made)
         self._answer({"op": "ended", "id": call.id})
 
-    def _reading(self, call: _Call, reading: str) -> str:
+    def _reading(self, call: CallFrame, reading: str) -> str:
         """What a look found, as text, where it is something that the look may find."""
         value, outcomes = str(reading), self._module.outcomes(call.part)
         if outcomes is None:
@@ -370,22 +349,3 @@ class _Host:
         unsent, self._unsent = self._unsent, bytearray()
         if unsent and not self._writer.is_closing():
             self._writer.write(unsent)
-
-
-def _begun(frame: Frame) -> _Begun:
-    match frame:
-        case {"op": "begin", "run_dir": str(run_dir), "settings": dict(settings)}:
-            return _Begun(Path(run_dir), settings, frame.get("describe") is True)
-        case _:
-            raise HapteraError(
-                f"the daemon begins with {frame.get('op')!r}", code=Code.VERSION_MISMATCH
-            )
-
-
-def _parsed(frame: Frame) -> _Call:
-    try:
-        return msgspec.convert(frame, _Call)
-    except msgspec.ValidationError as error:
-        raise HapteraError(
-            f"malformed call from the daemon: {error}", code=Code.VERSION_MISMATCH
-        ) from error

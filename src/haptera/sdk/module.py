@@ -19,21 +19,25 @@ from haptera.model.parts import (
     Look,
     Manifest,
     Requirement,
+    Sampler,
     Step,
 )
 from haptera.model.policy import LOOKING, STEPPING
-from haptera.sdk.declaring import check_digest, checked, in_ms, requirements
+from haptera.model.reading import Reading
+from haptera.sdk.declaring import check_digest, checked, in_ms, requirements, sampler_of
+from haptera.sdk.sampling.rounds import Measured
 from haptera.sdk.settings import declared, made
 from haptera.sdk.target import Setup, Target
 from haptera.sdk.terms import (
     Conditions,
     Declares,
+    Found,
     Going,
     Looker,
     LookTerms,
     Made,
     ModuleTerms,
-    Reading,
+    SamplerTerms,
     Stepper,
     StepTerms,
     Values,
@@ -72,6 +76,8 @@ class Module(Generic[Made]):
         self.steppers: dict[str, Stepper[Made]] = {}
         self.watchers: dict[str, Watcher[Made, str]] = {}
         self.gates: dict[str, Stepper[Made]] = {}
+        self.measuring: dict[str, Callable[[Any], Any]] = {}
+        self.samplers: dict[str, Sampler] = {}
         # The parts whose functions are asked of many entities at once.
         self.together: set[str] = set()
         self.connect = connect
@@ -123,6 +129,26 @@ class Module(Generic[Made]):
 
         return cast("Declares[Made, None]", declare)
 
+    def sampler(
+        self, *readings: Reading, **terms: Unpack[SamplerTerms]
+    ) -> Declares[Made, Measured]:
+        """Declare what measures numbers of each entity, every so often, beside all looks.
+
+        The function returns each number by its reading, or by `reading.series(item)` where that is
+        a family. What a machine lacks is left out, or None: never zero.
+        """
+
+        def declare(function: Callable[[Made], Any]) -> Callable[[Made], Any]:
+            name = function.__name__
+            made = sampler_of(self.name, name, readings, self._where, terms)
+            self._claim(name, made.path)
+            self.samplers[name], self.measuring[name] = made, function
+            if terms.get("many"):
+                self.together.add(name)
+            return function
+
+        return cast("Declares[Made, Measured]", declare)
+
     def hold(self, function: Stepper[Made]) -> Stepper[Made]:
         """Let nothing begin on the node that must not be disturbed, from now until `release`.
 
@@ -170,6 +196,7 @@ class Module(Generic[Made]):
             needs=self._terms.get("needs", ()),
             writes=self._terms.get("writes", ()),
             enrolment=self._terms.get("enrolment", EnrolmentLevel.WINDOW),
+            samplers=tuple(self.samplers.values()),
         )
 
     def settings(self, given: Mapping[str, Any]) -> Any:
@@ -261,7 +288,7 @@ class Module(Generic[Made]):
         self.watchers[looks[0].name] = function
 
     def _functions(self) -> list[Callable[..., object]]:
-        parts = (self.lookers, self.steppers, self.watchers, self.gates)
+        parts = (self.lookers, self.steppers, self.watchers, self.gates, self.measuring)
         return [self.connect, *(one for some in parts for one in some.values())]
 
     def _device(self) -> str | None:
@@ -299,11 +326,11 @@ class Module(Generic[Made]):
         return requirements({**self._where, **terms.get("requires", {})}, kind)
 
     def _claim(self, name: str, path: str) -> None:
-        if name in self._looks or name in self._steps:
+        if name in self._looks or name in self._steps or name in self.samplers:
             raise DuplicateError(f"{path} is declared twice", do="rename one of the functions")
 
 
-class Served(Generic[Values, Reading, Made]):
+class Served(Generic[Values, Found, Made]):
     """A variable that a module serves: decorators for its looks, steps and watch."""
 
     def __init__(
@@ -313,18 +340,18 @@ class Served(Generic[Values, Reading, Made]):
         self._variable = variable
         self._fails_to = None if fails_to is None else str(fails_to)
 
-    def look(self, **terms: Unpack[LookTerms[Values]]) -> Declares[Made, Reading]:
+    def look(self, **terms: Unpack[LookTerms[Values]]) -> Declares[Made, Found]:
         """Declare how the variable is learnt; the function returns one of `outcomes`.
 
         With `many`, one call serves all entities that are asked for close together: the function
         is handed a mapping of them, and returns one of what it found of each, or what went wrong.
         """
 
-        def declare(function: Looker[Made, Reading]) -> Looker[Made, Reading]:
+        def declare(function: Looker[Made, Found]) -> Looker[Made, Found]:
             self._module.add_look(self._variable, function, terms)
             return function
 
-        return cast("Declares[Made, Reading]", declare)
+        return cast("Declares[Made, Found]", declare)
 
     def step(
         self,
@@ -353,7 +380,7 @@ class Served(Generic[Values, Reading, Made]):
         change = Change(self._variable.name, tuple(map(str, sources)), to, expected=expected)
         return Going(self._variable.kind, change, self._fails_to)
 
-    def watch(self, function: Watcher[Made, Reading]) -> Watcher[Made, Reading]:
+    def watch(self, function: Watcher[Made, Found]) -> Watcher[Made, Found]:
         """Declare an async generator of readings that nobody asked for."""
         self._module.add_watch(self._variable, cast("Watcher[Made, str]", function))
         return function

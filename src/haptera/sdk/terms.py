@@ -13,16 +13,16 @@ from haptera.model.policy import Policy
 from haptera.sdk.target import Setup
 
 Values = TypeVar("Values", bound=StrEnum)
-Reading = TypeVar("Reading", bound=str)
+Found = TypeVar("Found", bound=str)
 Made = TypeVar("Made")
 Result = TypeVar("Result")
 
 # Which values each of these variables and attributes may have (or, excluded, may not).
 Conditions = Mapping[Variable[Any] | Attribute, str | tuple[str, ...]]
 # Async functions, or plain ones, which are run in threads.
-Looker = Callable[[Made], Coroutine[Any, Any, Reading] | Reading]
+Looker = Callable[[Made], Coroutine[Any, Any, Found] | Found]
 Stepper = Callable[[Made], Coroutine[Any, Any, None] | None]
-Watcher = Callable[[Made], AsyncIterator[Reading]]
+Watcher = Callable[[Made], AsyncIterator[Found]]
 Lifespan = Callable[[Setup], AbstractAsyncContextManager[Any]]
 
 
@@ -117,6 +117,17 @@ class StepTerms(TypedDict, total=False):
     enrols: bool
     stoppable: bool
     ends_with_call: bool
+    many: bool
+
+
+class SamplerTerms(TypedDict, total=False):
+    """How a sampler is declared; times in seconds. With `many`, its function is of many entities.
+
+    Its rounds are not counted in `at_once` and `per_device`; as many as `at_once` run at a time.
+    """
+
+    every_s: float
+    within_s: float
     many: bool
 
 

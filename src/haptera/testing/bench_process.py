@@ -114,7 +114,7 @@ class BenchProcess(Generic[Made]):
                     await self._function(call, self._module.steppers[call.part], made)
                 case Work.HOLD | Work.RELEASE:
                     await self._run(call, self._module.gates[call.part], made)
-                case Work.WATCH:
+                case Work.WATCH | Work.SAMPLE:
                     raise AssertionError(call)
                 case _:
                     assert_never(call.work)

@@ -64,7 +64,7 @@ class Outage(NamedTuple):
     ended_at: int
 
 
-class Reading(NamedTuple):
+class ToldValue(NamedTuple):
     """A value that was really told of this machine, as of then; `cuts` counts its power losses."""
 
     entity: EntityId
@@ -111,7 +111,7 @@ class Machine:
     cuts: int = 0
     commands: list[Command] = field(default_factory=list)
     reads: list[PowerReading] = field(default_factory=list)
-    readings: list[Reading] = field(default_factory=list)
+    readings: list[ToldValue] = field(default_factory=list)
     services: dict[str, str] = field(default_factory=dict)
     staged: dict[str, str] = field(default_factory=dict)
     starts: list[tuple[str, int]] = field(default_factory=list)
@@ -368,7 +368,7 @@ class Machine:
         return "busy" if self.jobs else "free"
 
     def _tell(self, entity: EntityId, variable: str, value: str, at: int) -> None:
-        self.readings.append(Reading(entity, variable, value, at, self.cuts))
+        self.readings.append(ToldValue(entity, variable, value, at, self.cuts))
 
     def _draw(self, trouble: str, share: float) -> bool:
         return self.clock.chance(f"machine/{self.name}", f"machine {trouble}", share)

@@ -127,6 +127,8 @@ class Answers:
                 self._acts.failed(turn, row, text, refused=refused)
             case Work.HOLD | Work.RELEASE:
                 raise AssertionError(pending)  # gates are asked of no entity's parts
+            case Work.SAMPLE:
+                raise AssertionError(pending)  # the core asks for none
 
     def _row(self, pending: Pending | None) -> EntityState | None:
         return None if pending is None else self._table.get(pending.entity)

@@ -126,6 +126,7 @@ def _manifest(module: str, content: Any) -> Manifest | None:
     if manifest.api > API:
         what = f"it is written for version {manifest.api} of the frames, and this haptera has {API}"
         raise ValueError(f"{what}: install a newer haptera")
-    if {manifest.name, *(part.module for part in manifest.parts)} != {module}:
+    declared = (*manifest.parts, *manifest.samplers)
+    if {manifest.name, *(one.module for one in declared)} != {module}:
         raise ValueError("it declares the name of another module")
     return manifest
