@@ -45,6 +45,8 @@ _PROBE: Final = 1
 _FURTHER: Final = 2
 # The sender has fetched the receiver's schema, and reads its packed words.
 _READS: Final = 4
+# Nothing but what goes beside all messages, which says nothing of the sender's state.
+_BESIDE: Final = 8
 
 assert _PREFIX.size + _WORDS[-1].size == PREFIX_BYTES_MAX
 assert _SECTION.size == SECTION_HEADER_BYTES
@@ -102,6 +104,23 @@ def decode(body: bytes, codec: Codec, peer: str) -> Message | Reject:
         tuple(one for one in told if isinstance(one, Measure)),
         None if further else tuple(one for one in told if isinstance(one, RoomAsk)),
     )
+
+
+def beside(told: bytes, section: int, content: bytes) -> bytes:
+    """A body with this section alone, for who was last told this body.
+
+    One of a version that does not know such bodies reads one that says nothing new.
+    """
+    size = _PREFIX.size + 8 * told[1]
+    flags = (told[0] & _READS) | _FURTHER | _BESIDE
+    return bytes((flags,)) + told[1:size] + _packed(section, content)
+
+
+def sections_beside(body: bytes) -> Iterator[tuple[int, bytes] | Reject] | None:
+    """The sections of such a body; None for any other."""
+    if len(body) < _PREFIX.size or not body[0] & _BESIDE:
+        return None
+    return _sections(body, _PREFIX.size + 8 * body[1])
 
 
 def _told(message: Message, codec: Codec, peer_schema: int | None) -> Iterator[tuple[int, bytes]]:

@@ -10,17 +10,18 @@ import asyncio
 import socket
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Final, Self
 
 from haptera.model.errors import Code, HapteraError
 from haptera.model.events import Alive, Event, Heard
 from haptera.model.messages import Message
+from haptera.model.samples import Measurement
 from haptera.runtime.clock import now_ns
 from haptera.runtime.network.arrivals import ArrivalReader
 from haptera.runtime.network.muted import Muted, MutedLine
-from haptera.wire.bucket import Bucket
+from haptera.runtime.network.peer_link import Address, PeerLink, Waiting
 from haptera.wire.frame import DATAGRAM_BYTES_MAX, DatagramType, FrameFault, Reject, receiver_of
+from haptera.wire.samples import decode_samples, encode_samples
 from haptera.wire.seal import Greet, Opened, Origin, Session
 from haptera.wire.sync import decode, encode
 from haptera.wire.updates import Codec
@@ -32,60 +33,22 @@ DRAIN_NS_MAX: Final = 5_000_000
 # So many of one peer wait to be opened, as the newest: from its address on record, and from others.
 LINE_MAX: Final = 512
 LINE_ELSEWHERE_MAX: Final = 64
-# A line of which more is lost than so many at once, and so many a second after that, is a flood:
-# nothing of it is taken for so long.
-LOST_AT_ONCE_MAX: Final = 512
-LOST_PER_S_MAX: Final = 256
+# For how long nothing is taken of a line that is a flood.
 MUTED_S: Final = 0.5
 _DATAGRAMS_PER_CLOCK_READING: Final = 64
 # After a drain the socket rests: at evenly spaced arrivals waking up is what costs.
 REST_S: Final = 0.010
-# Of one peer: so many messages that say something new at once, and so many a second after that. Of
-# what comes beyond, the newest is heard once there is room; what the others said, hellos repair.
-CHANGED_AT_ONCE_MAX: Final = 512
-CHANGED_PER_S: Final = 128
 # With so many events that the engine has not taken in, nothing more is read from the socket.
 INBOX_MAX: Final = 20_000
 
-Address = tuple[str, int]
-# A datagram that waits to be opened, who sent it, and when it arrived.
-Waiting = tuple[bytes, Address, int]
 # A peer's address or process on record changed: its name, the address, its boot-id.
 Moved = Callable[[str, Address, int], None]
 # A peer has shown to have heard what we sent at this time, in ns.
 Confirmed = Callable[[int], None]
+# A peer tells what was measured.
+Sampled = Callable[[str, list[Measurement]], None]
 # So many datagrams that no later one has confirmed are remembered, each with when it was sent.
 UNCONFIRMED_MAX: Final = 256
-
-
-@dataclass(slots=True)
-class _Link:
-    """One peer: its session, where it is reached, and what was last said on either side.
-
-    `boot` is the process that was last told as `Moved`, or was saved by an earlier process of ours.
-    `held` is the newest that it said beyond its budget, and when that arrived; `sent` is when which
-    sequence was. Not yet opened are those in the two lines, of which the one from its address on
-    record goes first. `authentic` is by how many more of the last ones from there were the peer's
-    own than were not.
-    """
-
-    name: str
-    session: Session
-    address: Address
-    boot: int | None
-    schema: int | None = None
-    reads: bool = False
-    heard: bytes | None = None
-    told: bytes | None = None
-    budget: Bucket = field(default_factory=lambda: Bucket(CHANGED_AT_ONCE_MAX, CHANGED_PER_S))
-    held: tuple[Opened, int] | None = None
-    authentic: int = 0
-    lost: Bucket = field(default_factory=lambda: Bucket(LOST_AT_ONCE_MAX, LOST_PER_S_MAX))
-    lost_elsewhere: Bucket = field(default_factory=lambda: Bucket(LOST_AT_ONCE_MAX, LOST_PER_S_MAX))
-    # Short and mostly empty, on each of very many links: an empty deque takes 700 bytes.
-    sent: list[tuple[int, int]] = field(default_factory=list)
-    line: list[Waiting] = field(default_factory=list)
-    elsewhere: list[Waiting] = field(default_factory=list)
 
 
 class Udp:
@@ -115,15 +78,16 @@ class Udp:
         bound.settimeout(0)
         self._socket = bound
         self._reader = ArrivalReader(bound)
-        self._links: dict[int, _Link] = {}
-        self._by_name: dict[str, _Link] = {}
+        self._links: dict[int, PeerLink] = {}
+        self._by_name: dict[str, PeerLink] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._rest: asyncio.TimerHandle | None = None
         self._holding: dict[str, None] = {}
         # Those of whom something waits to be opened, each once.
-        self._turns: deque[_Link] = deque()
+        self._turns: deque[PeerLink] = deque()
         self._muted = Muted(bound)
         self._confirmed: Confirmed | None = None
+        self._sampled: Sampled | None = None
         self.counts: Counter[str] = Counter()
 
     @property
@@ -138,16 +102,18 @@ class Udp:
         moved: Moved,
         waiting: Callable[[], int] = lambda: 0,
         confirmed: Confirmed | None = None,
+        sampled: Sampled | None = None,
     ) -> None:
         """Listen from now on; needs a running loop.
 
         `deliver` gets one list for each drain; `moved` what our next process needs to know.
         `waiting` says how many events were delivered that nobody has taken in yet; `confirmed`
-        gets when that was sent which a peer has heard, whenever it shows to.
+        gets when that was sent which a peer has heard, whenever it shows to, and `sampled` what
+        a peer measured, past all events.
         """
         self._codec, self._deliver, self._moved = codec, deliver, moved
         self._waiting = waiting
-        self._confirmed = confirmed
+        self._confirmed, self._sampled = confirmed, sampled
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._socket, self._drain)
 
@@ -163,7 +129,7 @@ class Udp:
     def add(self, peer: str, session: Session, address: Address) -> None:
         """Hear and reach this peer by this session; an earlier one of it is over."""
         self.remove(peer)
-        link = _Link(peer, session, address, session.peer_boot)
+        link = PeerLink(peer, session, address, session.peer_boot)
         self._by_name[peer] = self._links[session.own_index] = link
 
     def remove(self, peer: str) -> None:
@@ -189,6 +155,15 @@ class Udp:
         bodies = encode(message, self._codec, schema)
         link.told = bodies[0]
         for body in bodies:
+            self._seal(link, body)
+
+    def tell_measured(self, peer: str, measured: Measurement) -> None:
+        """Send what was measured, once: to who was never told anything, not at all."""
+        link = self._by_name.get(peer)
+        if link is None or link.told is None:
+            self.counts["no session"] += 1
+            return
+        for body in encode_samples(link.told, measured):
             self._seal(link, body)
 
     def _drain(self) -> None:
@@ -236,7 +211,7 @@ class Udp:
                 return False
         return False
 
-    def _line_up(self, link: _Link, datagram: bytes, address: Address) -> bool:
+    def _line_up(self, link: PeerLink, datagram: bytes, address: Address) -> bool:
         """Whether that is all; else the oldest there has lost its place to it."""
         if not link.line and not link.elsewhere:
             self._turns.append(link)
@@ -249,7 +224,7 @@ class Udp:
         line.append((datagram, address, self._reader.arrived_at))
         return not is_full
 
-    def _note_lost(self, link: _Link, *, is_elsewhere: bool, now: int) -> None:
+    def _note_lost(self, link: PeerLink, *, is_elsewhere: bool, now: int) -> None:
         """Take nothing of a line for a while of which too much is lost; hellos repair the rest.
 
         Not so where others send in the name of a peer: by that they would silence it.
@@ -309,7 +284,7 @@ class Udp:
         if self._holding or self._turns:
             self._drain()
 
-    def _open(self, link: _Link, waiting: Waiting, now: int) -> Heard | str | None:
+    def _open(self, link: PeerLink, waiting: Waiting, now: int) -> Heard | str | None:
         """What a datagram says: a message, the name of a peer that says what it said, nothing."""
         datagram, address, arrived_at = waiting
         origin = Origin.ON_RECORD if address[:2] == link.address else Origin.ELSEWHERE
@@ -328,7 +303,7 @@ class Udp:
                 self.counts[reason] += 1
         return None
 
-    def _note(self, link: _Link, opened: Opened, address: Address) -> None:
+    def _note(self, link: PeerLink, opened: Opened, address: Address) -> None:
         """Where the peer now is, and as which process."""
         if opened.new_boot:
             link.heard = link.held = None
@@ -343,12 +318,17 @@ class Udp:
             link.address, link.boot = here, opened.boot
             self._moved(link.name, here, opened.boot)
 
-    def _said(self, link: _Link, opened: Opened, arrived_at: int, now: int) -> Heard | str | None:
+    def _said(
+        self, link: PeerLink, opened: Opened, arrived_at: int, now: int
+    ) -> Heard | str | None:
         if opened.type is DatagramType.HI:
             # It could not take up what it was told; told again, it can. The rest is not
             # repeated: what it lacks of that the next hellos show.
             if link.told is not None:
                 self._seal(link, link.told)
+            return None
+        if (measured := decode_samples(opened.body)) is not None:
+            self._hand_on(link, measured, now)
             return None
         if opened.body == link.heard:
             # What is held was said before it, unless this was overtaken.
@@ -362,7 +342,16 @@ class Udp:
             return link.name
         return self._read(link, opened, arrived_at)
 
-    def _read(self, link: _Link, opened: Opened, arrived_at: int) -> Heard | str | None:
+    def _hand_on(self, link: PeerLink, measured: list[Measurement] | Reject, now: int) -> None:
+        """What a peer measured: no proof that its engine is alive, and beyond its share, lost."""
+        if isinstance(measured, Reject):
+            self.counts[measured.reason] += 1
+        elif not link.may_tell_samples(now):
+            self.counts["samples beyond their share"] += 1
+        elif self._sampled is not None:
+            self._sampled(link.name, measured)
+
+    def _read(self, link: PeerLink, opened: Opened, arrived_at: int) -> Heard | str | None:
         """What a message says that is not the one before."""
         message = decode(opened.body, self._codec, link.name)
         if isinstance(message, Reject):
@@ -376,7 +365,7 @@ class Udp:
             message = message.overtaken()
         return Heard(link.name, opened.boot, message, arrived_at)
 
-    def _seal(self, link: _Link, body: bytes) -> None:
+    def _seal(self, link: PeerLink, body: bytes) -> None:
         # Before it goes out: what is confirmed was sent no earlier.
         sent_at = now_ns()
         datagram = link.session.seal(body)

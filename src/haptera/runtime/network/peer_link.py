@@ -1,0 +1,60 @@
+"""One peer of the socket for datagrams: its session, its lines, and what it may say how often."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from haptera.wire.bucket import Bucket
+from haptera.wire.seal import Opened, Session
+
+# A line of which more is lost than so many at once, and so many a second after that, is a flood:
+# nothing of it is taken for a while.
+LOST_AT_ONCE_MAX: Final = 512
+LOST_PER_S_MAX: Final = 256
+# Of one peer: so many messages that say something new at once, and so many a second after that. Of
+# what comes beyond, the newest is heard once there is room; what the others said, hellos repair.
+CHANGED_AT_ONCE_MAX: Final = 512
+CHANGED_PER_S: Final = 128
+# So many datagrams of numbers that were measured at once, and so many a second; the rest is lost.
+SAMPLES_AT_ONCE_MAX: Final = 64
+SAMPLES_PER_S: Final = 16
+
+Address = tuple[str, int]
+# A datagram that waits to be opened, who sent it, and when it arrived.
+Waiting = tuple[bytes, Address, int]
+
+
+@dataclass(slots=True)
+class PeerLink:
+    """One peer: its session, where it is reached, and what was last said on either side.
+
+    `boot` is the process that was last told as `Moved`, or was saved by an earlier process of ours.
+    `held` is the newest that it said beyond its budget, and when that arrived; `sent` is when which
+    sequence was. Not yet opened are those in the two lines, of which the one from its address on
+    record goes first. `authentic` is by how many more of the last ones from there were the peer's
+    own than were not.
+    """
+
+    name: str
+    session: Session
+    address: Address
+    boot: int | None
+    schema: int | None = None
+    reads: bool = False
+    heard: bytes | None = None
+    told: bytes | None = None
+    budget: Bucket = field(default_factory=lambda: Bucket(CHANGED_AT_ONCE_MAX, CHANGED_PER_S))
+    held: tuple[Opened, int] | None = None
+    authentic: int = 0
+    lost: Bucket = field(default_factory=lambda: Bucket(LOST_AT_ONCE_MAX, LOST_PER_S_MAX))
+    lost_elsewhere: Bucket = field(default_factory=lambda: Bucket(LOST_AT_ONCE_MAX, LOST_PER_S_MAX))
+    # Short and mostly empty, on each of very many links: an empty deque takes 700 bytes.
+    sent: list[tuple[int, int]] = field(default_factory=list)
+    line: list[Waiting] = field(default_factory=list)
+    elsewhere: list[Waiting] = field(default_factory=list)
+    samples: Bucket | None = None
+
+    def may_tell_samples(self, now: int) -> bool:
+        """Whether what it measured is within its share."""
+        if self.samples is None:
+            self.samples = Bucket(SAMPLES_AT_ONCE_MAX, SAMPLES_PER_S)
+        return self.samples.take(now)
