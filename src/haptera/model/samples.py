@@ -1,6 +1,6 @@
 """Numbers that were measured: what modules tell, and what is kept of each entity."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -45,3 +45,32 @@ class Measurement(msgspec.Struct, frozen=True, gc=False):
     name: str
     age_ms: int
     values: dict[str, float]
+
+
+class Point(msgspec.Struct, frozen=True, gc=False):
+    """What was measured of one series from `at` on, for as long as its step is."""
+
+    at: float
+    low: float
+    mean: float
+    high: float
+    count: int
+
+
+def downsampled(points: Iterable[Point], step_s: float) -> list[Point]:
+    """The same points, those of one step as one.
+
+    >>> hours = [Point(at, at, at, at, 1) for at in (0.0, 40.0, 60.0)]
+    >>> [(one.at, one.low, one.mean, one.high, one.count) for one in downsampled(hours, 60)]
+    [(0.0, 0.0, 20.0, 40.0, 2), (60.0, 60.0, 60.0, 60.0, 1)]
+    """
+    steps: dict[float, list[Point]] = {}
+    for one in points:
+        steps.setdefault(one.at // step_s * step_s, []).append(one)
+    return [_together(at, some) for at, some in sorted(steps.items())]
+
+
+def _together(at: float, some: list[Point]) -> Point:
+    count = sum(one.count for one in some)
+    mean = sum(one.mean * one.count for one in some) / count
+    return Point(at, min(one.low for one in some), mean, max(one.high for one in some), count)
