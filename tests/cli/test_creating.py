@@ -43,8 +43,8 @@ def test_what_is_written_passes_its_tests_and_all_checks_at_once(tmp_path: Path,
     assert python("haptera", *lint, folder=folder) == "1 note (--notes shows notes)\n"
     told = python("haptera", *check, folder=folder)
     assert told.splitlines()[-1] == f"{name}: 28 passed"
-    assert python("haptera", "site", "check", "--lab", "site.yaml", folder=folder) == (
-        f"cluster {name}: 2 nodes; nothing is wrong\n"
+    assert python("haptera", "check", "--lab", "site.yaml", folder=folder) == (
+        f"cluster {name}: 2 nodes; 1 note (--notes shows notes)\n"
     )
 
 
@@ -79,8 +79,8 @@ def test_installed_in_a_fresh_environment_a_site_names_it_without_its_place(tmp_
         "cluster: c\nnodes: {n1: {platform: strip}}\nmodules: {strip: {context: parent}}\n"
         "desired: {n1: {power: on}}\n"
     )
-    assert call(new, "-m", "haptera", "lint", "site.yaml", folder=tmp_path) == (
-        "1 note (--notes shows notes)\n"
+    assert call(new, "-m", "haptera", "check", "site.yaml", folder=tmp_path) == (
+        "cluster c: 1 node; 1 note (--notes shows notes)\n"
     )
 
 

@@ -126,7 +126,7 @@ def test_help_has_a_short_word(verb, capsys):
     [
         ("token create", "'create': it is haptera token make."),
         ("token delete", "'delete': it is haptera token revoke."),
-        ("site validate", "'validate': it is haptera site check."),
+        ("validate", "'validate': it is haptera check."),
         ("describe", "'describe': it is haptera why."),
     ],
 )

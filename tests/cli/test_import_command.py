@@ -86,7 +86,7 @@ def test_the_site_is_taken_by_site_check(typed):
     Path("site.yaml").write_text(output)
 
     assert "rack: a" in output
-    assert typed("site", "check", "site.yaml") == (
+    assert typed("check", "site.yaml") == (
         OK, "cluster imported: 2 nodes; nothing is wrong\n", ""
     )  # fmt: skip
 

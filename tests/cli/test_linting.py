@@ -1,4 +1,4 @@
-"""`haptera module lint`: what is printed, in which form, and the exit codes."""
+"""`haptera module lint` and `haptera check`: what is printed, in which form, and the exit codes."""
 
 import json
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from haptera.kinds import KINDS
 from haptera.lint.lint import lint_kinds
 from haptera.model.answers.finding import Finding, Level, Rule
 from haptera.modules import BUNDLED, load
-from tests.docs.answer_schemas import FOLDER, LINT
+from tests.docs.answer_schemas import FOLDER, LINT, VERBS
 from tests.docs.problem_schema import valid_by
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -120,7 +120,7 @@ def test_a_finding_is_told_with_its_place_an_example_and_what_to_do(asked: Asked
 
 
 def test_nothing_wrong_is_said_so(asked: Asked) -> None:
-    assert asked("mine.py", mine=HEAD) == (OK, "nothing wrong\n")
+    assert asked("mine.py", mine=HEAD) == (OK, "nothing is wrong\n")
 
 
 def test_json_is_of_the_published_form(asked: Asked) -> None:
@@ -304,7 +304,7 @@ desired:
 
 
 def site_asked(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
-    code = run(["lint", *arguments])
+    code = run(["check", *arguments])
     out, errors = capsys.readouterr()
     return code, out or errors
 
@@ -320,7 +320,7 @@ def test_a_site_is_linted_by_the_line_and_column(
         "  site.yaml:5:12\n"
         "  for example, with agent=up busy=busy power=on (platform=labnode)\n"
         "  do: add a step from busy to free\n"
-        "1 warning\n",
+        "cluster c: 2 nodes; 1 warning\n",
     )
     assert site_asked(capsys, "--strict", ".")[0] == REFUSED
 
@@ -331,7 +331,7 @@ def test_findings_of_a_site_are_json_and_sarif_of_the_same_form(
     (tmp_path / "site.yaml").write_text(SITE)
     monkeypatch.chdir(tmp_path)
     told = json.loads(site_asked(capsys, "site.yaml", "-o", "json")[1])
-    assert valid_by(told, FOLDER / LINT, "LintForm")
+    assert valid_by(told, FOLDER / VERBS, "check")
     (finding,) = told["findings"]
     assert finding["location"] == {"file": "site.yaml", "line": 5, "column": 12}
     assert (finding["place"], finding["variable"]) == ("node:n[1-2]", "busy")
@@ -355,7 +355,8 @@ def test_a_site_that_cannot_be_read_is_told_as_elsewhere(
 
 def test_what_only_a_lab_knows_is_known_with_lab(capsys: pytest.CaptureFixture[str]) -> None:
     site = str(ROOT / "examples/quickstart/site.yaml")
-    assert site_asked(capsys, "--lab", "--strict", site) == (OK, "nothing wrong\n")
+    code, out = site_asked(capsys, "--lab", "--strict", site)
+    assert (code, out.endswith("; nothing is wrong\n")) == (OK, True)
     assert site_asked(capsys, site)[0] == REFUSED
 
 
@@ -374,7 +375,8 @@ desired:
   n1: {power: on}
 """)
     monkeypatch.chdir(tmp_path)
-    assert site_asked(capsys, "site.yaml", "--strict") == (OK, "1 note (--notes shows notes)\n")
+    told = "cluster c: 1 node; 1 note (--notes shows notes)\n"
+    assert site_asked(capsys, "site.yaml", "--strict") == (OK, told)
     (tmp_path / "outlet.py").write_text(outlet.partition("@power.step(Power.OFF")[0])
     code, out = site_asked(capsys, "site.yaml", "--strict")
     assert code == REFUSED

@@ -72,7 +72,9 @@ def test_a_secret_is_refused_wherever_it_could_be_written(folder):
         return type_in(*words, folder=folder, client=client_of(folder))
 
     refused = (REFUSED, "", told(WHAT, where=WHERE, do=SECRET_DO))
-    assert typed("site", "check", "open.yaml") == refused
+    code, out, errors = typed("check", "open.yaml")
+    assert (code, errors) == (REFUSED, "")
+    assert out.startswith(f"error: module:strip: {WHAT} [open-secret]\n  {WHERE}\n")
     with served(folder, "--site", folder / "site.yaml", address=f"{NETWORK}.47.1"):
         assert typed("plan", "open.yaml", "--save", "open.plan") == refused
         assert typed("apply", "open.yaml") == refused
@@ -121,11 +123,11 @@ def test_a_parent_does_not_begin_with_a_secret(folder):
     assert holding(folder) == ["open.yaml"]
 
 
-def test_what_cannot_be_asked_for_its_secrets_is_warned_of(folder):
+def test_a_site_whose_module_cannot_be_asked_is_not_said_to_be_right(folder):
     (folder / "strip.py").write_text("raise SystemExit(3)\n")
-    code, out, errors = type_in("site", "check", "open.yaml", folder=folder)
-    assert (code, out) == (OK, "cluster small: 1 module, 1 node; nothing is wrong\n")
-    assert errors.startswith("warning: which settings of strip are secrets is not known here: ")
+    code, out, errors = type_in("check", "open.yaml", folder=folder)
+    assert (code, out) == (REFUSED, "")
+    assert errors.startswith("error: module strip cannot be run: ")
     assert SECRET not in errors
 
 

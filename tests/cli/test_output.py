@@ -43,7 +43,7 @@ def test_a_terminal_has_colours_unless_they_are_not_wanted(wishes, red):
     kept = {name: text for name, text in environment().items() if name != "NO_COLOR"}
     ours, theirs = pty.openpty()
     subprocess.run(
-        command("site", "check", "none.yaml"),
+        command("check", "none.yaml"),
         env={**kept, "TERM": "xterm", **wishes},
         stderr=theirs,
         timeout=WAIT_S_MAX,

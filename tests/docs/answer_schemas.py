@@ -15,8 +15,8 @@ from haptera.cli.commands.inspect.chain import ChainForm
 from haptera.cli.commands.inspect.watch import NotThere
 from haptera.cli.commands.module.check import CheckForm
 from haptera.cli.commands.parent.secret import SecretView
+from haptera.cli.commands.site.check import SiteChecked
 from haptera.cli.commands.site.import_ import Imported
-from haptera.cli.commands.site.site import SiteChecked
 from haptera.cli.output.findings.lint_forms import LintForm
 from haptera.controllers.roll.timeline import RollTimeline
 from haptera.kinds.brought import Brought
@@ -50,7 +50,7 @@ LINT, GRAPH, MODULE_CHECK = "lint.schema.json", "graph.schema.json", "module-che
 VERBS: Final = "answers.schema.json"
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 PUBLISHED: Final[dict[str, tuple[type[msgspec.Struct], str]]] = {
-    LINT: (LintForm, "What haptera's lint finds"),
+    LINT: (LintForm, "What `haptera module lint -o json` prints"),
     GRAPH: (DrawingView, "What `haptera graph -o json` prints"),
     MODULE_CHECK: (CheckForm, "What `haptera module check -o json` prints"),
 }
@@ -64,7 +64,7 @@ ANSWERS: Final[dict[str, tuple[Any, ...]]] = {
     "import clustershell": (Imported,),
     "import layercake": (Imported,),
     "import warewulf": (Imported,),
-    "site check": (SiteChecked,),
+    "check": (SiteChecked,),
     "status": (Entities,),
     "why": (list[EntityDetail], list[EntityView], JobView, list[JobView]),
     "chain": (ChainForm,),

@@ -29,7 +29,7 @@ def test_an_example_is_found_as_the_page_says(
 ) -> None:
     if rule in SITES:
         (tmp_path / "site.yaml").write_text(SITES[rule])
-        asked = ["lint", "site.yaml"]
+        asked = ["check", "site.yaml"]
     else:
         (tmp_path / "mine.py").write_text(f"{PREAMBLE}\n{MODULES[rule]}")
         asked = ["module", "lint", "mine.py", "mine.py:theirs"]

@@ -94,7 +94,7 @@ def test_the_errors_are_printed_as_the_page_has_them(
     monkeypatch.chdir(tmp_path)
     Path("site.yaml").write_text(block("yaml wrong"), encoding="utf-8")
 
-    assert run(["site", "check", "site.yaml"]) == REFUSED
+    assert run(["check", "site.yaml"]) == REFUSED
     assert capsys.readouterr().err == block("text output")
 
 

@@ -75,7 +75,7 @@ def test_a_package_adds_to_what_a_node_is(
         return [one["entity"] for one in json.loads(type_in("get", selector, "-o", "json")[1])]
 
     assert "extension led leds" in " ".join(type_in("module", "list")[1].split())
-    assert type_in("site", "check", site)[1] == "cluster lit: 2 nodes; nothing is wrong\n"
+    assert type_in("check", site)[1] == "cluster lit: 2 nodes; nothing is wrong\n"
     with served(tmp_path, "--site", site, address=ADDRESS):
         wait_for(lambda: named("node:* and led.light=on and condition=converged") == ["node:n1"])
         assert named("led.port=2") == ["node:n2"]
@@ -107,10 +107,8 @@ def test_a_site_names_the_kind_and_the_module_of_a_package(
         told = json.loads(type_in("get", "fan", "-o", "json")[1])
         return {one["entity"]: one["observed"]["spin"]["value"] for one in told}
 
-    assert type_in("site", "check", site)[1] == (
-        "cluster airy: 2 fans, 2 nodes; nothing is wrong\n"
-    )
-    assert type_in("module", "lint", "fans") == (0, "nothing wrong\n", "")
+    assert type_in("check", site)[1] == ("cluster airy: 2 fans, 2 nodes; nothing is wrong\n")
+    assert type_in("module", "lint", "fans") == (0, "nothing is wrong\n", "")
     with served(tmp_path, "--site", site, address=ADDRESS):
         both = {"fan:left@n1": "spinning", "fan:left@n2": "spinning"}
         wait_for(lambda: spins() == both)
@@ -210,10 +208,10 @@ def test_one_module_of_two_packages_is_refused_to_the_site_that_names_it(
     (tmp_path / "site.yaml").write_text(SITE)
     (tmp_path / "bare.yaml").write_text(BARE)
 
-    done = haptera("site", "check", tmp_path / "site.yaml", path=[fans, other])
+    done = haptera("check", tmp_path / "site.yaml", path=[fans, other])
     assert done.returncode == 1
     assert "2 packages bring 'fans'" in done.stderr
-    assert haptera("site", "check", tmp_path / "bare.yaml", path=[fans, other]).returncode == 0
+    assert haptera("check", tmp_path / "bare.yaml", path=[fans, other]).returncode == 0
 
 
 def installed(source: Path, target: Path) -> Path:

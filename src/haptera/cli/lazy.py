@@ -2,12 +2,14 @@
 
 import importlib
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 import click
 from click.exceptions import NoSuchCommand
 
 from haptera.cli.extras import lacking
+from haptera.cli.output.printing import say
 from haptera.model.errors import HapteraError
 
 # What other programs call it: said to who types that, where a group has the verb.
@@ -34,7 +36,13 @@ def no_such(group: click.Group, ctx: click.Context, word: str) -> NoSuchCommand:
 
 
 class Words(click.Group):
-    """A group that knows what other programs call its verbs."""
+    """A group that knows what other programs call its verbs, and what they were called before."""
+
+    def __init__(
+        self, *args: Any, former: Mapping[str, str] = MappingProxyType({}), **more: Any
+    ) -> None:
+        super().__init__(*args, **more)
+        self._former = former
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -42,10 +50,16 @@ class Words(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except NoSuchCommand as error:
-            raise no_such(self, ctx, error.command_name) from None
+            place = self._former.get(error.command_name)
+            if place is None:
+                raise no_such(self, ctx, error.command_name) from None
+            command = _command(place)
+            text = f"warning: {ctx.command_path} {args[0]} is called haptera {command.name} now"
+            say(text, err=True, fg="yellow")
+            return command.name, command, args[1:]
 
 
-class Lazy(click.Group):
+class Lazy(Words):
     """A group whose commands stand at these places, `module:attribute` by name."""
 
     def __init__(self, *args: Any, places: Mapping[str, str], **more: Any) -> None:
@@ -55,24 +69,20 @@ class Lazy(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self._places)
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        try:
-            return super().resolve_command(ctx, args)
-        except NoSuchCommand as error:  # click knows no names to propose: none is imported yet
-            raise no_such(self, ctx, error.command_name) from None
-
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self._places:
             return None
-        module, _, name = self._places[cmd_name].partition(":")
         try:
-            command: click.Command = getattr(importlib.import_module(module), name)
+            return _command(self._places[cmd_name])
         except ModuleNotFoundError as error:
             return _absent(cmd_name, lacking(error))
-        _keep_lines(command)
-        return command
+
+
+def _command(place: str) -> click.Command:
+    module, _, name = place.partition(":")
+    command: click.Command = getattr(importlib.import_module(module), name)
+    _keep_lines(command)
+    return command
 
 
 def _absent(name: str, error: HapteraError) -> click.Command:

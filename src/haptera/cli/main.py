@@ -37,8 +37,8 @@ _COMMANDS: Final = {
         "diff": "haptera.cli.commands.site.diff:diff",
         "export": "haptera.cli.commands.site.export:export",
         "import": "haptera.cli.commands.site.import_:import_from",
+        "check": "haptera.cli.commands.site.check:check",
         "site": "haptera.cli.commands.site.site:site",
-        "lint": "haptera.cli.commands.site.lint:lint_files",
     },
     "State": {
         "status": "haptera.cli.commands.inspect.status:status",
@@ -137,6 +137,7 @@ class Verbs(Lazy):
 @click.group(
     cls=Verbs,
     places=_PLACES,
+    former={"lint": _PLACES["check"]},
     context_settings={"help_option_names": ["--help", "-h"]},
     epilog="Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 the parent cannot be"
     " reached, 4 not converged, 5 nothing is desired yet (status --check).",

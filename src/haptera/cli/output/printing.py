@@ -48,22 +48,29 @@ def remember(ctx: click.Context, _option: click.Parameter, output: str) -> str:
     return output
 
 
-def _option(forms: Iterable[Format], names: str = "") -> Callable[[Command], Command]:
+def form_option(
+    forms: Iterable[str], names: str = "", default: str = Format.TABLE
+) -> Callable[[Command], Command]:
+    """The option `-o` with these forms."""
     return click.option(
         "-o",
         "--output",
-        type=click.Choice([one.value for one in forms]),
-        default=Format.TABLE.value,
+        type=click.Choice([str(one) for one in forms]),
+        default=str(default),
         callback=remember,
         help=f"Output format{names}.",
     )
 
 
-output_option = _option([Format.TABLE, Format.JSON, Format.YAML])
+output_option = form_option([Format.TABLE, Format.JSON, Format.YAML])
 # Where the answer is about entities, also as one selector that means them.
-entities_option = _option(Format, "; wide: all columns, no line wrap; name: one SELECTOR")
+_ENTITIES: Final = "; wide: all columns, no line wrap; name: one SELECTOR"
+entities_option = form_option(Format, _ENTITIES)
+# Where it is about what is wrong with them, also as code scanning reads it.
+SARIF: Final = "sarif"
+checked_option = form_option([*Format, SARIF], _ENTITIES)
 # Where it is about what has names of its own: secrets, modules, the ids of tokens.
-names_option = _option(Format, "; wide: no line wrap; name: one name a line")
+names_option = form_option(Format, "; wide: no line wrap; name: one name a line")
 
 
 class Coloured(NamedTuple):

@@ -91,10 +91,7 @@ def lint_site(site: Site, own: Sequence[Manifest] = ()) -> tuple[Placed, ...]:
         for alike in _alike(site, _Modules(manifests, rows))
         for finding in _findings(alike.aim, alike.node)
     ]
-    of_settings = [
-        Placed(finding, entity.places.get(str(finding.variable)))
-        for finding, entity in lint_settings(site, manifests)
-    ]
+    of_settings = [Placed(*one) for one in lint_settings(site, manifests)]
     of_permits = [
         Placed(finding, entity.places.get(str(finding.variable)))
         for finding, entity in lint_permits(site, Catalog(KINDS, manifests), rows)

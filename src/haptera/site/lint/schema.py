@@ -29,7 +29,7 @@ _OF_CLUSTER: Final = (image.kind, group.kind, pool.kind, backend.kind, roll.kind
 
 
 def schema() -> Schema:
-    """The whole schema; what a site file says beyond its shape, `haptera site check` knows."""
+    """The whole schema; what a site file says beyond its shape, `haptera check` knows."""
     # As JSON has it: defaults are lists there, no tuples.
     made = msgspec.json.schema_components([LabSettings], ref_template="#/$defs/{name}")
     settings, lab = msgspec.json.decode(msgspec.json.encode(made))

@@ -11,7 +11,8 @@ from haptera.model.declared.secrets import SECRET_DO, is_reference, open_secrets
 from haptera.model.deprecated import DECLARE_SETTINGS, UNDECLARED_SETTINGS
 from haptera.model.parts import Manifest, Setting, SettingType
 from haptera.site.model.settings import settings_of
-from haptera.site.model.site import Site, SiteEntity
+from haptera.site.model.site import Site
+from haptera.site.syntax.tree import Place
 
 _TYPES: Mapping[SettingType, tuple[type, ...]] = {
     SettingType.TEXT: (str,),
@@ -19,41 +20,40 @@ _TYPES: Mapping[SettingType, tuple[type, ...]] = {
     SettingType.NUMBER: (int, float),
     SettingType.BOOLEAN: (bool,),
 }
+# Which rule, in words, and what to do.
+_Wrong = tuple[Rule, str, str]
 
 
-def lint_settings(
-    site: Site, manifests: Iterable[Manifest]
-) -> Iterator[tuple[Finding, SiteEntity]]:
-    """Each fault, told of the first entity of the module that has these settings."""
+def lint_settings(site: Site, manifests: Iterable[Manifest]) -> Iterator[tuple[Finding, Place]]:
+    """Each fault, and where the site gives the setting, to the first entity that has these."""
     by_name = {one.name: one for one in manifests}
     for entity, given in settings_of(site):
         if (manifest := by_name.get(entity.entity.name)) is not None:
-            for finding in _findings(manifest, given, str(entity.entity)):
-                yield finding, entity
+            for setting, (rule, text, fix) in _wrong_settings(manifest, given):
+                told = (module.kind.name, None, module.settings.name, (), fix)
+                yield Finding(rule, str(entity.entity), text, *told), site.place_of(entity, setting)
 
 
-def _findings(manifest: Manifest, given: Mapping[str, Any], place: str) -> Iterator[Finding]:
-    def found(rule: Rule, text: str, fix: str) -> Finding:
-        return Finding(rule, place, text, module.kind.name, None, module.settings.name, (), fix)
-
+def _wrong_settings(manifest: Manifest, given: Mapping[str, Any]) -> Iterator[tuple[str, _Wrong]]:
+    """By the name of a setting, what is wrong with it."""
     if manifest.settings is None:
         if given:
             text = f"{manifest.name} {UNDECLARED_SETTINGS}"
-            yield found(Rule.UNDECLARED_SETTINGS, text, DECLARE_SETTINGS)
+            yield min(given), (Rule.UNDECLARED_SETTINGS, text, DECLARE_SETTINGS)
         return
     settings = {one.name: one for one in manifest.settings}
     for name in sorted(given.keys() - settings.keys()):
         text = f"{manifest.name} has no setting {name!r}"
-        yield found(Rule.WRONG_SETTING, text, nearest(name, settings))
+        yield name, (Rule.WRONG_SETTING, text, nearest(name, settings))
     for one in settings.values():
         if one.name not in given and one.required:
             text = f"{manifest.name} needs the setting {one.name!r}"
-            yield found(Rule.WRONG_SETTING, text, f"give it: {one}")
+            yield one.name, (Rule.WRONG_SETTING, text, f"give it: {one}")
         elif one.name in given and (wrong := _wrong(manifest.name, one, given)) is not None:
-            yield found(*wrong)
+            yield one.name, wrong
 
 
-def _wrong(of: str, one: Setting, given: Mapping[str, Any]) -> tuple[Rule, str, str] | None:
+def _wrong(of: str, one: Setting, given: Mapping[str, Any]) -> _Wrong | None:
     """What is wrong with a setting of this module that is given, and what to do."""
     named = f"the setting {one.name!r} of {of}"
     if open_secrets([one], given):

@@ -4,7 +4,7 @@ import click
 
 from haptera.cli.input.authored import authored
 from haptera.cli.main import OK, REFUSED
-from haptera.cli.output.findings.findings import lint_options, print_findings
+from haptera.cli.output.findings.findings import levels_options, lint_option, print_findings
 from haptera.cli.output.findings.lint_forms import Located
 from haptera.core.modules.catalog import own_manifests
 from haptera.kinds import KINDS
@@ -17,7 +17,8 @@ from haptera.modules import BUNDLED
 
 @click.command("lint")
 @click.argument("names", metavar="[MODULE]...", nargs=-1)
-@lint_options
+@levels_options
+@lint_option
 def lint_modules(names: tuple[str, ...], output: str, notes: bool, strict: bool) -> int:
     r"""Find contradictions in what modules declare.
 

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
+import msgspec
+
 import haptera
 from haptera.cli.output.findings.lint_forms import Located, Location
 from haptera.cli.output.findings.lint_words import shown
@@ -17,6 +19,11 @@ SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 FINGERPRINT: Final = "hapteraFinding/v1"
 
 Json = dict[str, Any]
+
+
+def sarif_text(found: Iterable[Located]) -> str:
+    """The same as text."""
+    return msgspec.json.format(msgspec.json.encode(sarif(found)), indent=2).decode()
 
 
 def sarif(found: Iterable[Located]) -> Json:
