@@ -152,6 +152,8 @@ ROUTES = [
     ("GET", "/v1/queue", Scope.READ),
     ("PUT", "/v1/duties/n9", Scope.WRITE),
     ("DELETE", "/v1/duties/n9", Scope.WRITE),
+    ("PUT", "/v1/duties?select=n9", Scope.WRITE),
+    ("DELETE", "/v1/duties?select=n9", Scope.WRITE),
     ("GET", "/v1/freezes", Scope.READ),
     ("POST", "/v1/freezes", Scope.WRITE),
     ("DELETE", "/v1/freezes?selector=n1", Scope.WRITE),
@@ -165,6 +167,8 @@ ADMITTED = {
     ("PATCH", "/v1/jobs/1"): 400,
     ("PUT", "/v1/duties/n9"): 404,
     ("DELETE", "/v1/duties/n9"): 404,
+    ("PUT", "/v1/duties?select=n9"): 400,  # it says no duty
+    ("DELETE", "/v1/duties?select=n9"): 404,
     ("GET", "/v1/events"): 400,
     ("POST", "/v1/nodes/n9/override"): 400,  # it says no reason
     ("POST", "/v1/entities/node:n1/retry"): 202,

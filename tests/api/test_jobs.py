@@ -8,9 +8,11 @@ import pytest
 
 from haptera.api.app import make_app
 from haptera.api.routes.job_list import LOOKED_AT_ONCE, Cancelling, JobList
+from haptera.model.answers.views import Condition
 from haptera.model.changes import Author, Declare
-from haptera.model.entity import node_id
+from haptera.model.entity import EntityId, node_id
 from haptera.queue.asking import ask as ask_for_work
+from haptera.queue.duty import Duty, DutyMode
 from haptera.queue.entry import Holder, Submission
 from haptera.queue.job import JobSpec, Size
 from haptera.queue.work import WorkAsked
@@ -217,6 +219,83 @@ def test_a_held_node_that_is_resumed_says_why_it_takes_no_jobs(node, duty, why):
     assert (held["duty"], held["reason"]) == ("hold", "a look")
     told = ask(app, "DELETE", f"/v1/duties/{node}", token="write-token").json
     assert (told["duty"], told["reason"]) == (duty, why)
+
+
+@pytest.fixture
+def nodes():
+    """Nodes n1 to n4, of which n3 has a job; n4 is off; gone is held, and declared no more."""
+    backend = FakeBackend()
+    queue, size = backend.jobs.queue, Size(2, 512)
+    queue.submit(NAMED, NOW)
+    ask_for_work(queue, "n3", size, WorkAsked("a", 1), NOW)
+    queue.set_duty("gone", Duty(DutyMode.HOLD, "old", "user:eve"))
+    changes = [Declare(node_id(f"n{number}"), {}, "site") for number in range(1, 5)]
+    changes.append(Declare(EntityId("service", "web", "n2"), {}, "site"))
+    asyncio.run(backend.propose(tuple(changes), None, Author("site")))
+    backend.say(node_id("n4"), condition=Condition.STUCK, why="it refuses")
+    return backend, make_app(backend, Sites("quick"), cluster="quick", wall_s=lambda: NOW.wall_s)
+
+
+def set_many(app, method, select, body=None, **only):
+    words = "&".join(f"{name}={value}" for name, value in {"select": select, **only}.items())
+    path = f"/v1/duties?{words}".replace(" ", "%20")
+    answer = ask(app, method, path, token="write-token", body=body)
+    if answer.status != 200:
+        return answer.status, answer.json["code"]
+    return [(one["name"], one["duty"]) for one in answer.json["holders"]]
+
+
+DRAIN = {"mode": "drain", "reason": "heat"}
+
+
+@pytest.mark.parametrize(
+    ("select", "names"),
+    [
+        ("n[1-2]", ["n1", "n2"]),
+        ("n1 or node:n3", ["n1", "n3"]),
+        ("n*", ["n1", "n2", "n3", "n4"]),
+        ("condition=stuck", ["n4"]),
+        ("node:* and not n[1-3]", ["gone", "n4"]),
+        ("gone", ["gone"]),
+    ],
+)
+def test_all_nodes_that_a_selector_means_are_drained_in_one_request(nodes, select, names):
+    backend, app = nodes
+    state = {"n3": "draining"}
+    told = [(one, state.get(one, "drained")) for one in names]
+    assert set_many(app, "PUT", select, DRAIN) == told
+    duty = Duty(DutyMode.DRAIN, "heat", "user:bob")
+    drained = {name: one for name, one in backend.jobs.queue.duties.items() if one.reason == "heat"}
+    assert drained == dict.fromkeys(names, duty)
+    noted = [one.what for one in backend.noted if "heat" in one.what]
+    assert noted == [f"drain {one}: heat" for one in names]
+
+
+def test_many_are_resumed_by_the_state_they_are_in_and_by_who_set_it(nodes):
+    _, app = nodes
+    set_many(app, "PUT", "n[1-3]", DRAIN)
+    drained = set_many(app, "DELETE", "*", state="drained")
+    assert [name for name, _ in drained] == ["n1", "n2"]
+    assert set_many(app, "DELETE", "*", who="bob") == [("n3", "busy")]
+    assert [name for name, _ in set_many(app, "DELETE", "*", who="user:eve")] == ["gone"]
+    assert set_many(app, "DELETE", "*", who="eve") == (400, "selects-nothing")
+
+
+@pytest.mark.parametrize("select", ["n[1-9]", "n1 or n9", "n1 or node:n9"])
+def test_where_one_of_those_named_is_not_there_none_is_changed(nodes, select):
+    backend, app = nodes
+    before = dict(backend.jobs.queue.duties)
+    assert set_many(app, "PUT", select, DRAIN) == (404, "not-found")
+    assert backend.jobs.queue.duties == before
+
+
+def test_a_duty_of_many_that_cannot_be_read_changes_none(nodes):
+    backend, app = nodes
+    before = dict(backend.jobs.queue.duties)
+    for select, body in [("n[", DRAIN), ("powr=on", DRAIN), ("n1", DRAIN | {"mode": "rest"})]:
+        assert set_many(app, "PUT", select, body)[0] == 400
+    assert set_many(app, "DELETE", "*", state="sleepy")[0] == 400
+    assert backend.jobs.queue.duties == before
 
 
 def test_a_turn_of_a_parent_that_was_before_is_of_nothing_seen(app):

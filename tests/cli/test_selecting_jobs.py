@@ -1,5 +1,6 @@
 """Jobs under the verbs that tell of everything else: `get`, `why`, `watch`."""
 
+import json
 import os
 import signal
 import subprocess
@@ -9,6 +10,8 @@ from dataclasses import replace
 import pytest
 
 from haptera.cli.main import OK, REFUSED, USAGE, run
+from haptera.model.changes import Declare
+from haptera.model.entity import node_id
 from haptera.queue.asking import ask as ask_for_work
 from haptera.queue.entry import Submission
 from haptera.queue.job import JobSpec, Size
@@ -167,3 +170,27 @@ def test_get_and_why_are_written_again_when_a_job_changes(cluster):
         for one in (got, why):
             one.send_signal(signal.SIGINT)
             assert one.wait(WITHIN_S) == OK
+
+
+def test_many_nodes_are_drained_and_resumed_by_one_command(cluster, capsys):
+    nodes = [node_id(f"n{number}") for number in (3, 4, *range(10, 35))]
+    cluster.do(cluster.backend.write, *(Declare(one, {}, "site") for one in nodes))
+    told = "n3 is draining: job:1 is there still: heat\nn4 is drained: heat\n"
+    assert typed(capsys, "drain", "n3", "node:n4", "-m", "heat") == (OK, told, "")
+    assert typed(capsys, "resume", "*", "--state", "drained", "--who", "ada") == (
+        OK,
+        "n4 may take jobs again, but it takes no jobs: no cpus and memory_mb are declared for it\n",
+        "",
+    )
+    code, out, err = typed(capsys, "hold", "n[10-34]", "-m", "heat")
+    assert (code, err) == (OK, "")
+    assert out.splitlines()[19:] == ["n29 is hold: heat", "and 5 more: 25 nodes in all"]
+    assert typed(capsys, "resume", "n[30-36]") == (
+        REFUSED,
+        "",
+        "error: there is no node:n35\n"
+        "  see which there are: haptera get node, or GET /v1/entities?kind=node\n",
+    )
+    both = json.loads(typed(capsys, "resume", "n[3-4]", "-o", "json")[1])
+    assert [one["name"] for one in both] == ["n3", "n4"]
+    assert json.loads(typed(capsys, "resume", "n3", "-o", "json")[1])["name"] == "n3"

@@ -11,7 +11,7 @@ from haptera.api.routes.stream import StreamRoute
 from haptera.client import calls
 from haptera.model.news import News
 from haptera.model.token_scope import Scope
-from haptera.queue.duty import DutyMode
+from haptera.queue.duty import DutyMode, DutyState
 from haptera.queue.job import JobState, Size
 from haptera.rest.jobs import DutyBody, SubmitBody, SubmitSpec
 from haptera.rest.schemas import CertificateBody, EntityPatch, SiteBody, SiteFile
@@ -68,6 +68,8 @@ CALLS = [
     calls.queue(),
     calls.relieve("n1", DutyBody(DutyMode.DRAIN, "new disk", 60)),
     calls.resume("n1"),
+    calls.relieve_many("n*", DutyBody(DutyMode.HOLD, "fans"), state=DutyState.IDLE, who="eve"),
+    calls.resume_many("n*", state=DutyState.DRAINED, who="eve"),
     calls.caller(),
     calls.tokens(),
     calls.certify(CertificateBody("eve", Scope.READ, 60, REQUEST)),

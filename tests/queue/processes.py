@@ -65,7 +65,7 @@ async def drive(jobs: ParentQueue, words: list[str]) -> Any:
         case ["duty", name, mode, *within_s]:
             deadline_s = clock.wall_s() + float(within_s[0]) if within_s else None
             wanted = None if mode == "none" else Duty(DutyMode(mode), "a disk", "eve", deadline_s)
-            await jobs.set_duty(name, wanted)
+            await jobs.set_duties([name], wanted)
             return jobs.queue.duty(name)
         case ["duties"]:
             return {one.name: jobs.queue.duty(one.name) for one in jobs.holders()}

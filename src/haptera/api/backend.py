@@ -71,7 +71,8 @@ class JobDesk(Protocol):
 
     async def prioritize(self, key: int, priority: int) -> Job: ...
 
-    async def set_duty(self, name: str, duty: Duty | None) -> None: ...
+    async def set_duties(self, names: Iterable[str], duty: Duty | None) -> None:
+        """Have these holders take no new jobs; None: take them again."""
 
     def why(self, job: Job) -> str: ...
 

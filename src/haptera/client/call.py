@@ -1,6 +1,6 @@
 """One call of the API as a value: what is sent, and the shape of what comes back."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote, urlencode
 
@@ -48,3 +48,28 @@ def path(*words: str) -> str:
     '/v1/entities/service:web@n1/desired'
     """
     return "/".join(["/v1", *(quote(word, safe=":@") for word in words)])
+
+
+def if_match_header(tag: str | None) -> dict[str, str]:
+    """The header that names the version to change."""
+    return {} if tag is None else {"If-Match": tag}
+
+
+def query(**named: str | int | Iterable[str] | None) -> dict[str, str]:
+    """What of these is said, as the API reads it.
+
+    >>> query(take=True, dry_run=False, limit=5, why=None, kinds=["node", "job"])
+    {'take': '1', 'limit': '5', 'kinds': 'node,job'}
+    """
+    said = ((name, one) for name, one in named.items() if one is not None and one is not False)
+    return {name: _text(value) for name, value in said}
+
+
+def _text(value: str | int | Iterable[str]) -> str:
+    match value:
+        case str():
+            return value
+        case int():
+            return str(int(value))
+        case _:
+            return ",".join(value)

@@ -7,18 +7,20 @@ done only if that is the plan's.
 
 from collections.abc import Iterable, Mapping
 
-from haptera.client.call import ApiCall, path
+from haptera.client.call import ApiCall, if_match_header, path, query
 from haptera.kinds.inventory import Inventory
 from haptera.model.answers.graph import DrawingView
 from haptera.model.answers.past import Page
 from haptera.model.answers.views import BrakeView, EntityDetail, EntityView, TreeView
 from haptera.model.news import News
 from haptera.model.token_scope import Scope
+from haptera.queue.duty import DutyState
 from haptera.queue.job import JobState
 from haptera.rest.exec import WITHIN_S_DEFAULT, ExecBody, ExecView
 from haptera.rest.jobs import (
     CancelledJobs,
     DutyBody,
+    HoldersView,
     HolderView,
     JobsView,
     JobView,
@@ -72,8 +74,8 @@ def health() -> ApiCall[Health]:
 
 def replica(follower: str, log: int, place: int, files: str) -> ApiCall[ReplicaView]:
     """What was written after a place in the store's log; the whole store where it is not known."""
-    query = {"as": follower, "log": str(log), "place": str(place), "files": files}
-    return ApiCall("GET", path("replica"), ReplicaView, query)
+    asked = {"as": follower, "log": str(log), "place": str(place), "files": files}
+    return ApiCall("GET", path("replica"), ReplicaView, asked)
 
 
 def report(content: bytes) -> ApiCall[ReportTaken]:
@@ -93,12 +95,12 @@ def parents() -> ApiCall[TreeView]:
 
 def status(select: str | None = None) -> ApiCall[StatusView]:
     """How all stand, or what a selector means: what stands alike is told together."""
-    return ApiCall("GET", path("status"), StatusView, _query(select=select))
+    return ApiCall("GET", path("status"), StatusView, query(select=select))
 
 
 def entities(select: str | None = None, *, kind: str | None = None) -> ApiCall[Entities]:
     """All entities, or those that a selector means, or of a kind."""
-    return ApiCall("GET", path("entities"), Entities, _query(select=select, kind=kind))
+    return ApiCall("GET", path("entities"), Entities, query(select=select, kind=kind))
 
 
 def entity(name: str) -> ApiCall[EntityView]:
@@ -123,8 +125,8 @@ def inventory(image: str) -> ApiCall[Inventory]:
 
 def log(name: str, *, after: str | None = None) -> ApiCall[LogView]:
     """The last lines that a module or a service has written, or those after a place."""
-    query = {} if after is None else {"after": after}
-    return ApiCall("GET", path("entities", name, "log"), LogView, query)
+    asked = {} if after is None else {"after": after}
+    return ApiCall("GET", path("entities", name, "log"), LogView, asked)
 
 
 def desire(
@@ -139,8 +141,8 @@ def desire(
 
     With `if_match`, the tag of an earlier answer, only if nothing of it changed since.
     """
-    where, query = path("entities", name, "desired"), _query(take=take, why=why)
-    return ApiCall("PATCH", where, EntityView, query, dict(values), _if_match(if_match))
+    where, asked = path("entities", name, "desired"), query(take=take, why=why)
+    return ApiCall("PATCH", where, EntityView, asked, dict(values), if_match_header(if_match))
 
 
 def describe(
@@ -152,8 +154,8 @@ def describe(
     if_match: str | None = None,
 ) -> ApiCall[EntityView]:
     """Give an entity attributes, `if_match` as of `desire`; None takes one away."""
-    where, query = path("entities", name, "attributes"), _query(take=take, why=why)
-    return ApiCall("PATCH", where, EntityView, query, dict(attributes), _if_match(if_match))
+    where, asked = path("entities", name, "attributes"), query(take=take, why=why)
+    return ApiCall("PATCH", where, EntityView, asked, dict(attributes), if_match_header(if_match))
 
 
 def patch(
@@ -166,13 +168,13 @@ def patch(
     why: str | None = None,
 ) -> ApiCall[Bulk]:
     """Patch many entities in one write, each answered for by itself, or all or nothing."""
-    query = _query(dry_run=dry_run, take=take, digest=digest, why=why)
-    return ApiCall("POST", path("bulk"), Bulk, query, BulkBody([*patches], all_or_nothing))
+    asked = query(dry_run=dry_run, take=take, digest=digest, why=why)
+    return ApiCall("POST", path("bulk"), Bulk, asked, BulkBody([*patches], all_or_nothing))
 
 
 def retry(name: str, *, why: str | None = None) -> ApiCall[Retried]:
     """Try an entity again at once."""
-    return ApiCall("POST", path("entities", name, "retry"), Retried, _query(why=why))
+    return ApiCall("POST", path("entities", name, "retry"), Retried, query(why=why))
 
 
 def apply(
@@ -184,8 +186,8 @@ def apply(
     why: str | None = None,
 ) -> ApiCall[AppliedView]:
     """Make a site what the cluster should be."""
-    query = _query(dry_run=dry_run, take=take, digest=digest, why=why)
-    return ApiCall("POST", path("apply"), AppliedView, query, site)
+    asked = query(dry_run=dry_run, take=take, digest=digest, why=why)
+    return ApiCall("POST", path("apply"), AppliedView, asked, site)
 
 
 def diff(site: SiteBody) -> ApiCall[Difference]:
@@ -195,7 +197,7 @@ def diff(site: SiteBody) -> ApiCall[Difference]:
 
 def export(owner: str | None = None) -> ApiCall[Exported]:
     """What is in force as a site file, or what one owner has of it."""
-    return ApiCall("GET", path("export"), Exported, _query(owner=owner))
+    return ApiCall("GET", path("export"), Exported, query(owner=owner))
 
 
 def execute(
@@ -224,7 +226,7 @@ def freeze(
 
 def thaw(selector: str, *, why: str | None = None) -> ApiCall[Thawed]:
     """Let go on what a selector names."""
-    return ApiCall("DELETE", path("freezes"), Thawed, _query(selector=selector, why=why))
+    return ApiCall("DELETE", path("freezes"), Thawed, query(selector=selector, why=why))
 
 
 def brake() -> ApiCall[BrakeView]:
@@ -234,37 +236,37 @@ def brake() -> ApiCall[BrakeView]:
 
 def release_brake(*, why: str | None = None) -> ApiCall[BrakeView]:
     """Let disruptive steps go on; the answer is how the brake stood before."""
-    return ApiCall("DELETE", path("brake"), BrakeView, _query(why=why))
+    return ApiCall("DELETE", path("brake"), BrakeView, query(why=why))
 
 
 def history(
     select: str | None = None, *, limit: int | None = None, before: int | None = None
 ) -> ApiCall[Page]:
     """What was changed of what is desired, latest first; `before` is an earlier page's."""
-    return ApiCall("GET", path("history"), Page, _query(select=select, limit=limit, before=before))
+    return ApiCall("GET", path("history"), Page, query(select=select, limit=limit, before=before))
 
 
 def happenings(select: str | None = None, *, limit: int | None = None) -> ApiCall[Happenings]:
     """What was seen, where it stood, what was tried, latest first."""
-    return ApiCall("GET", path("happenings"), Happenings, _query(select=select, limit=limit))
+    return ApiCall("GET", path("happenings"), Happenings, query(select=select, limit=limit))
 
 
 def past(at_s: int, select: str | None = None) -> ApiCall[Past]:
     """How entities were at a time, in seconds since 1970."""
-    return ApiCall("GET", path("past"), Past, _query(at=at_s, select=select))
+    return ApiCall("GET", path("past"), Past, query(at=at_s, select=select))
 
 
 def audit(*, limit: int | None = None) -> ApiCall[Audit]:
     """What was asked for of all that changes anything, by whom, latest first."""
-    return ApiCall("GET", path("audit"), Audit, _query(limit=limit))
+    return ApiCall("GET", path("audit"), Audit, query(limit=limit))
 
 
 def revert(
     revision: int, *, dry_run: bool = False, digest: str | None = None, why: str | None = None
 ) -> ApiCall[AppliedView]:
     """Undo the write that made a revision."""
-    query = _query(dry_run=dry_run, digest=digest, why=why)
-    return ApiCall("POST", path("revert", str(revision)), AppliedView, query)
+    asked = query(dry_run=dry_run, digest=digest, why=why)
+    return ApiCall("POST", path("revert", str(revision)), AppliedView, asked)
 
 
 def caller() -> ApiCall[CallerView]:
@@ -297,12 +299,12 @@ def revoke_token(key: str) -> ApiCall[TokenView]:
 
 def override(node: str, *, why: str) -> ApiCall[Overridden]:
     """Need no permit of a node for a while."""
-    return ApiCall("POST", path("nodes", node, "override"), Overridden, _query(why=why))
+    return ApiCall("POST", path("nodes", node, "override"), Overridden, query(why=why))
 
 
 def evict(node: str, *, why: str | None = None) -> ApiCall[Evicted]:
     """End a node's session: it has to be booted anew."""
-    return ApiCall("DELETE", path("nodes", node, "session"), Evicted, _query(why=why))
+    return ApiCall("DELETE", path("nodes", node, "session"), Evicted, query(why=why))
 
 
 def unclaimed() -> ApiCall[Unclaimed]:
@@ -313,7 +315,7 @@ def unclaimed() -> ApiCall[Unclaimed]:
 def claim(mac: str, node: str, *, why: str | None = None) -> ApiCall[ClaimMade]:
     """Have a machine that asked for an address be a node."""
     where = path("nodes", node, "claim")
-    return ApiCall("POST", where, ClaimMade, _query(why=why), ClaimBody(mac))
+    return ApiCall("POST", where, ClaimMade, query(why=why), ClaimBody(mac))
 
 
 def events(
@@ -323,12 +325,8 @@ def events(
     kinds: Iterable[str] | None = None,
 ) -> ApiCall[Event]:
     """What changes, as it does: to be followed, not asked."""
-    query = _query(
-        types=None if types is None else ",".join(types),
-        kinds=None if kinds is None else ",".join(kinds),
-        select=select,
-    )
-    return ApiCall("GET", path("events"), Event, query)
+    asked = query(types=types, kinds=kinds, select=select)
+    return ApiCall("GET", path("events"), Event, asked)
 
 
 def submit(body: SubmitBody) -> ApiCall[Submitted]:
@@ -346,23 +344,23 @@ def jobs(
     wait_s: int | None = None,
 ) -> ApiCall[JobsView]:
     """The jobs that wait, run, or have ended of late; or what changed since an earlier answer."""
-    query = _query(state=state, select=select, first=first, limit=limit, since=since, wait_s=wait_s)
-    return ApiCall("GET", path("jobs"), JobsView, query)
+    asked = query(state=state, select=select, first=first, limit=limit, since=since, wait_s=wait_s)
+    return ApiCall("GET", path("jobs"), JobsView, asked)
 
 
 def job(key: int, *, wait_s: int | None = None) -> ApiCall[JobView]:
     """One job, and why it is not done; told once it has ended, or after so many seconds."""
-    return ApiCall("GET", path("jobs", str(key)), JobView, _query(wait_s=wait_s))
+    return ApiCall("GET", path("jobs", str(key)), JobView, query(wait_s=wait_s))
 
 
 def cancel_job(key: int, *, why: str | None = None) -> ApiCall[JobView]:
     """End a job, or have it never begin."""
-    return ApiCall("DELETE", path("jobs", str(key)), JobView, _query(why=why))
+    return ApiCall("DELETE", path("jobs", str(key)), JobView, query(why=why))
 
 
 def cancel_jobs(select: str, *, why: str | None = None) -> ApiCall[CancelledJobs]:
     """End all jobs that a selector means, in one request."""
-    return ApiCall("DELETE", path("jobs"), CancelledJobs, _query(select=select, why=why))
+    return ApiCall("DELETE", path("jobs"), CancelledJobs, query(select=select, why=why))
 
 
 def prioritize(key: int, priority: int) -> ApiCall[JobView]:
@@ -385,14 +383,17 @@ def resume(node: str) -> ApiCall[HolderView]:
     return ApiCall("DELETE", path("duties", node), HolderView)
 
 
-def _if_match(tag: str | None) -> dict[str, str]:
-    return {} if tag is None else {"If-Match": tag}
+def relieve_many(
+    select: str, body: DutyBody, *, state: DutyState | None = None, who: str | None = None
+) -> ApiCall[HoldersView]:
+    """Have all nodes that a selector means take no new jobs, in one request."""
+    asked = query(select=select, state=state, who=who)
+    return ApiCall("PUT", path("duties"), HoldersView, asked, body)
 
 
-def _query(**named: str | int | None) -> dict[str, str]:
-    """What of these is said, as the API reads it."""
-    return {
-        name: str(int(value) if isinstance(value, bool) else value)
-        for name, value in named.items()
-        if value is not None and value is not False
-    }
+def resume_many(
+    select: str, *, state: DutyState | None = None, who: str | None = None
+) -> ApiCall[HoldersView]:
+    """Have all nodes that a selector means take jobs again, in one request."""
+    asked = query(select=select, state=state, who=who)
+    return ApiCall("DELETE", path("duties"), HoldersView, asked)

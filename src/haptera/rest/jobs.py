@@ -163,6 +163,12 @@ class HolderView(msgspec.Struct, frozen=True):
     limits: JobLimits | None = None
 
 
+class HoldersView(msgspec.Struct, frozen=True):
+    """All whose duty was changed, by name."""
+
+    holders: list[HolderView]
+
+
 class LaneView(msgspec.Struct, frozen=True):
     """So many jobs of one size wait, or wait for one backend."""
 

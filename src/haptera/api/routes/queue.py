@@ -1,10 +1,11 @@
 """Routes of the queue of jobs: submitting, looking, cancelling, and which nodes take them."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from http import HTTPStatus
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -25,20 +26,24 @@ from haptera.api.requests.endpoint import (
 from haptera.api.requests.lines import Lines, document
 from haptera.api.requests.query import LIMIT, LIMIT_DEFAULT, LIMIT_MAX, SELECT, WHY, Query
 from haptera.api.routes.job_list import Cancelling, JobList
+from haptera.api.writes.nodes_meant import nodes_meant
 from haptera.api.writes.patching import missing
+from haptera.kinds.meaning import check_selector
 from haptera.model.entity import node_id
 from haptera.model.errors import Code, HapteraError
 from haptera.model.token_scope import RANK, Scope
 from haptera.queue.capacity import capacity_of
 from haptera.queue.demand import demand
-from haptera.queue.duty import Duty
+from haptera.queue.duty import Duty, DutyState
 from haptera.queue.entry import Holder, Submission
 from haptera.queue.job import ENDED, Job, JobState, Size
+from haptera.queue.queue import JobQueue
 from haptera.queue.reason import absence
 from haptera.rest.job_selector import JobSubject, parse_job_selector
 from haptera.rest.jobs import (
     CancelledJobs,
     DutyBody,
+    HoldersView,
     HolderView,
     JobsView,
     JobView,
@@ -49,6 +54,7 @@ from haptera.rest.jobs import (
     SubmitBody,
     Submitted,
 )
+from haptera.selectors.selector import parse_selector
 from haptera.selectors.subscription import Cursor, parse_cursor
 
 # How long an answer waits for the end of a job.
@@ -66,7 +72,12 @@ CHANGED: Final = Query(
     Annotated[int, Meta(ge=0, le=WAIT_S_MAX)],
 )
 MEANT: Final = Query("select", "The jobs: job:[1-20], job:* and state=queued.", required=True)
+NODES: Final = Query("select", "The nodes: rack1n[1-4], node:* and condition=stuck.", required=True)
+DUTY: Final = Query("state", "Only nodes in this state, as GET /v1/queue has it.", DutyState)
+SET_BY: Final = Query("who", "Only nodes whose duty this user set: eve, or user:eve.")
 FIRST: Final = Query("first", "Only jobs from this number on.", Annotated[int, Meta(ge=1)])
+
+State = TypeVar("State", bound=StrEnum)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +113,13 @@ class JobRoutes:
         yield Endpoint("PUT", "/v1/duties/{node}", Scope.WRITE, self.relieve, contract)
         contract = Contract(gives=HolderView, problems=(NOT_FOUND, *UNWRITTEN))
         yield Endpoint("DELETE", "/v1/duties/{node}", Scope.WRITE, self.resume, contract)
+        meant = (NODES, DUTY, SET_BY)
+        contract = Contract(
+            takes=DutyBody, gives=HoldersView, queries=meant, problems=(NOT_FOUND, *UNWRITTEN)
+        )
+        yield Endpoint("PUT", "/v1/duties", Scope.WRITE, self.relieve_many, contract)
+        contract = Contract(gives=HoldersView, queries=meant, problems=(NOT_FOUND, *UNWRITTEN))
+        yield Endpoint("DELETE", "/v1/duties", Scope.WRITE, self.resume_many, contract)
 
     @property
     def desk(self) -> JobDesk:
@@ -208,22 +226,58 @@ class JobRoutes:
     async def relieve(self, request: Request, caller: Caller) -> Response:
         """Have a node take no new jobs: drain it, hold it, or say that it has failed."""
         node, body = self._node(request), await read_body(request, DutyBody)
-        deadline_s = None if body.within_s is None else self.wall_s() + body.within_s
-        who = f"user:{caller.name}"
-        await self.desk.set_duty(node, Duty(body.mode, body.reason, who, deadline_s))
-        self.backend.note(who, f"{body.mode} {node}: {body.reason}", node_id(node))
+        await self._set_duties([node], self._duty(body, caller), caller)
         return as_json(self._holder(node))
+
+    async def relieve_many(self, request: Request, caller: Caller) -> Response:
+        """Have all nodes that a selector means take no new jobs: all of them, or none."""
+        body = await read_body(request, DutyBody)
+        return await self._change_many(request, self._duty(body, caller), caller)
 
     async def resume(self, request: Request, caller: Caller) -> Response:
         """Have a node take jobs again, which ends a drain, too; what runs there runs on."""
         node = self._node(request)
-        await self.desk.set_duty(node, None)
-        self.backend.note(f"user:{caller.name}", f"let {node} take jobs again", node_id(node))
+        await self._set_duties([node], None, caller)
         return as_json(self._holder(node))
+
+    async def resume_many(self, request: Request, caller: Caller) -> Response:
+        """Have all nodes that a selector means take jobs again: all of them, or none."""
+        return await self._change_many(request, None, caller)
+
+    async def _change_many(self, request: Request, duty: Duty | None, caller: Caller) -> Response:
+        select = check_selector(parse_selector(request.query_params["select"]))
+        state, who = _of_enum(request, "state", DutyState), request.query_params.get("who")
+        queue = self.desk.queue
+        known = queue.holders.keys() | queue.duties.keys()
+        named = await nodes_meant(self.backend, select, known)
+        names = [
+            name
+            for name in named
+            if state in (None, queue.duty(name)) and (who is None or _is_of(queue, name, who))
+        ]
+        if not names:
+            is_so = "is there" if state is None else f"is {state}"
+            of_whom = "" if who is None else f" and has a duty set by {who}"
+            what = f"no node of {select} {is_so}{of_whom}"
+            do = "see which there are: haptera queue"
+            raise HapteraError(what, do=do, code=Code.SELECTS_NOTHING)
+        await self._set_duties(names, duty, caller)
+        return as_json(HoldersView([self._holder(name) for name in names]))
+
+    async def _set_duties(self, names: Sequence[str], duty: Duty | None, caller: Caller) -> None:
+        await self.desk.set_duties(names, duty)
+        for name in names:
+            again = f"let {name} take jobs again"
+            what = again if duty is None else f"{duty.mode} {name}: {duty.reason}"
+            self.backend.note(f"user:{caller.name}", what, node_id(name))
+
+    def _duty(self, body: DutyBody, caller: Caller) -> Duty:
+        deadline_s = None if body.within_s is None else self.wall_s() + body.within_s
+        return Duty(body.mode, body.reason, f"user:{caller.name}", deadline_s)
 
     def _meant(self, request: Request) -> Callable[[Job], bool]:
         """Whether the query asks for a job."""
-        state, select = _state(request), request.query_params.get("select")
+        state, select = _of_enum(request, "state", JobState), request.query_params.get("select")
         if select is None:
             return lambda job: state in (None, job.state)
         choice, now_s = parse_job_selector(select).choice, self.wall_s()
@@ -306,13 +360,19 @@ def _may_change(caller: Caller, job: Job) -> bool:
     return job.owner == f"user:{caller.name}" or caller.scope is Scope.ADMIN
 
 
-def _state(request: Request) -> JobState | None:
-    text = request.query_params.get("state")
+def _is_of(queue: JobQueue, name: str, who: str) -> bool:
+    """Whether this is who set the node's duty: user:eve, or eve for short."""
+    duty = queue.duties.get(name)
+    return duty is not None and duty.who in (who, f"user:{who}")
+
+
+def _of_enum(request: Request, name: str, states: type[State]) -> State | None:
+    text = request.query_params.get(name)
     try:
-        return None if text is None else JobState(text)
+        return None if text is None else states(text)
     except ValueError:
-        do = f"write one of {', '.join(JobState)}"
-        raise HapteraError(f"state={text!r}", where="the query", do=do) from None
+        do = f"write one of {', '.join(states)}"
+        raise HapteraError(f"{name}={text!r}", where="the query", do=do) from None
 
 
 def _cursor(text: str) -> Cursor:

@@ -12,6 +12,8 @@ from haptera.queue.duty import DutyState
 from haptera.queue.job import JobState
 from haptera.rest.jobs import HolderView, JobView
 
+# So many are told of one by one.
+TOLD_MAX: Final = 20
 COLOURS: Final = {
     JobState.RUNNING: "cyan",
     JobState.COMPLETE: "green",
@@ -54,12 +56,17 @@ def _row(job: JobView) -> tuple[str, ...]:
     )
 
 
-def print_holder(view: HolderView, output: str) -> None:
-    """Write where a holder stands, for people or for programs."""
-    if Format(output).for_people:
+def print_holders(views: Sequence[HolderView], asked: Sequence[str], output: str) -> None:
+    """Write where holders stand; for programs one by itself, where it alone was asked for."""
+    if not Format(output).for_people:
+        alone = [one.name for one in views] == [one.removeprefix("node:") for one in asked]
+        print_data(views[0] if alone and len(views) == 1 else views, output)
+        return
+    for view in views[:TOLD_MAX]:
         print_sentence(holder_sentence(view), output)
-    else:
-        print_data(view, output)
+    if len(views) > TOLD_MAX:
+        more = len(views) - TOLD_MAX
+        print_sentence(f"and {more} more: {len(views)} nodes in all", output)
 
 
 def holder_sentence(view: HolderView) -> str:

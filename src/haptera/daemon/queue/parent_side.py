@@ -157,9 +157,10 @@ class ParentQueue:
         await self._write()
         return job
 
-    async def set_duty(self, name: str, duty: Duty | None) -> None:
-        """Have a holder take no new jobs; None: take them again."""
-        self.queue.set_duty(name, duty)
+    async def set_duties(self, names: Iterable[str], duty: Duty | None) -> None:
+        """Have these holders take no new jobs; None: take them again."""
+        for name in names:
+            self.queue.set_duty(name, duty)
         await self._write()
 
     async def lose(self, name: str, reason: str) -> None:

@@ -214,7 +214,7 @@ class Pools:
                 await self._jobs.lose(one.name, f"{one.name} is gone")
             duty = queue.duties.get(one.name)
             if duty is not None and duty.who == said.who:
-                await self._jobs.set_duty(one.name, None)
+                await self._jobs.set_duties([one.name], None)
 
     async def _seen(self, cluster: Cluster[None], supply: Supply) -> Views:
         found = dict(self._views)
@@ -268,7 +268,7 @@ class Pools:
         duties = self._jobs.queue.duties
         for name, duty in writes.duties.items():
             if duty != duties.get(name):
-                await self._jobs.set_duty(name, duty)
+                await self._jobs.set_duties([name], duty)
         if writes.declare or writes.desired or writes.undeclare:
             await cluster.write(writes.desired, declare=writes.declare, undeclare=writes.undeclare)
 

@@ -1,22 +1,18 @@
 """`haptera cancel`: cancel queued and running jobs."""
 
 from collections.abc import Iterator
-from typing import Final
 
 import click
 
 from haptera.cli.input.selected import job_selector
 from haptera.cli.main import the_client
-from haptera.cli.output.job_words import number_of, sentence
+from haptera.cli.output.job_words import TOLD_MAX, number_of, sentence
 from haptera.cli.output.printing import Format, names_option, print_names, say
 from haptera.cli.output.tables import print_sentence
 from haptera.client import calls
 from haptera.model.errors import Code, HapteraError
 from haptera.rest.jobs import CancelledJobs, JobView, SomeJobs
 from haptera.selectors.nodeset import fold
-
-# So many are told of one by one.
-TOLD_MAX: Final = 20
 
 
 @click.command()

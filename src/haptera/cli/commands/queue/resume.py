@@ -1,24 +1,28 @@
-"""`haptera resume`: start jobs on a node again."""
+"""`haptera resume`: start jobs on nodes again."""
 
 import click
 
-from haptera.cli.input import completing
+from haptera.cli.input.some_nodes import nodes_options, set_duties
 from haptera.cli.main import the_client
-from haptera.cli.output.job_words import print_holder
+from haptera.cli.output.job_words import print_holders
 from haptera.cli.output.printing import output_option
-from haptera.client import calls
 
 
 @click.command()
-@click.argument("node", shell_complete=completing.entities)
+@nodes_options
 @output_option
 @click.pass_context
-def resume(ctx: click.Context, node: str, output: str) -> None:
-    r"""Start jobs on NODE again: end a drain or hold. Running jobs are not affected.
+def resume(
+    ctx: click.Context, nodes: tuple[str, ...], state: str | None, who: str | None, output: str
+) -> None:
+    r"""Start jobs on nodes again: end a drain or hold. Running jobs are not affected.
+
+    Many nodes are given by node-set or selector; either all of them are resumed, or none.
 
     \b
     Examples:
       haptera resume rack1n3
-      haptera resume rack1n3 -o json
+      haptera resume rack1n[1-16] -o json
+      haptera resume '*' --state drained --who eve
     """
-    print_holder(the_client(ctx).ask(calls.resume(node.removeprefix("node:"))), output)
+    print_holders(set_duties(the_client(ctx), nodes, None, state, who), nodes, output)
