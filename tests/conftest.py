@@ -1,6 +1,8 @@
 """How thoroughly properties are tried and what they met; that tests are quick and can be ended."""
 
+import asyncio
 import gc
+import inspect
 import os
 import signal
 from collections import Counter
@@ -39,6 +41,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _limit_s(item: pytest.Item) -> float:
     marker = item.get_closest_marker("timeout")
     return 0 if marker is None else float(marker.args[0])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """A test that is a coroutine has an event loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = inspect.signature(pyfuncitem.obj).parameters
+    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True
 
 
 @pytest.fixture

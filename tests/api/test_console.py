@@ -1,6 +1,5 @@
 """A node's console over the API of a real backend: for who may read that node, and nobody else."""
 
-import asyncio
 from http import HTTPStatus
 
 from haptera.api.app import make_app
@@ -16,41 +15,36 @@ from tests.api.real_backend import real_backend
 HERE = {"host": "127.0.0.1:4270"}
 
 
-def test_a_nodes_console_is_told_to_who_may_read_the_node(tmp_path):
+async def test_a_nodes_console_is_told_to_who_may_read_the_node(tmp_path):
     def declared(name):
         return Declare(node_id(name), {}, "user:bob")
 
-    async def story():
-        async with real_backend(tmp_path, declared("n1"), declared("n2")) as backend:
-            ConsoleRecord(record_of(tmp_path, "n1")).add(b"it boots\r\n")
-            app = make_app(backend, Sites("quick"), cluster="quick")
-            tokens = {
-                within: (
-                    await backend.mint_token(Bearer(f"of {within}", Scope.READ, within), 60)
-                ).text
-                for within in (None, "n1", "n2")
-            }
+    async with real_backend(tmp_path, declared("n1"), declared("n2")) as backend:
+        ConsoleRecord(record_of(tmp_path, "n1")).add(b"it boots\r\n")
+        app = make_app(backend, Sites("quick"), cluster="quick")
+        tokens = {
+            within: (await backend.mint_token(Bearer(f"of {within}", Scope.READ, within), 60)).text
+            for within in (None, "n1", "n2")
+        }
 
-            async def told(node, within):
-                path, token = f"/v1/entities/node:{node}/log", tokens[within]
-                return await asked(app, "GET", path, token, b"", HERE)
+        async def told(node, within):
+            path, token = f"/v1/entities/node:{node}/log", tokens[within]
+            return await asked(app, "GET", path, token, b"", HERE)
 
-            for within in (None, "n1"):
-                assert (await told("n1", within)).json["lines"] == ["it boots"]
-            assert (await told("n1", "n2")).status == HTTPStatus.FORBIDDEN
-            unrecorded = await told("n2", None)
-            assert unrecorded.status == HTTPStatus.NOT_FOUND
-            assert "node:n2 has no record of its console yet" in unrecorded.body.decode()
+        for within in (None, "n1"):
+            assert (await told("n1", within)).json["lines"] == ["it boots"]
+        assert (await told("n1", "n2")).status == HTTPStatus.FORBIDDEN
+        unrecorded = await told("n2", None)
+        assert unrecorded.status == HTTPStatus.NOT_FOUND
+        assert "node:n2 has no record of its console yet" in unrecorded.body.decode()
 
-            # Who was told is in the audit; asking on, as --follow does, adds nothing.
-            assert (await told("n1", None)).status == HTTPStatus.OK
-            await backend.mint_token(Bearer("written after those", Scope.READ), 60)
-            readers = ["user:of n1", "user:of None"]
-            assert [
-                (one.who, one.what) for one in backend.deeds(None, 9) if "console" in one.what
-            ] == [(who, "console node:n1") for who in readers]
-
-    asyncio.run(story())
+        # Who was told is in the audit; asking on, as --follow does, adds nothing.
+        assert (await told("n1", None)).status == HTTPStatus.OK
+        await backend.mint_token(Bearer("written after those", Scope.READ), 60)
+        readers = ["user:of n1", "user:of None"]
+        assert [(one.who, one.what) for one in backend.deeds(None, 9) if "console" in one.what] == [
+            (who, "console node:n1") for who in readers
+        ]
 
 
 def test_a_line_in_the_audit_stands_for_a_day_of_reading():

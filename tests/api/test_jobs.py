@@ -171,27 +171,24 @@ def test_cancelling_nothing_that_one_may_is_refused(app):
     assert {one.state for one in listed(app).jobs} == {"queued", "locked"}
 
 
-def test_many_are_cancelled_over_turns_and_one_that_began_meanwhile_runs_on():
-    async def cancels():
-        desk = MemoryDesk()
-        for _ in range(3):
-            await desk.submit(replace(ARRAY, count=LOOKED_AT_ONCE))
-        last = 3 * LOOKED_AT_ONCE
-        select = parse_job_selector("state=queued")
-        meant = lambda job: select.choice.means(JobSubject(job, 0))  # noqa: E731
-        many = Cancelling(desk, meant, lambda job: True)
-        async with asyncio.TaskGroup() as tasks:
-            task = tasks.create_task(many.cancel(select, "a typo"))
-            await asyncio.sleep(0)
-            assert desk.queue.counts["cancelled"] == LOOKED_AT_ONCE
-            job = desk.queue.job(last)
-            desk.queue.holders["n3"] = Holder("n3")
-            desk.queue.lock(job, desk.queue.holders["n3"])
-            assert not task.done()
-        assert desk.queue.job(last).stopping is None
-        assert many.cancelled.count == last - 1
-
-    asyncio.run(cancels())
+async def test_many_are_cancelled_over_turns_and_one_that_began_meanwhile_runs_on():
+    desk = MemoryDesk()
+    for _ in range(3):
+        await desk.submit(replace(ARRAY, count=LOOKED_AT_ONCE))
+    last = 3 * LOOKED_AT_ONCE
+    select = parse_job_selector("state=queued")
+    meant = lambda job: select.choice.means(JobSubject(job, 0))  # noqa: E731
+    many = Cancelling(desk, meant, lambda job: True)
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(many.cancel(select, "a typo"))
+        await asyncio.sleep(0)
+        assert desk.queue.counts["cancelled"] == LOOKED_AT_ONCE
+        job = desk.queue.job(last)
+        desk.queue.holders["n3"] = Holder("n3")
+        desk.queue.lock(job, desk.queue.holders["n3"])
+        assert not task.done()
+    assert desk.queue.job(last).stopping is None
+    assert many.cancelled.count == last - 1
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Freezes and the brake for a token that is limited to some entities: its own, and no other's."""
 
-import asyncio
-
 import pytest
 
 from haptera.api.app import make_app
@@ -122,39 +120,36 @@ def test_whether_the_brake_is_on_is_told_and_not_of_how_many_nodes():
     assert ask_limited("DELETE", "/v1/brake").status == 403
 
 
-def test_the_audit_has_what_concerns_its_entities(tmp_path):
-    async def story():
-        declared = [Declare(entity, {}, "user:bob") for entity in (N1, OTHER)]
-        async with real_backend(tmp_path, *declared) as backend:
-            app = make_app(backend, Sites("quick"), cluster="quick")
-            limited = (await backend.mint_token(Bearer("eve", Scope.WRITE, LIMIT), 60)).text
-            whole = (await backend.mint_token(Bearer("ada", Scope.ADMIN), 60)).text
+async def test_the_audit_has_what_concerns_its_entities(tmp_path):
+    declared = [Declare(entity, {}, "user:bob") for entity in (N1, OTHER)]
+    async with real_backend(tmp_path, *declared) as backend:
+        app = make_app(backend, Sites("quick"), cluster="quick")
+        limited = (await backend.mint_token(Bearer("eve", Scope.WRITE, LIMIT), 60)).text
+        whole = (await backend.mint_token(Bearer("ada", Scope.ADMIN), 60)).text
 
-            async def told(method, path, token, body=b""):
-                answer = await asked(app, method, path, token, body, dict(HERE))
-                assert answer.status < 300, answer.json
-                return answer.json
+        async def told(method, path, token, body=b""):
+            answer = await asked(app, method, path, token, body, dict(HERE))
+            assert answer.status < 300, answer.json
+            return answer.json
 
-            for node in (N1, OTHER):
-                await told("POST", f"/v1/entities/{node}/retry", whole)
-                body = b'{"mode": "drain", "reason": "heat"}'
-                await told("PUT", f"/v1/duties/{node.name}", whole, body)
-            await told("DELETE", "/v1/brake", whole)
-            freeze = b'{"selector": "rack1n1", "reason": "swap"}'
-            await told("POST", "/v1/freezes", limited, freeze)
-            await told("DELETE", "/v1/freezes?selector=rack1n1&why=done", limited)
+        for node in (N1, OTHER):
+            await told("POST", f"/v1/entities/{node}/retry", whole)
+            body = b'{"mode": "drain", "reason": "heat"}'
+            await told("PUT", f"/v1/duties/{node.name}", whole, body)
+        await told("DELETE", "/v1/brake", whole)
+        freeze = b'{"selector": "rack1n1", "reason": "swap"}'
+        await told("POST", "/v1/freezes", limited, freeze)
+        await told("DELETE", "/v1/freezes?selector=rack1n1&why=done", limited)
 
-            deeds = (await told("GET", "/v1/audit", limited))["deeds"]
-            assert [(one["who"], one["what"], one["why"]) for one in deeds] == [
-                ("user:eve", "1 change", "done"),
-                ("user:eve", "1 change", "swap"),
-                ("user:ada", "drain rack1n1: heat", None),
-                ("user:ada", "retry node:rack1n1", None),
-                ("site", "1 change", None),
-            ]
-            assert len((await told("GET", "/v1/audit", whole))["deeds"]) == 8
-
-    asyncio.run(story())
+        deeds = (await told("GET", "/v1/audit", limited))["deeds"]
+        assert [(one["who"], one["what"], one["why"]) for one in deeds] == [
+            ("user:eve", "1 change", "done"),
+            ("user:eve", "1 change", "swap"),
+            ("user:ada", "drain rack1n1: heat", None),
+            ("user:ada", "retry node:rack1n1", None),
+            ("site", "1 change", None),
+        ]
+        assert len((await told("GET", "/v1/audit", whole))["deeds"]) == 8
 
 
 def test_a_mistyped_name_brings_no_guess_at_the_name_of_another():

@@ -129,7 +129,7 @@ def test_a_list_of_any_length_has_all_of_it(form, read, count):
 
 
 @FORMS
-def test_the_loop_has_its_turn_between_the_chunks_of_a_long_list(form, read):
+async def test_the_loop_has_its_turn_between_the_chunks_of_a_long_list(form, read):
     turns, chunks = 0, 0
 
     async def other():
@@ -142,12 +142,9 @@ def test_the_loop_has_its_turn_between_the_chunks_of_a_long_list(form, read):
         nonlocal chunks
         chunks += message.get("more_body", False)
 
-    async def run():
-        beside = asyncio.create_task(other())
-        await Lines(map(Count, range(10_000)), form=form)({}, None, send)
-        beside.cancel()
-
-    asyncio.run(run())
+    beside = asyncio.create_task(other())
+    await Lines(map(Count, range(10_000)), form=form)({}, None, send)
+    beside.cancel()
     assert turns >= chunks == 10_000 // LINES_AT_ONCE
 
 

@@ -137,34 +137,33 @@ async def revert(ask: Ask, caller: str, field: Field, backend: EngineBackend) ->
 
 
 @pytest.mark.parametrize("way", [patch, bulk, site, plan, revert])
-def test_code_is_changed_only_with_the_scope_of_who_may_run_it(tmp_path: Path, way: Any) -> None:
-    async def see() -> None:
-        async with cluster(tmp_path) as (backend, ask):
-            for field in FIELDS:
-                entity, name, first, value = field
-                needed = scope_of(KINDS[entity.kind], entity)
-                await give(backend, entity, name, first)
-                for caller, (scope, within) in CALLERS.items():
-                    status, told = await way(ask, caller, field, backend)
-                    reaches = within is None or (entity.node and way in (patch, bulk))
-                    may = RANK[scope] >= RANK[needed] and reaches
-                    now = backend.declared(entity).desired[name].value
-                    assert (status, now) == ((200, value) if may else (403, first)), (
-                        caller,
-                        field,
-                        told,
-                    )
-                    if not may and within is None:
-                        shown = name if name != "settings" else next(iter(json.loads(value)))
-                        assert shown in told, told
-                        assert f"scope {needed}" in told
-                    await give(backend, entity, name, first)
-
+async def test_code_is_changed_only_with_the_scope_of_who_may_run_it(
+    tmp_path: Path, way: Any
+) -> None:
     assert len(FIELDS) > 20
-    asyncio.run(see())
+    async with cluster(tmp_path) as (backend, ask):
+        for field in FIELDS:
+            entity, name, first, value = field
+            needed = scope_of(KINDS[entity.kind], entity)
+            await give(backend, entity, name, first)
+            for caller, (scope, within) in CALLERS.items():
+                status, told = await way(ask, caller, field, backend)
+                reaches = within is None or (entity.node and way in (patch, bulk))
+                may = RANK[scope] >= RANK[needed] and reaches
+                now = backend.declared(entity).desired[name].value
+                assert (status, now) == ((200, value) if may else (403, first)), (
+                    caller,
+                    field,
+                    told,
+                )
+                if not may and within is None:
+                    shown = name if name != "settings" else next(iter(json.loads(value)))
+                    assert shown in told, told
+                    assert f"scope {needed}" in told
+                await give(backend, entity, name, first)
 
 
-def test_a_controller_hands_on_what_a_group_runs_and_no_other_code(tmp_path: Path) -> None:
+async def test_a_controller_hands_on_what_a_group_runs_and_no_other_code(tmp_path: Path) -> None:
     answers: list[Any] = []
 
     class Link:
@@ -174,39 +173,33 @@ def test_a_controller_hands_on_what_a_group_runs_and_no_other_code(tmp_path: Pat
         def hold(self) -> None: ...
         def go_on(self) -> None: ...
 
-    async def see() -> None:
-        async with cluster(tmp_path) as (backend, _):
-            control = Control("eve", backend, Link())
-            running = asyncio.create_task(control.run())
-            for entity, name, _, value in FIELDS:
-                if name != "settings" and entity.kind == "replica":
-                    await give(backend, entity, name, value)
-            for entity, name, first, value in FIELDS:
-                handed_on = entity.kind == "replica"
-                wanted = first if handed_on else value
-                frame = {"op": "write", "id": 1, "owner": OWNER, "if_revision": None}
-                frame |= {"desired": {str(entity): {name: wanted}}, "declare": {}, "undeclare": []}
-                control.take(frame)
-                await comes(lambda: bool(answers), lambda: (entity, name))  # noqa: B023
-                answer = answers.pop()
-                assert (answer["op"] == "refused") is not handed_on, answer
-                assert handed_on or "takes a token of scope" in answer["text"]
-            running.cancel()
-
-    asyncio.run(see())
+    async with cluster(tmp_path) as (backend, _):
+        control = Control("eve", backend, Link())
+        running = asyncio.create_task(control.run())
+        for entity, name, _, value in FIELDS:
+            if name != "settings" and entity.kind == "replica":
+                await give(backend, entity, name, value)
+        for entity, name, first, value in FIELDS:
+            handed_on = entity.kind == "replica"
+            wanted = first if handed_on else value
+            frame = {"op": "write", "id": 1, "owner": OWNER, "if_revision": None}
+            frame |= {"desired": {str(entity): {name: wanted}}, "declare": {}, "undeclare": []}
+            control.take(frame)
+            await comes(lambda: bool(answers), lambda: (entity, name))  # noqa: B023
+            answer = answers.pop()
+            assert (answer["op"] == "refused") is not handed_on, answer
+            assert handed_on or "takes a token of scope" in answer["text"]
+        running.cancel()
 
 
-def test_what_is_no_code_is_changed_as_before(tmp_path: Path) -> None:
-    async def see() -> None:
-        async with cluster(tmp_path) as (_, ask):
-            for entity, desired in (
-                ("module:system@n1", {"settings": json.dumps({"detach": "/a", "scratch_mb": 2})}),
-                ("module:system@n1", {"settings": json.dumps({"scratch_mb": 2})}),
-                ("service:x@n1", {"port": 80, "run": "running", "command": "/tmp/x"}),
-                ("service:x@n1", {"command": None}),
-                ("node:n1", {"minos": "other"}),
-            ):
-                answer = await ask("writer", "PATCH", f"/v1/entities/{entity}/desired", desired)
-                assert answer.status == 200, answer.body
-
-    asyncio.run(see())
+async def test_what_is_no_code_is_changed_as_before(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as (_, ask):
+        for entity, desired in (
+            ("module:system@n1", {"settings": json.dumps({"detach": "/a", "scratch_mb": 2})}),
+            ("module:system@n1", {"settings": json.dumps({"scratch_mb": 2})}),
+            ("service:x@n1", {"port": 80, "run": "running", "command": "/tmp/x"}),
+            ("service:x@n1", {"command": None}),
+            ("node:n1", {"minos": "other"}),
+        ):
+            answer = await ask("writer", "PATCH", f"/v1/entities/{entity}/desired", desired)
+            assert answer.status == 200, answer.body

@@ -130,7 +130,7 @@ def test_a_turn_is_as_long_as_the_core_s():
     assert asyncio.run(run()) == 2
 
 
-def test_a_freeze_is_written_while_others_write_all_the_time():
+async def test_a_freeze_is_written_while_others_write_all_the_time():
     backend = FakeBackend()
     backend.write(*ALL)
 
@@ -140,13 +140,10 @@ def test_a_freeze_is_written_while_others_write_all_the_time():
             for _ in range(in_turns(1)):
                 await asyncio.sleep(0)
 
-    async def freeze():
-        writing = asyncio.create_task(write())
-        body = b'{"selector": "n*", "reason": "storm"}'
-        await turns_of(backend, "write-token", "POST", "/v1/freezes", body)
-        writing.cancel()
-
-    asyncio.run(freeze())
+    writing = asyncio.create_task(write())
+    body = b'{"selector": "n*", "reason": "storm"}'
+    await turns_of(backend, "write-token", "POST", "/v1/freezes", body)
+    writing.cancel()
     assert [
         one.desired["reason"].value for one in backend.store.values() if one.owner == "user:bob"
     ] == ["storm"]

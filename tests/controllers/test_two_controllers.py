@@ -67,28 +67,23 @@ def placed(backend: EngineBackend) -> list[str]:
     return [view.entity for view in views if view.desired["run"].value == "running"]
 
 
-def test_r3_what_an_earlier_controller_still_writes_is_refused_whole(tmp_path: Path) -> None:
-    async def see() -> None:
-        async with real_backend(tmp_path, *a_group(replicas=2)) as backend:
-            old, new = (Link(backend, stopped=one) for one in (True, False))
-            running = [asyncio.create_task(old.run())]
-            await comes(lambda: bool(old.underway), lambda: old.answers)
-            running.append(asyncio.create_task(new.run()))
-            await comes(lambda: len(placed(backend)) == 2, lambda: placed(backend))
-            fewer = (SetDesired(GROUP, "replicas", 1, "site"),)
-            assert (
-                await backend.propose(fewer, None, Author("site", may=Scope.ADMIN))
-            ).refusal is None
-            await comes(lambda: len(placed(backend)) == 1, lambda: placed(backend))
+async def test_r3_what_an_earlier_controller_still_writes_is_refused_whole(tmp_path: Path) -> None:
+    async with real_backend(tmp_path, *a_group(replicas=2)) as backend:
+        old, new = (Link(backend, stopped=one) for one in (True, False))
+        running = [asyncio.create_task(old.run())]
+        await comes(lambda: bool(old.underway), lambda: old.answers)
+        running.append(asyncio.create_task(new.run()))
+        await comes(lambda: len(placed(backend)) == 2, lambda: placed(backend))
+        fewer = (SetDesired(GROUP, "replicas", 1, "site"),)
+        assert (await backend.propose(fewer, None, Author("site", may=Scope.ADMIN))).refusal is None
+        await comes(lambda: len(placed(backend)) == 1, lambda: placed(backend))
 
-            before, revision, answers = placed(backend), backend.revision(), len(old.answers)
-            old.go_on()
-            await comes(lambda: len(old.answers) > answers, lambda: old.answers)
-            refused = old.answers[answers]
-            assert (refused["op"], refused.get("conflict")) == ("refused", True)
-            assert (placed(backend), backend.revision()) == (before, revision)
-            for one in running:
-                one.cancel()
-            await asyncio.gather(*running, return_exceptions=True)
-
-    asyncio.run(see())
+        before, revision, answers = placed(backend), backend.revision(), len(old.answers)
+        old.go_on()
+        await comes(lambda: len(old.answers) > answers, lambda: old.answers)
+        refused = old.answers[answers]
+        assert (refused["op"], refused.get("conflict")) == ("refused", True)
+        assert (placed(backend), backend.revision()) == (before, revision)
+        for one in running:
+            one.cancel()
+        await asyncio.gather(*running, return_exceptions=True)

@@ -53,39 +53,33 @@ async def ended(jobs: ParentQueue, key: int) -> Job:
     return jobs.queue.jobs[key]
 
 
-def test_a_job_that_no_backend_can_begin_is_over_and_the_others_run(
+async def test_a_job_that_no_backend_can_begin_is_over_and_the_others_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     a_slurm(tmp_path, monkeypatch)
 
-    async def see() -> None:
-        async with kept(tmp_path, *backend("one"), *backend("two")) as jobs:
-            bad, *good = [
-                (await jobs.submit(one))[0].id
-                for one in (
-                    submission("one", "a\0b"),
-                    submission("one", "true"),
-                    submission("two", "true"),
-                )
-            ]
-            assert [(await ended(jobs, key)).state for key in good] == [JobState.COMPLETE] * 2
-            over = await ended(jobs, bad)
-            assert over.state is JobState.CANCELLED
-            assert "null byte" in (over.reason or "")
-
-    asyncio.run(see())
+    async with kept(tmp_path, *backend("one"), *backend("two")) as jobs:
+        bad, *good = [
+            (await jobs.submit(one))[0].id
+            for one in (
+                submission("one", "a\0b"),
+                submission("one", "true"),
+                submission("two", "true"),
+            )
+        ]
+        assert [(await ended(jobs, key)).state for key in good] == [JobState.COMPLETE] * 2
+        over = await ended(jobs, bad)
+        assert over.state is JobState.CANCELLED
+        assert "null byte" in (over.reason or "")
 
 
-def test_a_status_that_is_none_keeps_nobody_from_the_others(
+async def test_a_status_that_is_none_keeps_nobody_from_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     a_slurm(tmp_path, monkeypatch, code=0x7F)
 
-    async def see() -> None:
-        async with kept(tmp_path, *backend("one")) as jobs:
-            (one,) = await jobs.submit(submission("one", "true"))
-            await comes(lambda: jobs.queue.jobs[one.id].token is not None, lambda: one)
-            (bad,) = await jobs.submit(submission("one", "a\0b"))
-            assert (await ended(jobs, bad.id)).state is JobState.CANCELLED
-
-    asyncio.run(see())
+    async with kept(tmp_path, *backend("one")) as jobs:
+        (one,) = await jobs.submit(submission("one", "true"))
+        await comes(lambda: jobs.queue.jobs[one.id].token is not None, lambda: one)
+        (bad,) = await jobs.submit(submission("one", "a\0b"))
+        assert (await ended(jobs, bad.id)).state is JobState.CANCELLED

@@ -1,6 +1,5 @@
 """Two engines whose datagrams are handed over, and whose questions go over real TLS."""
 
-import asyncio
 from dataclasses import replace
 from pathlib import Path
 
@@ -99,71 +98,65 @@ def spoil(one: Rig) -> EntityId:
     return entity
 
 
-def test_of_200_services_the_one_that_differs_costs_a_list_and_an_update(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with rig(tmp_path, services=SERVICES) as one:
-            hands = await in_step(one)
-            entity = spoil(one)
-            assert not hands.whole()
-            await hands.until_whole()
+async def test_of_200_services_the_one_that_differs_costs_a_list_and_an_update(
+    tmp_path: Path,
+) -> None:
+    async with rig(tmp_path, services=SERVICES) as one:
+        hands = await in_step(one)
+        entity = spoil(one)
+        assert not hands.whole()
+        await hands.until_whole()
 
-            assert one.parent_counts == {"ListAsked": 1, "RecallAsked": 1}
-            assert set(hands.told) == {entity}
-            row = one.agent_engine.table.get(entity)
-            assert row is not None
-            assert row.desired.values == {"run": Desired("running", PARENT)}
-
-    asyncio.run(story())
-
-
-def test_where_the_parent_cannot_be_asked_all_is_told_again(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with rig(tmp_path, services=SERVICES) as one:
-            hands = await in_step(one)
-            spoil(one)
-            one.parent.join(replace(one.session, agreement=agreement(one.authority, incarnation=2)))
-            await hands.until_whole()
-
-            assert one.parent_counts == {"not admitted": 1}
-            assert len(set(hands.told)) == SERVICES + 1
-
-    asyncio.run(story())
+        assert one.parent_counts == {"ListAsked": 1, "RecallAsked": 1}
+        assert set(hands.told) == {entity}
+        row = one.agent_engine.table.get(entity)
+        assert row is not None
+        assert row.desired.values == {"run": Desired("running", PARENT)}
 
 
-def test_more_questions_than_are_kept_are_answered_as_if_nobody_were_there(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with rig(tmp_path) as one:
-            for number in range(10_001):
-                one.parent.exchange.send(FetchList(f"n{number}"))
-            assert one.heard[0] == [Listed("n10000", None)]
+async def test_where_the_parent_cannot_be_asked_all_is_told_again(tmp_path: Path) -> None:
+    async with rig(tmp_path, services=SERVICES) as one:
+        hands = await in_step(one)
+        spoil(one)
+        one.parent.join(replace(one.session, agreement=agreement(one.authority, incarnation=2)))
+        await hands.until_whole()
 
-    asyncio.run(story())
+        assert one.parent_counts == {"not admitted": 1}
+        assert len(set(hands.told)) == SERVICES + 1
 
 
-def test_sides_with_other_modules_say_which_and_read_each_others_words(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with rig(tmp_path, version="2") as one:
-            hands = Hands(one)
-            while not all(side in hands.said and hands.said[side].reads for side in (0, 1)):
-                await hands.step()
+async def test_more_questions_than_are_kept_are_answered_as_if_nobody_were_there(
+    tmp_path: Path,
+) -> None:
+    async with rig(tmp_path) as one:
+        for number in range(10_001):
+            one.parent.exchange.send(FetchList(f"n{number}"))
+        assert one.heard[0] == [Listed("n10000", None)]
+
+
+async def test_sides_with_other_modules_say_which_and_read_each_others_words(
+    tmp_path: Path,
+) -> None:
+    async with rig(tmp_path, version="2") as one:
+        hands = Hands(one)
+        while not all(side in hands.said and hands.said[side].reads for side in (0, 1)):
             await hands.step()
+        await hands.step()
 
-            web = EntityId("service", "web", "n01")
-            whys = [row.stance.why for engine in engines(one) if (row := engine.table.get(web))]
-            assert whys[1] == "the parent runs service 1, here is service 2"
-            assert differs(one) == "the agent of n01 runs service 2, here is service 1"
-            assert (one.parent_counts, one.agent.counts) == ({"SchemaAsked": 1}, {"SchemaAsked": 1})
+        web = EntityId("service", "web", "n01")
+        whys = [row.stance.why for engine in engines(one) if (row := engine.table.get(web))]
+        assert whys[1] == "the parent runs service 1, here is service 2"
+        assert differs(one) == "the agent of n01 runs service 2, here is service 1"
+        assert (one.parent_counts, one.agent.counts) == ({"SchemaAsked": 1}, {"SchemaAsked": 1})
 
-            seen = {"run": SeenValue("running", True, Method.READ, 0, "service")}
-            update = ObservedUpdate(web, 3, seen)
-            told = msgspec.structs.replace(hands.said[1], updates=(update,))
-            agents, parents = one.codecs[1], one.codecs[0]
-            (body,) = encode(told, agents, agents.schema)
-            assert decode(body, parents, "n01") == told
-            stranger = Codec(KINDS.values(), 0x53)
-            assert decode(body, stranger, "n01") == msgspec.structs.replace(told, updates=())
-
-    asyncio.run(story())
+        seen = {"run": SeenValue("running", True, Method.READ, 0, "service")}
+        update = ObservedUpdate(web, 3, seen)
+        told = msgspec.structs.replace(hands.said[1], updates=(update,))
+        agents, parents = one.codecs[1], one.codecs[0]
+        (body,) = encode(told, agents, agents.schema)
+        assert decode(body, parents, "n01") == told
+        stranger = Codec(KINDS.values(), 0x53)
+        assert decode(body, stranger, "n01") == msgspec.structs.replace(told, updates=())
 
 
 def engines(one: Rig) -> tuple[Engine, Engine]:
@@ -176,21 +169,18 @@ def differs(one: Rig) -> str | None:
     return engine.neighbours.links.differs_over("n01", "service", engine.catalog.schema)
 
 
-def test_a_schema_that_cannot_be_had_is_asked_for_again_later(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with rig(tmp_path, version="2") as one:
-            one.parent.join(replace(one.session, address=(HOST, 1)))
-            hands = Hands(one)
-            while 1 not in hands.said or not hands.said[1].reads:
-                await hands.step()
-            assert not hands.said[0].reads
-            assert differs(one) == "the agent of n01 runs other modules"
-            one.parent.join(one.session)
-            for _ in range(20):
-                await hands.step()
-            assert not hands.said[0].reads
-            hands.now += 25_000 * MS
-            while not hands.said[0].reads:
-                await hands.step()
-
-    asyncio.run(story())
+async def test_a_schema_that_cannot_be_had_is_asked_for_again_later(tmp_path: Path) -> None:
+    async with rig(tmp_path, version="2") as one:
+        one.parent.join(replace(one.session, address=(HOST, 1)))
+        hands = Hands(one)
+        while 1 not in hands.said or not hands.said[1].reads:
+            await hands.step()
+        assert not hands.said[0].reads
+        assert differs(one) == "the agent of n01 runs other modules"
+        one.parent.join(one.session)
+        for _ in range(20):
+            await hands.step()
+        assert not hands.said[0].reads
+        hands.now += 25_000 * MS
+        while not hands.said[0].reads:
+            await hands.step()

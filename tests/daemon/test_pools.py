@@ -46,26 +46,22 @@ def exists(backend: EngineBackend, name: str) -> str | int | None:
     return None if desired is None else desired.value
 
 
-def test_a_pool_that_lacks_settings_stops_no_other_and_says_what_it_lacks(tmp_path: Path) -> None:
-    async def see() -> None:
-        lacking = {name: value for name, value in WHOLE.items() if name != "sizes"}
-        changes = [*a_pool("a", **lacking), *a_pool("b", **WHOLE)]
-        async with pools_kept(tmp_path, *changes) as (backend, jobs):
-            await comes(lambda: exists(backend, "b-1") == "absent", lambda: jobs.pools)
-            said = "is not kept: pool:a: its sizes is not given (desire its sizes)"
-            assert jobs.pools["a"] == said
-            assert exists(backend, "a-1") is None
+async def test_a_pool_that_lacks_settings_stops_no_other_and_says_what_it_lacks(
+    tmp_path: Path,
+) -> None:
+    lacking = {name: value for name, value in WHOLE.items() if name != "sizes"}
+    changes = [*a_pool("a", **lacking), *a_pool("b", **WHOLE)]
+    async with pools_kept(tmp_path, *changes) as (backend, jobs):
+        await comes(lambda: exists(backend, "b-1") == "absent", lambda: jobs.pools)
+        said = "is not kept: pool:a: its sizes is not given (desire its sizes)"
+        assert jobs.pools["a"] == said
+        assert exists(backend, "a-1") is None
 
-    asyncio.run(see())
 
-
-def test_a_pool_whose_instances_are_anothers_stops_no_other(tmp_path: Path) -> None:
-    async def see() -> None:
-        taken = EntityId("instance", "a-1", None)
-        theirs = [Declare(taken, {}, "user:eve"), SetDesired(taken, "exist", "absent", "user:eve")]
-        changes = [*a_pool("a", **WHOLE), *a_pool("b", **WHOLE), *theirs]
-        async with pools_kept(tmp_path, *changes) as (backend, jobs):
-            await comes(lambda: exists(backend, "b-1") == "absent", lambda: jobs.pools)
-            await comes(lambda: "user:eve" in jobs.pools.get("a", ""), lambda: jobs.pools)
-
-    asyncio.run(see())
+async def test_a_pool_whose_instances_are_anothers_stops_no_other(tmp_path: Path) -> None:
+    taken = EntityId("instance", "a-1", None)
+    theirs = [Declare(taken, {}, "user:eve"), SetDesired(taken, "exist", "absent", "user:eve")]
+    changes = [*a_pool("a", **WHOLE), *a_pool("b", **WHOLE), *theirs]
+    async with pools_kept(tmp_path, *changes) as (backend, jobs):
+        await comes(lambda: exists(backend, "b-1") == "absent", lambda: jobs.pools)
+        await comes(lambda: "user:eve" in jobs.pools.get("a", ""), lambda: jobs.pools)

@@ -64,45 +64,40 @@ def test_who_has_no_peers_waits_for_some() -> None:
 
 
 @pytest.mark.net
-def test_what_is_said_while_keys_change_is_heard(
+async def test_what_is_said_while_keys_change_is_heard(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rekeying, "REKEY_S", 0.02)
 
-    async def story() -> None:
-        async with parent(tmp_path / "p") as one:
-            await call(one.invite(), new_key())
-            codec, engine = Codec(KINDS.values(), schema=77), engine_of(None, 1)
-            channel = ParentChannel(
-                one.authority, engine, codec, lambda _: None, Wall(), None, no_work
-            )
-            up, down = Udp.bind(HOST, 0), Udp.bind(HOST, 0)
-            with contextlib.closing(up), contextlib.closing(down):
-                sessions = Sessions(one.store, up, channel, 0xB1, lambda _: True)
-                at_parent: list[Event] = []
-                at_node: list[Event] = []
-                up.start(codec, at_parent.extend, sessions.moved)
-                down.start(codec, at_node.extend, lambda *_: None)
-                (saved,) = one.store.sessions()
-                sessions.join(replace(saved, address=(HOST, down.port)))
-                node = Session(saved.agreement, SealRole.CHILD, 0xA1)
-                down.add("parent", node, (HOST, up.port))
+    async with parent(tmp_path / "p") as one:
+        await call(one.invite(), new_key())
+        codec, engine = Codec(KINDS.values(), schema=77), engine_of(None, 1)
+        channel = ParentChannel(one.authority, engine, codec, lambda _: None, Wall(), None, no_work)
+        up, down = Udp.bind(HOST, 0), Udp.bind(HOST, 0)
+        with contextlib.closing(up), contextlib.closing(down):
+            sessions = Sessions(one.store, up, channel, 0xB1, lambda _: True)
+            at_parent: list[Event] = []
+            at_node: list[Event] = []
+            up.start(codec, at_parent.extend, sessions.moved)
+            down.start(codec, at_node.extend, lambda *_: None)
+            (saved,) = one.store.sessions()
+            sessions.join(replace(saved, address=(HOST, down.port)))
+            node = Session(saved.agreement, SealRole.CHILD, 0xA1)
+            down.add("parent", node, (HOST, up.port))
 
-                changing = asyncio.create_task(sessions.run())
-                while len(boots(at_node)) < TIMES:
-                    await say_both_ways(up, down)
-                changing.cancel()
-                before = len(words(at_parent)), len(words(at_node))
-                while not (len(words(at_parent)) > before[0] and len(words(at_node)) > before[1]):
-                    await say_both_ways(up, down)
+            changing = asyncio.create_task(sessions.run())
+            while len(boots(at_node)) < TIMES:
+                await say_both_ways(up, down)
+            changing.cancel()
+            before = len(words(at_parent)), len(words(at_node))
+            while not (len(words(at_parent)) > before[0] and len(words(at_node)) > before[1]):
+                await say_both_ways(up, down)
 
-                told = channel.exchange.answer("n01", ListAsked())
-                assert isinstance(told, ListTold)
-                assert told.boot == boots(at_node)[-1]
-                assert len({*boots(at_node)}) == len(boots(at_node))
-                assert boots(at_parent) == [0xA1]
-
-    asyncio.run(story())
+            told = channel.exchange.answer("n01", ListAsked())
+            assert isinstance(told, ListTold)
+            assert told.boot == boots(at_node)[-1]
+            assert len({*boots(at_node)}) == len(boots(at_node))
+            assert boots(at_parent) == [0xA1]
 
 
 async def say_both_ways(up: Udp, down: Udp) -> None:

@@ -74,127 +74,102 @@ async def gone(one: Parent) -> None:
         await asyncio.sleep(0.01)
 
 
-def test_who_is_put_out_has_no_session_and_none_for_the_same_token(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with enrolled(tmp_path / "p", {"n01"}) as (one, sessions, again, ask, _):
-            assert await sessions.evict("n01") == 1
-            assert await sessions.evict("n01") is None
-            assert one.store.sessions() == []
-            assert await ask() == NOT_ENROLLED
-            with pytest.raises(HapteraError, match="the parent refused the token"):
-                await again()
-
-    asyncio.run(story())
+async def test_who_is_put_out_has_no_session_and_none_for_the_same_token(tmp_path: Path) -> None:
+    async with enrolled(tmp_path / "p", {"n01"}) as (one, sessions, again, ask, _):
+        assert await sessions.evict("n01") == 1
+        assert await sessions.evict("n01") is None
+        assert one.store.sessions() == []
+        assert await ask() == NOT_ENROLLED
+        with pytest.raises(HapteraError, match="the parent refused the token"):
+            await again()
 
 
-def test_what_a_parent_above_was_not_told_of_is_found_by_how_far_it_has_counted(
+async def test_what_a_parent_above_was_not_told_of_is_found_by_how_far_it_has_counted(
     tmp_path: Path,
 ) -> None:
-    async def story() -> None:
-        async with enrolled(tmp_path / "p", {"n01"}) as (_, sessions, *_rest):
-            told = [[one.peer for one in sessions.beyond({"n01": n})] for n in (0, 1, 2)]
-            assert told == [["n01"], [], []]
-            assert sessions.beyond({"n02": 0}) == [], "it is none of that parent's nodes"
-
-    asyncio.run(story())
+    async with enrolled(tmp_path / "p", {"n01"}) as (_, sessions, *_rest):
+        told = [[one.peer for one in sessions.beyond({"n01": n})] for n in (0, 1, 2)]
+        assert told == [["n01"], [], []]
+        assert sessions.beyond({"n02": 0}) == [], "it is none of that parent's nodes"
 
 
-def test_a_node_that_is_not_declared_is_not_heard_until_it_is_declared_again(
+async def test_a_node_that_is_not_declared_is_not_heard_until_it_is_declared_again(
     tmp_path: Path,
 ) -> None:
-    async def story() -> None:
-        declared = {"n01"}
-        async with enrolled(tmp_path / "p", declared) as (one, sessions, *_, heard):
-            sessions.heed([node_id("n01"), node_id("n02")])
-            assert await heard() == {0xB1}, "as whom the parent speaks"
-            declared.clear()
-            sessions.heed([node_id("n01")])
-            while await heard():
-                pass
-            assert len(one.store.sessions()) == 1
-            declared.add("n01")
-            sessions.heed([node_id("n01")])
-            (boot,) = await heard()
-            assert boot != 0xB1, "a key is not used from its beginning twice"
-
-    asyncio.run(story())
+    declared = {"n01"}
+    async with enrolled(tmp_path / "p", declared) as (one, sessions, *_, heard):
+        sessions.heed([node_id("n01"), node_id("n02")])
+        assert await heard() == {0xB1}, "as whom the parent speaks"
+        declared.clear()
+        sessions.heed([node_id("n01")])
+        while await heard():
+            pass
+        assert len(one.store.sessions()) == 1
+        declared.add("n01")
+        sessions.heed([node_id("n01")])
+        (boot,) = await heard()
+        assert boot != 0xB1, "a key is not used from its beginning twice"
 
 
-def test_who_was_put_out_stays_out_however_often_it_is_declared(tmp_path: Path) -> None:
-    async def story() -> None:
-        declared = {"n01"}
-        async with enrolled(tmp_path / "p", declared) as (one, sessions, again, ask, heard):
-            declared.clear()
-            sessions.heed([node_id("n01")])
-            while await heard():
-                pass
-            assert await sessions.evict("n01") == 1
-            declared.add("n01")
-            sessions.heed([node_id("n01")])
-            assert (await heard(), one.store.sessions()) == (set(), [])
-            assert await ask() == NOT_ENROLLED
-            with pytest.raises(HapteraError, match="the parent refused the token"):
-                await again()
-
-    asyncio.run(story())
+async def test_who_was_put_out_stays_out_however_often_it_is_declared(tmp_path: Path) -> None:
+    declared = {"n01"}
+    async with enrolled(tmp_path / "p", declared) as (one, sessions, again, ask, heard):
+        declared.clear()
+        sessions.heed([node_id("n01")])
+        while await heard():
+            pass
+        assert await sessions.evict("n01") == 1
+        declared.add("n01")
+        sessions.heed([node_id("n01")])
+        assert (await heard(), one.store.sessions()) == (set(), [])
+        assert await ask() == NOT_ENROLLED
+        with pytest.raises(HapteraError, match="the parent refused the token"):
+            await again()
 
 
-def test_who_boots_after_a_pause_is_heard_by_its_new_session(
+async def test_who_boots_after_a_pause_is_heard_by_its_new_session(
     tmp_path: Path,
 ) -> None:
-    async def story() -> None:
-        declared = {"n01"}
-        async with enrolled(tmp_path / "p", declared) as (one, sessions, *_, heard):
-            declared.clear()
-            sessions.heed([node_id("n01")])
-            while await heard():
-                pass
-            declared.add("n01")
-            (saved,) = one.store.sessions()
-            sessions.join(replace(saved, agreement=replace(saved.agreement, incarnation=2)))
-            sessions.heed([node_id("n01")])
-            assert await heard() == {0xB1}
-            assert sessions.incarnation("n01") == 2
-
-    asyncio.run(story())
+    declared = {"n01"}
+    async with enrolled(tmp_path / "p", declared) as (one, sessions, *_, heard):
+        declared.clear()
+        sessions.heed([node_id("n01")])
+        while await heard():
+            pass
+        declared.add("n01")
+        (saved,) = one.store.sessions()
+        sessions.join(replace(saved, agreement=replace(saved.agreement, incarnation=2)))
+        sessions.heed([node_id("n01")])
+        assert await heard() == {0xB1}
+        assert sessions.incarnation("n01") == 2
 
 
-def test_who_is_not_declared_for_long_is_put_out(tmp_path: Path) -> None:
-    async def story() -> None:
-        declared = {"n01"}
-        async with enrolled(tmp_path / "p", declared, paused_s=0.01) as (one, sessions, *_):
-            declared.clear()
-            sessions.heed([node_id("n01")])
-            await gone(one)
-
-    asyncio.run(story())
+async def test_who_is_not_declared_for_long_is_put_out(tmp_path: Path) -> None:
+    declared = {"n01"}
+    async with enrolled(tmp_path / "p", declared, paused_s=0.01) as (one, sessions, *_):
+        declared.clear()
+        sessions.heed([node_id("n01")])
+        await gone(one)
 
 
-def test_who_was_undeclared_while_nobody_served_is_put_out(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with enrolled(tmp_path / "p", set(), paused_s=0.01) as (one, *_):
-            await gone(one)
-
-    asyncio.run(story())
+async def test_who_was_undeclared_while_nobody_served_is_put_out(tmp_path: Path) -> None:
+    async with enrolled(tmp_path / "p", set(), paused_s=0.01) as (one, *_):
+        await gone(one)
 
 
-def test_an_undeclared_node_is_answered_nothing_from_then_on(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with rig(tmp_path) as one:
-            assert one.parent.declares("n01")
-            one.parent_engine.table.remove(node_id("n01"))
-            assert await one.agent.ask("parent", ListAsked()) == HUNG_UP
-            assert one.parent_counts == {"not admitted": 1}
-
-    asyncio.run(story())
+async def test_an_undeclared_node_is_answered_nothing_from_then_on(tmp_path: Path) -> None:
+    async with rig(tmp_path) as one:
+        assert one.parent.declares("n01")
+        one.parent_engine.table.remove(node_id("n01"))
+        assert await one.agent.ask("parent", ListAsked()) == HUNG_UP
+        assert one.parent_counts == {"not admitted": 1}
 
 
-def test_a_node_that_was_put_out_is_answered_nothing_and_asked_nothing(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with rig(tmp_path) as one:
-            one.parent.leave(one.session)
-            assert await one.agent.ask("parent", ListAsked()) == HUNG_UP
-            asked = await one.parent.ask("n01", ListAsked())
-            assert asked == NOT_ENROLLED
-
-    asyncio.run(story())
+async def test_a_node_that_was_put_out_is_answered_nothing_and_asked_nothing(
+    tmp_path: Path,
+) -> None:
+    async with rig(tmp_path) as one:
+        one.parent.leave(one.session)
+        assert await one.agent.ask("parent", ListAsked()) == HUNG_UP
+        asked = await one.parent.ask("n01", ListAsked())
+        assert asked == NOT_ENROLLED

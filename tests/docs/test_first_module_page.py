@@ -41,7 +41,7 @@ def test_the_example_passes_its_own_tests(test: Callable[[], None]) -> None:
 
 
 @pytest.mark.net
-def test_the_outlet_is_asked_over_a_real_connection() -> None:
+async def test_the_outlet_is_asked_over_a_real_connection() -> None:
     answers = {"state": "ok off", "on": "no the fuse is out", "off": "what?"}
 
     async def strip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -49,15 +49,12 @@ def test_the_outlet_is_asked_over_a_real_connection() -> None:
         writer.write(f"{answers[line]}\n".encode())
         writer.close()
 
-    async def run() -> None:
-        server = await asyncio.start_server(strip, "127.0.0.1", 0)
-        host, port = server.sockets[0].getsockname()
-        outlet = Outlet(Target(node_id("n01"), attributes={"bmc": f"{host}:{port}"}))
-        async with server:
-            assert await look(outlet) is Power.OFF
-            with pytest.raises(Refused, match="the fuse is out"):
-                await switch_on(outlet)
-            with pytest.raises(ConnectionError, match="what"):
-                await outlet.ask("off")
-
-    asyncio.run(run())
+    server = await asyncio.start_server(strip, "127.0.0.1", 0)
+    host, port = server.sockets[0].getsockname()
+    outlet = Outlet(Target(node_id("n01"), attributes={"bmc": f"{host}:{port}"}))
+    async with server:
+        assert await look(outlet) is Power.OFF
+        with pytest.raises(Refused, match="the fuse is out"):
+            await switch_on(outlet)
+        with pytest.raises(ConnectionError, match="what"):
+            await outlet.ask("off")

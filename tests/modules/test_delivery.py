@@ -142,28 +142,22 @@ def test_an_image_for_others_is_refused(rig: Rig) -> None:
         fetch(rig, "b")
 
 
-def test_an_artefact_for_others_is_refused_though_its_digest_is_known(rig: Rig) -> None:
+async def test_an_artefact_for_others_is_refused_though_its_digest_is_known(rig: Rig) -> None:
     rig.keep("a", CONTENT)
     other = rig.keep("b", b"secret of others")
 
-    async def ask() -> Path:
+    with pytest.raises(HapteraError, match="the parent answers 403"):
         async with rig.served() as parent:
             return await asyncio.to_thread(source(rig, parent).artefact, other)
 
-    with pytest.raises(HapteraError, match="the parent answers 403"):
-        asyncio.run(ask())
 
-
-def test_nothing_is_read_of_who_is_not_the_parent(rig: Rig) -> None:
+async def test_nothing_is_read_of_who_is_not_the_parent(rig: Rig) -> None:
     """Any node of the cluster could listen in its place: its certificate is good, but a node's."""
     rig.keep("a", CONTENT)
 
-    async def ask() -> None:
+    with pytest.raises(HapteraError, match="not the parent"):
         async with rig.served(rig.identity) as parent:
             await asyncio.to_thread(source(rig, parent).manifest, "a")
-
-    with pytest.raises(HapteraError, match="not the parent"):
-        asyncio.run(ask())
 
 
 def test_a_parent_that_is_away_is_named(rig: Rig) -> None:
@@ -203,20 +197,17 @@ async def answered(app: Starlette, scope: Scope) -> AsyncIterator[Message]:
 
 
 @pytest.mark.slow
-def test_200_nodes_that_ask_at_once_are_all_served_in_the_order_of_asking(rig: Rig) -> None:
+async def test_200_nodes_that_ask_at_once_are_all_served_in_the_order_of_asking(rig: Rig) -> None:
     """Four at once, and most have to ask again: none falls behind for that."""
     digest = rig.keep("a", SHORT).digest
     nodes = [Asker(number, digest) for number in range(200)]
     served: list[int] = []
 
-    async def ask() -> None:
-        order = ServingOrder(lambda: ServingLimits(4), wait_s=0.5)
-        app = images.Images(rig.store, lambda _: ["a"], order).app()
-        async with asyncio.TaskGroup() as asking:
-            for one in nodes:
-                asking.create_task(one.ask(app, served))
-
-    asyncio.run(ask())
+    order = ServingOrder(lambda: ServingLimits(4), wait_s=0.5)
+    app = images.Images(rig.store, lambda _: ["a"], order).app()
+    async with asyncio.TaskGroup() as asking:
+        for one in nodes:
+            asking.create_task(one.ask(app, served))
     assert {one.content for one in nodes} == {SHORT}
     assert sorted(served) == [*range(200)]
     # Those that are sent at once may end in any order, and one that was just told to ask again is

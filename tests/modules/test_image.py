@@ -198,25 +198,22 @@ def test_the_tools_of_a_build_end_with_who_began_them() -> None:
     wait_for("the tool ends", lambda: not place.exists() or ") Z " in place.read_text(), 60)
 
 
-def test_so_many_images_are_built_at_once_and_the_next_one_says_that_it_waits(
+async def test_so_many_images_are_built_at_once_and_the_next_one_says_that_it_waits(
     rig: Rig, tmp_path: Path
 ) -> None:
     (tmp_path / "recipe").mkdir()
     told: list[str] = []
 
-    async def story() -> None:
-        one = an_image(rig, "a", str(tmp_path / "recipe"))
-        one = connect(replace(one.target, tell=lambda text, _done: told.append(text)))
-        await one.target.session.acquire()
-        building = asyncio.create_task(build(one))
-        while not told:  # noqa: ASYNC110 - nobody tells
-            await asyncio.sleep(0)
-        assert told == ["waits until other images are built"]
-        one.target.session.release()
-        with pytest.raises(Refused, match="there is no Dockerfile in"):
-            await building
-
-    asyncio.run(story())
+    one = an_image(rig, "a", str(tmp_path / "recipe"))
+    one = connect(replace(one.target, tell=lambda text, _done: told.append(text)))
+    await one.target.session.acquire()
+    building = asyncio.create_task(build(one))
+    while not told:  # noqa: ASYNC110 - nobody tells
+        await asyncio.sleep(0)
+    assert told == ["waits until other images are built"]
+    one.target.session.release()
+    with pytest.raises(Refused, match="there is no Dockerfile in"):
+        await building
     assert told[1:] == ["builds"]
 
 

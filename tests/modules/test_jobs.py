@@ -333,17 +333,16 @@ def test_a_busy_gate_is_not_closed_even_for_a_moment(
     assert refusal(gate).startswith("1 job runs")
 
 
-def test_the_watch_tells_when_a_node_becomes_busy_and_free(gate: JobsGate, jobs: Jobs) -> None:
-    async def story() -> None:
-        seen = watch_busy(gate)
-        async with asyncio.timeout(WAIT_S):
-            assert await anext(seen) is Busy.FREE
-            assert jobs.come()
-            assert await anext(seen) is Busy.BUSY
-            jobs.end()
-            assert await anext(seen) is Busy.FREE
-
-    asyncio.run(story())
+async def test_the_watch_tells_when_a_node_becomes_busy_and_free(
+    gate: JobsGate, jobs: Jobs
+) -> None:
+    seen = watch_busy(gate)
+    async with asyncio.timeout(WAIT_S):
+        assert await anext(seen) is Busy.FREE
+        assert jobs.come()
+        assert await anext(seen) is Busy.BUSY
+        jobs.end()
+        assert await anext(seen) is Busy.FREE
 
 
 def test_a_lock_is_counted_by_its_file(gate: JobsGate, jobs: Jobs, tmp_path: Path) -> None:

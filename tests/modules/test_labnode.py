@@ -168,13 +168,10 @@ def test_the_watch_goes_on_when_the_bmc_comes_back(tmp_path: Path) -> None:
         b"HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n" + b"[" * 60_000,
     ],
 )
-def test_what_is_no_answer_is_an_error_and_no_reading(answer: bytes) -> None:
-    async def story() -> None:
-        async with serving(answer) as address:
-            with pytest.raises(BmcError):
-                await look_power(bmc_of(address))
-
-    asyncio.run(story())
+async def test_what_is_no_answer_is_an_error_and_no_reading(answer: bytes) -> None:
+    async with serving(answer) as address:
+        with pytest.raises(BmcError):
+            await look_power(bmc_of(address))
 
 
 @pytest.mark.net

@@ -85,50 +85,46 @@ def offers() -> Offers:
     return one
 
 
-def test_busyboxs_client_gets_what_is_offered_and_another_card_nothing(
+async def test_busyboxs_client_gets_what_is_offered_and_another_card_nothing(
     machine: int, offers: Offers, tmp_path: Path
 ) -> None:
-    async def story() -> None:
-        strangers = Strangers(None, wall_s)
-        (server,) = await serve_dhcp(offers, HERE, CARD, strangers)
-        try:
-            assert await ask(machine, MAC, tmp_path) == (
-                "10.98.7.11 24 10.98.7.1 10.98.7.1 undionly.kpxe n01 10.98.7.254"
-            )
-            offer = offers.of("n01")
-            assert offer is not None
-            assert offer.reached == "has an address"
-            assert await ask(machine, STRANGER, tmp_path, "2") == ""
-        finally:
-            server.close()
-
-    asyncio.run(story())
+    strangers = Strangers(None, wall_s)
+    (server,) = await serve_dhcp(offers, HERE, CARD, strangers)
+    try:
+        assert await ask(machine, MAC, tmp_path) == (
+            "10.98.7.11 24 10.98.7.1 10.98.7.1 undionly.kpxe n01 10.98.7.254"
+        )
+        offer = offers.of("n01")
+        assert offer is not None
+        assert offer.reached == "has an address"
+        assert await ask(machine, STRANGER, tmp_path, "2") == ""
+    finally:
+        server.close()
 
 
-def test_iscs_client_gets_what_is_offered(machine: int, offers: Offers, tmp_path: Path) -> None:
+async def test_iscs_client_gets_what_is_offered(
+    machine: int, offers: Offers, tmp_path: Path
+) -> None:
     needed("dhclient", "isc-dhcp-client")
     leases = tmp_path / "leases"
 
-    async def story() -> None:
-        (server,) = await serve_dhcp(offers, HERE, CARD, Strangers(None, wall_s))
-        inside = ["nsenter", "-t", str(machine), "-n"]
-        run(*inside, "ip", "link", "set", PEER, "address", MAC, "up")
-        client = await asyncio.create_subprocess_exec(
-            *(*inside, "dhclient", "-4", "-d", "-1", "-sf", "/bin/true", "-cf", "/dev/null"),
-            *("-lf", str(leases), "-pf", str(tmp_path / "pid"), PEER),
-            stderr=asyncio.subprocess.PIPE,
-        )
-        assert client.stderr is not None
-        try:
-            async with asyncio.timeout(60):
-                while b"bound to" not in await client.stderr.readline():
-                    pass
-        finally:
-            client.kill()
-            await client.wait()
-            server.close()
-
-    asyncio.run(story())
+    (server,) = await serve_dhcp(offers, HERE, CARD, Strangers(None, wall_s))
+    inside = ["nsenter", "-t", str(machine), "-n"]
+    run(*inside, "ip", "link", "set", PEER, "address", MAC, "up")
+    client = await asyncio.create_subprocess_exec(
+        *(*inside, "dhclient", "-4", "-d", "-1", "-sf", "/bin/true", "-cf", "/dev/null"),
+        *("-lf", str(leases), "-pf", str(tmp_path / "pid"), PEER),
+        stderr=asyncio.subprocess.PIPE,
+    )
+    assert client.stderr is not None
+    try:
+        async with asyncio.timeout(60):
+            while b"bound to" not in await client.stderr.readline():
+                pass
+    finally:
+        client.kill()
+        await client.wait()
+        server.close()
     lease = leases.read_text()
     for line in (
         "fixed-address 10.98.7.11;",
@@ -140,30 +136,27 @@ def test_iscs_client_gets_what_is_offered(machine: int, offers: Offers, tmp_path
         assert line in lease, lease
 
 
-def test_dhcping_is_answered_for_an_address_in_use(machine: int, offers: Offers) -> None:
+async def test_dhcping_is_answered_for_an_address_in_use(machine: int, offers: Offers) -> None:
     needed("dhcping", "dhcping")
     inside = ["nsenter", "-t", str(machine), "-n"]
     run(*inside, "ip", "link", "set", PEER, "address", MAC, "up")
     run(*inside, "ip", "address", "add", f"{ADDRESS}/24", "dev", PEER)
 
-    async def story() -> None:
-        (server,) = await serve_dhcp(offers, HERE, CARD, Strangers(None, wall_s))
-        client = await asyncio.create_subprocess_exec(
-            *(*inside, "dhcping", "-t", "30", "-s", str(HERE.address)),
-            *("-c", str(ADDRESS), "-h", MAC),
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-        )
-        try:
-            said, _ = await client.communicate()
-        finally:
-            server.close()
-        assert (client.returncode, said.decode()) == (0, f"Got answer from: {HERE.address}\n")
-
-    asyncio.run(story())
+    (server,) = await serve_dhcp(offers, HERE, CARD, Strangers(None, wall_s))
+    client = await asyncio.create_subprocess_exec(
+        *(*inside, "dhcping", "-t", "30", "-s", str(HERE.address)),
+        *("-c", str(ADDRESS), "-h", MAC),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    try:
+        said, _ = await client.communicate()
+    finally:
+        server.close()
+    assert (client.returncode, said.decode()) == (0, f"Got answer from: {HERE.address}\n")
 
 
-def test_tftp_hpa_and_curl_fetch_what_is_offered_and_nothing_else(
+async def test_tftp_hpa_and_curl_fetch_what_is_offered_and_nothing_else(
     machine: int, offers: Offers, tmp_path: Path
 ) -> None:
     needed("tftp", "tftp-hpa")
@@ -182,25 +175,22 @@ def test_tftp_hpa_and_curl_fetch_what_is_offered_and_nothing_else(
         said, _ = await client.communicate()
         return client.returncode, said.decode()
 
-    async def story() -> None:
-        listener = await serve_tftp(offers, HERE)
-        server = await serve_http(offers, HERE, wall_s)
-        fetch = ("tftp", "-m", "binary", there, "-c", "get")
-        try:
-            assert (await typed(*fetch, LOADER.name, str(got)))[0] == 0
-            _, said = await typed(*fetch, "../../../etc/hostname", str(tmp_path / "none"))
-            assert "not offered" in said
-            url = f"{HERE.url('once', 'script')}"
-            assert await typed("curl", "-sf", url) == (0, "#!ipxe\nboot\n")
-            assert await typed("curl", "-sf", "-r", "2-5", url) == (0, "ipxe")
-            code, _ = await typed("curl", "-sf", "--path-as-is", f"{url}/../../../etc/hostname")
-            assert code == 22  # an error by HTTP
-        finally:
-            listener.close()
-            server.close()
-
-    asyncio.run(story())
-    assert got.read_bytes() == LOADER.read_bytes()
+    listener = await serve_tftp(offers, HERE)
+    server = await serve_http(offers, HERE, wall_s)
+    fetch = ("tftp", "-m", "binary", there, "-c", "get")
+    try:
+        assert (await typed(*fetch, LOADER.name, str(got)))[0] == 0
+        _, said = await typed(*fetch, "../../../etc/hostname", str(tmp_path / "none"))
+        assert "not offered" in said
+        url = f"{HERE.url('once', 'script')}"
+        assert await typed("curl", "-sf", url) == (0, "#!ipxe\nboot\n")
+        assert await typed("curl", "-sf", "-r", "2-5", url) == (0, "ipxe")
+        code, _ = await typed("curl", "-sf", "--path-as-is", f"{url}/../../../etc/hostname")
+        assert code == 22  # an error by HTTP
+    finally:
+        listener.close()
+        server.close()
+    assert got.read_bytes() == LOADER.read_bytes()  # noqa: ASYNC240 - it has ended
 
 
 def needed(tool: str, package: str) -> None:

@@ -70,56 +70,47 @@ async def get(
     return int(answer.split()[1]), answer.partition(b"\r\n\r\n")[2]
 
 
-def test_http_gives_a_machine_its_own_and_each_invitation_once(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with servers(tmp_path) as offers:
-            assert await get("/once/script") == (200, b"#!ipxe\n")
-            assert await get("/once/kernel") == (200, KERNEL)
-            assert await get("/once/kernel", method="HEAD") == (200, b"")
-            assert await get("/once/kernel", "Range: bytes=3-5") == (206, KERNEL[3:6])
-            assert await get("/once/kernel", "Range: bytes=102399-") == (206, KERNEL[-1:])
-            assert await get("/once/kernel", "Range: bytes=102400-") == (416, b"")
-            assert await get("/once/clock") == (200, b"1800000000\n")
-            assert await get("/once/invitation", method="HEAD") == (200, b"")
-            assert await get("/once/invitation") == (200, b"{}")
-            assert offers.of("n01") is None
-            assert await get("/once/invitation") == (404, b"")
-            assert await get("/once/script") == (404, b"")
-
-    asyncio.run(story())
+async def test_http_gives_a_machine_its_own_and_each_invitation_once(tmp_path: Path) -> None:
+    async with servers(tmp_path) as offers:
+        assert await get("/once/script") == (200, b"#!ipxe\n")
+        assert await get("/once/kernel") == (200, KERNEL)
+        assert await get("/once/kernel", method="HEAD") == (200, b"")
+        assert await get("/once/kernel", "Range: bytes=3-5") == (206, KERNEL[3:6])
+        assert await get("/once/kernel", "Range: bytes=102399-") == (206, KERNEL[-1:])
+        assert await get("/once/kernel", "Range: bytes=102400-") == (416, b"")
+        assert await get("/once/clock") == (200, b"1800000000\n")
+        assert await get("/once/invitation", method="HEAD") == (200, b"")
+        assert await get("/once/invitation") == (200, b"{}")
+        assert offers.of("n01") is None
+        assert await get("/once/invitation") == (404, b"")
+        assert await get("/once/script") == (404, b"")
 
 
-def test_http_gives_others_nothing(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with servers(tmp_path):
-            assert await get("/once/invitation", source=STRANGER) == (404, b"")
-            assert await get("/twice/script") == (404, b"")
-            assert await get("/once/secret") == (404, b"")
-            for path in ("/once/../secret", "/", "//once/script", "/once/script/", "/once"):
-                assert await get(path) == (404, b""), path
-            assert await get("once/script") == (400, b"")
-            assert await get("/once/script", method="POST") == (405, b"")
-            assert await get("/once/script") == (200, b"#!ipxe\n")
-
-    asyncio.run(story())
+async def test_http_gives_others_nothing(tmp_path: Path) -> None:
+    async with servers(tmp_path):
+        assert await get("/once/invitation", source=STRANGER) == (404, b"")
+        assert await get("/twice/script") == (404, b"")
+        assert await get("/once/secret") == (404, b"")
+        for path in ("/once/../secret", "/", "//once/script", "/once/script/", "/once"):
+            assert await get(path) == (404, b""), path
+        assert await get("once/script") == (400, b"")
+        assert await get("/once/script", method="POST") == (405, b"")
+        assert await get("/once/script") == (200, b"#!ipxe\n")
 
 
-def test_who_has_no_offer_takes_no_connection_from_who_has(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with servers(tmp_path):
-            silent = [
-                await asyncio.open_connection(
-                    str(HERE.address), HERE.http_port, local_addr=(STRANGER, 0)
-                )
-                for _ in range(CONNECTIONS_MAX)
-            ]
-            assert await get("/once/script") == (200, b"#!ipxe\n")
-            for reader, _ in silent[STRANGERS_MAX:]:
-                assert await reader.read() == b""
-            for _, writer in silent:
-                writer.close()
-
-    asyncio.run(story())
+async def test_who_has_no_offer_takes_no_connection_from_who_has(tmp_path: Path) -> None:
+    async with servers(tmp_path):
+        silent = [
+            await asyncio.open_connection(
+                str(HERE.address), HERE.http_port, local_addr=(STRANGER, 0)
+            )
+            for _ in range(CONNECTIONS_MAX)
+        ]
+        assert await get("/once/script") == (200, b"#!ipxe\n")
+        for reader, _ in silent[STRANGERS_MAX:]:
+            assert await reader.read() == b""
+        for _, writer in silent:
+            writer.close()
 
 
 @asynccontextmanager
@@ -153,21 +144,18 @@ LAST = b"Connection: close\r\n\r\n"
         b"\r\n\r\n\r\n\r\n",  # blank lines before the next request
     ],
 )
-def test_requests_in_a_row_are_answered_in_a_row_whatever_their_bodies(
+async def test_requests_in_a_row_are_answered_in_a_row_whatever_their_bodies(
     body: bytes, tmp_path: Path
 ) -> None:
-    async def story() -> None:
-        async with servers(tmp_path):
-            clock = GET_SCRIPT.replace(b"script", b"clock") + body
-            first, second, third = await answers(GET_SCRIPT + body + clock + GET_SCRIPT + LAST)
-            assert [one[:3] for one in (first, second, third)] == [b"200"] * 3
-            assert first.endswith(b"\r\n\r\n#!ipxe\n")
-            assert second.endswith(b"\r\n\r\n1800000000\n")
-            assert b"Connection: close" not in first
-            assert b"Connection: close" in third
-            assert b"Date: Fri, 15 Jan 2027 08:00:00 GMT\r\n" in first
-
-    asyncio.run(story())
+    async with servers(tmp_path):
+        clock = GET_SCRIPT.replace(b"script", b"clock") + body
+        first, second, third = await answers(GET_SCRIPT + body + clock + GET_SCRIPT + LAST)
+        assert [one[:3] for one in (first, second, third)] == [b"200"] * 3
+        assert first.endswith(b"\r\n\r\n#!ipxe\n")
+        assert second.endswith(b"\r\n\r\n1800000000\n")
+        assert b"Connection: close" not in first
+        assert b"Connection: close" in third
+        assert b"Date: Fri, 15 Jan 2027 08:00:00 GMT\r\n" in first
 
 
 @pytest.mark.parametrize(
@@ -185,66 +173,57 @@ def test_requests_in_a_row_are_answered_in_a_row_whatever_their_bodies(
         (GET_SCRIPT + b"Other: " + b"a" * 9_000 + b"\r\n\r\n", b"431"),
     ],
 )
-def test_behind_what_is_refused_nothing_is_read(data: bytes, status: bytes, tmp_path: Path) -> None:
-    async def story() -> None:
-        async with servers(tmp_path):
-            (answer,) = await answers(data + GET_SCRIPT + LAST)
-            assert answer[:3] == status
-            assert b"\r\nConnection: close\r\n" in answer
-            assert (b"\r\nAllow: GET, HEAD\r\n" in answer) is (status == b"405")
-
-    asyncio.run(story())
-
-
-def test_a_client_that_waits_to_send_its_body_is_told_to(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with servers(tmp_path), connected() as (reader, writer):
-            writer.write(GET_SCRIPT + b"Expect: 100-continue\r\nContent-Length: 2\r\n" + LAST)
-            assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
-            writer.write(b"{}")
-            assert (await reader.read()).startswith(b"HTTP/1.1 200 OK\r\n")
-
-    asyncio.run(story())
+async def test_behind_what_is_refused_nothing_is_read(
+    data: bytes, status: bytes, tmp_path: Path
+) -> None:
+    async with servers(tmp_path):
+        (answer,) = await answers(data + GET_SCRIPT + LAST)
+        assert answer[:3] == status
+        assert b"\r\nConnection: close\r\n" in answer
+        assert (b"\r\nAllow: GET, HEAD\r\n" in answer) is (status == b"405")
 
 
-def test_a_client_that_has_said_all_gets_all(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with servers(tmp_path), connected() as (reader, writer):
+async def test_a_client_that_waits_to_send_its_body_is_told_to(tmp_path: Path) -> None:
+    async with servers(tmp_path), connected() as (reader, writer):
+        writer.write(GET_SCRIPT + b"Expect: 100-continue\r\nContent-Length: 2\r\n" + LAST)
+        assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+        writer.write(b"{}")
+        assert (await reader.read()).startswith(b"HTTP/1.1 200 OK\r\n")
+
+
+async def test_a_client_that_has_said_all_gets_all(tmp_path: Path) -> None:
+    async with servers(tmp_path), connected() as (reader, writer):
+        writer.write(GET_SCRIPT.replace(b"script", b"kernel") + b"\r\n")
+        writer.write_eof()
+        assert (await reader.read()).endswith(KERNEL)
+
+
+async def test_downloads_that_one_machine_does_not_read_leave_room_for_another(
+    tmp_path: Path,
+) -> None:
+    async with servers(tmp_path), AsyncExitStack() as unread:
+        for _ in range(CONNECTIONS_MAX + 8):
+            _, writer = await unread.enter_async_context(connected())
             writer.write(GET_SCRIPT.replace(b"script", b"kernel") + b"\r\n")
-            writer.write_eof()
-            assert (await reader.read()).endswith(KERNEL)
-
-    asyncio.run(story())
-
-
-def test_downloads_that_one_machine_does_not_read_leave_room_for_another(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with servers(tmp_path), AsyncExitStack() as unread:
-            for _ in range(CONNECTIONS_MAX + 8):
-                _, writer = await unread.enter_async_context(connected())
-                writer.write(GET_SCRIPT.replace(b"script", b"kernel") + b"\r\n")
-            assert await get("/once/kernel", source=NEIGHBOUR) == (200, KERNEL)
-            # Nor does it starve itself, as after a reset.
-            assert await get("/once/kernel") == (200, KERNEL)
-
-    asyncio.run(story())
+        assert await get("/once/kernel", source=NEIGHBOUR) == (200, KERNEL)
+        # Nor does it starve itself, as after a reset.
+        assert await get("/once/kernel") == (200, KERNEL)
 
 
-def test_reads_that_one_machine_does_not_acknowledge_leave_room_for_another(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with servers(tmp_path):
-            with ExitStack() as unread:
-                loop = asyncio.get_running_loop()
-                for _ in range(TRANSFERS_MAX):
-                    link = unread.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-                    link.setblocking(False)
-                    link.bind((MACHINE, 0))
-                    link.sendto(b"\0\1ipxe.pxe\0octet\0", (str(HERE.address), 69))
-                    await loop.sock_recv(link, 600)
-                assert await fetch("ipxe.pxe", source=NEIGHBOUR) == LOADER
-                assert await fetch("ipxe.pxe") == LOADER
-
-    asyncio.run(story())
+async def test_reads_that_one_machine_does_not_acknowledge_leave_room_for_another(
+    tmp_path: Path,
+) -> None:
+    async with servers(tmp_path):
+        with ExitStack() as unread:
+            loop = asyncio.get_running_loop()
+            for _ in range(TRANSFERS_MAX):
+                link = unread.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+                link.setblocking(False)
+                link.bind((MACHINE, 0))
+                link.sendto(b"\0\1ipxe.pxe\0octet\0", (str(HERE.address), 69))
+                await loop.sock_recv(link, 600)
+            assert await fetch("ipxe.pxe", source=NEIGHBOUR) == LOADER
+            assert await fetch("ipxe.pxe") == LOADER
 
 
 async def fetch(
@@ -275,16 +254,13 @@ async def fetch(
                 return content
 
 
-def test_tftp_gives_a_machine_its_loader_and_nothing_else(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with servers(tmp_path) as offers:
-            assert await fetch("ipxe.pxe", source=STRANGER, within_s=0.5) is None
-            for name in ("secret", "../secret", str(tmp_path / "secret"), "kernel", ""):
-                assert await fetch(name) == tftp.Error(tftp.NOT_FOUND, "not offered"), name
-            offer = offers.of("n01")
-            assert offer is not None
-            assert not offer.loader_given
-            assert await fetch("ipxe.pxe") == LOADER
-            assert await fetch("ipxe.pxe", b"blksize\x001024\0tsize\x000\0") == LOADER
-
-    asyncio.run(story())
+async def test_tftp_gives_a_machine_its_loader_and_nothing_else(tmp_path: Path) -> None:
+    async with servers(tmp_path) as offers:
+        assert await fetch("ipxe.pxe", source=STRANGER, within_s=0.5) is None
+        for name in ("secret", "../secret", str(tmp_path / "secret"), "kernel", ""):
+            assert await fetch(name) == tftp.Error(tftp.NOT_FOUND, "not offered"), name
+        offer = offers.of("n01")
+        assert offer is not None
+        assert not offer.loader_given
+        assert await fetch("ipxe.pxe") == LOADER
+        assert await fetch("ipxe.pxe", b"blksize\x001024\0tsize\x000\0") == LOADER

@@ -27,40 +27,36 @@ class Computer:
             return await self.sessions.get()
 
 
-def test_a_machine_that_starts_is_recorded_at_once_and_no_other(
+async def test_a_machine_that_starts_is_recorded_at_once_and_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recorders, "AGAIN_S", 86_400.0)
 
-    async def story() -> None:
-        starts, stays = Computer(), Computer()
-        async with asyncio.TaskGroup() as tasks:
-            consoles = Consoles(tmp_path, tasks)
-            consoles.keep("n01", "a", starts.session)
-            consoles.keep("n02", "b", stays.session)
-            first = await starts.begun()
-            await stays.begun()
-            consoles.begin("n01")
-            consoles.begin("n09")
-            assert await starts.begun() is first
-            assert stays.sessions.empty()
-            consoles.end()
-
-    asyncio.run(story())
+    starts, stays = Computer(), Computer()
+    async with asyncio.TaskGroup() as tasks:
+        consoles = Consoles(tmp_path, tasks)
+        consoles.keep("n01", "a", starts.session)
+        consoles.keep("n02", "b", stays.session)
+        first = await starts.begun()
+        await stays.begun()
+        consoles.begin("n01")
+        consoles.begin("n09")
+        assert await starts.begun() is first
+        assert stays.sessions.empty()
+        consoles.end()
 
 
-def test_a_node_with_another_address_is_recorded_there_and_no_longer_here(tmp_path: Path) -> None:
-    async def story() -> None:
-        old, new = Computer(), Computer()
-        async with asyncio.TaskGroup() as tasks:
-            consoles = Consoles(tmp_path, tasks)
-            consoles.keep("n01", "a", old.session)
-            await old.begun()
-            consoles.keep("n01", "b", new.session)
-            await new.begun()
-            consoles.begin("n01")
-            await new.begun()
-            assert old.sessions.empty()
-            consoles.end()
-
-    asyncio.run(story())
+async def test_a_node_with_another_address_is_recorded_there_and_no_longer_here(
+    tmp_path: Path,
+) -> None:
+    old, new = Computer(), Computer()
+    async with asyncio.TaskGroup() as tasks:
+        consoles = Consoles(tmp_path, tasks)
+        consoles.keep("n01", "a", old.session)
+        await old.begun()
+        consoles.keep("n01", "b", new.session)
+        await new.begun()
+        consoles.begin("n01")
+        await new.begun()
+        assert old.sessions.empty()
+        consoles.end()

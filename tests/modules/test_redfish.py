@@ -61,15 +61,12 @@ def test_a_list_of_authorities_that_others_may_write_is_not_used(tmp_path: Path)
 
 @pytest.mark.net
 @pytest.mark.campaign
-def test_of_several_systems_one_has_to_be_named(tmp_path: Path) -> None:
-    async def story() -> None:
+async def test_of_several_systems_one_has_to_be_named(tmp_path: Path) -> None:
+    with service(tmp_path, systems=2) as one:
         with pytest.raises(HapteraError, match="has 2 systems"):
             await bmc_of(tmp_path, one.address).status()
         await bmc_of(tmp_path, one.of_system(1)).power_on()
         assert await bmc_of(tmp_path, one.of_system(0)).status() == "off"
-
-    with service(tmp_path, systems=2) as one:
-        asyncio.run(story())
 
 
 @pytest.mark.net

@@ -101,20 +101,17 @@ def test_what_cannot_boot_from_the_network_is_told(text: str) -> None:
 
 @pytest.mark.net
 @pytest.mark.parametrize("said", ["hello\n", "{}", "x" * (1 << 17), "[" * 5_000 + "\n", ""])
-def test_a_socket_that_is_no_monitor_is_told(tmp_path: Path, said: str) -> None:
+async def test_a_socket_that_is_no_monitor_is_told(tmp_path: Path, said: str) -> None:
     socket = tmp_path / "monitor"
 
-    async def story() -> None:
-        async def speak(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            writer.write(said.encode())
-            writer.close()
+    async def speak(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(said.encode())
+        writer.close()
 
-        server = await asyncio.start_unix_server(speak, socket)
-        async with server:
-            with pytest.raises(MonitorError, match=r"hung up|is not QEMU's"):
-                await command(socket, "query-status")
-
-    asyncio.run(story())
+    server = await asyncio.start_unix_server(speak, socket)
+    async with server:
+        with pytest.raises(MonitorError, match=r"hung up|is not QEMU's"):
+            await command(socket, "query-status")
 
 
 @pytest.mark.net

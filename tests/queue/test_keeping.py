@@ -104,158 +104,125 @@ def desk(tmp_path: Path) -> Desk:
     return Desk(tmp_path)
 
 
-def test_a_job_that_begins_after_its_agent_was_started_anew_is_followed(desk: Desk) -> None:
+async def test_a_job_that_begins_after_its_agent_was_started_anew_is_followed(desk: Desk) -> None:
     """The agent died while it started the keeper, which has begun once the parent has answered."""
+    work = Assignment(1, 7, "it", JobSpec(("sh", "-c", ENDS), Size(1, 0)))
+    home = home_of(desk.run_dir, work)
+    home.write(JobNote(work))
+    told: asyncio.Future[Holding] = asyncio.get_running_loop().create_future()
 
-    async def test() -> None:
-        work = Assignment(1, 7, "it", JobSpec(("sh", "-c", ENDS), Size(1, 0)))
-        home = home_of(desk.run_dir, work)
-        home.write(JobNote(work))
-        told: asyncio.Future[Holding] = asyncio.get_running_loop().create_future()
+    async def ask(_peer: str, asked: Request, _within_s: float) -> WorkTold:
+        assert isinstance(asked, WorkAsked)
+        if not home.began:
+            await desk.start(ENDS)
+        if asked.held[0].phase is HoldingPhase.ENDED and not told.done():
+            told.set_result(asked.held[0])
+        return WorkTold(noted=(work.token,), lease_ms=60_000)
 
-        async def ask(_peer: str, asked: Request, _within_s: float) -> WorkTold:
-            assert isinstance(asked, WorkAsked)
-            if not home.began:
-                await desk.start(ENDS)
-            if asked.held[0].phase is HoldingPhase.ENDED and not told.done():
-                told.set_result(asked.held[0])
-            return WorkTold(noted=(work.token,), lease_ms=60_000)
-
-        running = asyncio.ensure_future(AgentQueue(ask, lambda: True, desk.run_dir, "n1").run())
-        try:
-            ended = await asyncio.wait_for(told, WITHIN_S)
-        finally:
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
-        assert ended == Holding(1, 7, HoldingPhase.ENDED, 3, "it ended with status 3")
-
-    asyncio.run(test())
+    running = asyncio.ensure_future(AgentQueue(ask, lambda: True, desk.run_dir, "n1").run())
+    try:
+        ended = await asyncio.wait_for(told, WITHIN_S)
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    assert ended == Holding(1, 7, HoldingPhase.ENDED, 3, "it ended with status 3")
 
 
-def test_what_left_the_jobs_session_ends_with_it(desk: Desk) -> None:
-    async def test() -> None:
-        home = await desk.start(f"{DAEMON} exit 3")
-        assert await home.ends() == (3, "it ended with status 3")
-        assert keeper.start_time(int(said(home, "stray"))) is None
-        assert desk.nothing_left(home)
-
-    asyncio.run(test())
+async def test_what_left_the_jobs_session_ends_with_it(desk: Desk) -> None:
+    home = await desk.start(f"{DAEMON} exit 3")
+    assert await home.ends() == (3, "it ended with status 3")
+    assert keeper.start_time(int(said(home, "stray"))) is None
+    assert desk.nothing_left(home)
 
 
-def test_what_left_the_jobs_session_ends_with_its_lease(desk: Desk) -> None:
-    async def test() -> None:
-        home = await desk.start(f"{DAEMON} exec sleep 600")
-        await desk.stray(home)
-        home.renew(now_ns())
-        assert await home.ends() == (None, "its lease could not be renewed in time")
-        assert desk.nothing_left(home)
-
-    asyncio.run(test())
+async def test_what_left_the_jobs_session_ends_with_its_lease(desk: Desk) -> None:
+    home = await desk.start(f"{DAEMON} exec sleep 600")
+    await desk.stray(home)
+    home.renew(now_ns())
+    assert await home.ends() == (None, "its lease could not be renewed in time")
+    assert desk.nothing_left(home)
 
 
-def test_a_job_whose_keeper_is_killed_ends_and_what_it_began_too(desk: Desk) -> None:
+async def test_a_job_whose_keeper_is_killed_ends_and_what_it_began_too(desk: Desk) -> None:
     """All but those that hide what job they are of, too: these a cgroup finds."""
-
-    async def test() -> None:
-        home = await desk.start(f"{DAEMON.replace('env -i', '')} exec sleep 600")
-        await desk.stray(home)
-        assert home.record is not None
-        os.kill(home.record.keeper.pid, signal.SIGKILL)
-        status, reason = await home.ends()
-        assert (status, reason) == (None, "it ended and its keeper did not live to see how")
-        assert desk.nothing_left(home)
-
-    asyncio.run(test())
+    home = await desk.start(f"{DAEMON.replace('env -i', '')} exec sleep 600")
+    await desk.stray(home)
+    assert home.record is not None
+    os.kill(home.record.keeper.pid, signal.SIGKILL)
+    status, reason = await home.ends()
+    assert (status, reason) == (None, "it ended and its keeper did not live to see how")
+    assert desk.nothing_left(home)
 
 
-def test_a_job_that_is_stopped_hears_term_wherever_it_went(desk: Desk) -> None:
-    async def test() -> None:
-        heard = "trap 'echo bye >>heard; exit 0' TERM; echo ready >{}; while :; do sleep 0.01; done"
-        home = await desk.start(f'setsid sh -c "{heard.format("away")}" & {heard.format("here")}')
-        await until(lambda: all((home.path / name).exists() for name in ("away", "here")))
-        await home.stop(WITHIN_S)
-        assert await home.ends() == (0, None)
-        assert desk.nothing_left(home)
-        assert "bye" in said(home, "heard")
-
-    asyncio.run(test())
+async def test_a_job_that_is_stopped_hears_term_wherever_it_went(desk: Desk) -> None:
+    heard = "trap 'echo bye >>heard; exit 0' TERM; echo ready >{}; while :; do sleep 0.01; done"
+    home = await desk.start(f'setsid sh -c "{heard.format("away")}" & {heard.format("here")}')
+    await until(lambda: all((home.path / name).exists() for name in ("away", "here")))
+    await home.stop(WITHIN_S)
+    assert await home.ends() == (0, None)
+    assert desk.nothing_left(home)
+    assert "bye" in said(home, "heard")
 
 
-def test_what_a_job_writes_is_bounded_and_says_where_it_was_cut(desk: Desk) -> None:
-    async def test() -> None:
-        home = await desk.start(f"head -c {OUTPUT_BYTES_MAX + 5} /dev/zero; echo after")
-        assert await home.ends() == (0, None)
-        last = f"\nhaptera: {OUTPUT_BYTES_MAX} bytes are kept, and no more\n".encode()
-        kept = (home.path / keeper.OUTPUT).read_bytes()
-        assert (len(kept), kept[OUTPUT_BYTES_MAX:]) == (OUTPUT_BYTES_MAX + len(last), last)
-
-    asyncio.run(test())
+async def test_what_a_job_writes_is_bounded_and_says_where_it_was_cut(desk: Desk) -> None:
+    home = await desk.start(f"head -c {OUTPUT_BYTES_MAX + 5} /dev/zero; echo after")
+    assert await home.ends() == (0, None)
+    last = f"\nhaptera: {OUTPUT_BYTES_MAX} bytes are kept, and no more\n".encode()
+    kept = (home.path / keeper.OUTPUT).read_bytes()
+    assert (len(kept), kept[OUTPUT_BYTES_MAX:]) == (OUTPUT_BYTES_MAX + len(last), last)
 
 
 @pytest.mark.skipif(
     NodeBounds.of_this_node().limits == "cgroup", reason="memory is bounded by a cgroup here"
 )
-def test_without_cgroups_memory_bounds_each_process(desk: Desk) -> None:
-    async def test() -> None:
-        home = await desk.start("ulimit -v; exec head -c 1 /dev/zero", 64)
-        assert await home.ends() == (0, None)
-        assert said(home).startswith(str(64 << 10))
-
-    asyncio.run(test())
+async def test_without_cgroups_memory_bounds_each_process(desk: Desk) -> None:
+    home = await desk.start("ulimit -v; exec head -c 1 /dev/zero", 64)
+    assert await home.ends() == (0, None)
+    assert said(home).startswith(str(64 << 10))
 
 
 @ROOT
-def test_a_job_of_another_user_has_their_groups_and_environment_and_nothing_of_ours(
+async def test_a_job_of_another_user_has_their_groups_and_environment_and_nothing_of_ours(
     desk: Desk,
 ) -> None:
-    async def test() -> None:
-        home = await desk.start("id -un; id -G; echo $HOME; pwd; kill -9 $PPID", user="nobody")
-        ended = await home.ends()
-        assert ended == (1, f"it ended with status 1: {said(home).splitlines()[-1]}")
-        account = pwd.getpwnam("nobody")
-        groups = " ".join(map(str, os.getgrouplist("nobody", account.pw_gid)))
-        told = ["nobody", groups, account.pw_dir, "/"]
-        assert said(home).splitlines()[:4] == told
-
-    asyncio.run(test())
+    home = await desk.start("id -un; id -G; echo $HOME; pwd; kill -9 $PPID", user="nobody")
+    ended = await home.ends()
+    assert ended == (1, f"it ended with status 1: {said(home).splitlines()[-1]}")
+    account = pwd.getpwnam("nobody")
+    groups = " ".join(map(str, os.getgrouplist("nobody", account.pw_gid)))
+    told = ["nobody", groups, account.pw_dir, "/"]
+    assert said(home).splitlines()[:4] == told
 
 
 @ROOT
-def test_a_job_that_says_no_user_is_one_without_rights(desk: Desk) -> None:
-    async def test() -> None:
-        (desk.run_dir / "key.pem").write_text("secret")
-        (desk.run_dir / "key.pem").chmod(0o600)
-        told = "id -u; grep -h CapEff /proc/self/status; cat "
-        home = await desk.start(f"{told} {desk.run_dir}/key.pem {desk.run_dir}", user=None)
-        assert await home.ends() != (0, None)
-        uid, capabilities, *refused = said(home).splitlines()
-        assert (int(uid), capabilities.split()[1]) == (unprivileged().pw_uid, "0" * 16)
-        assert int(uid) != 0
-        assert all("Permission denied" in line for line in refused), refused
-
-    asyncio.run(test())
+async def test_a_job_that_says_no_user_is_one_without_rights(desk: Desk) -> None:
+    (desk.run_dir / "key.pem").write_text("secret")
+    (desk.run_dir / "key.pem").chmod(0o600)
+    told = "id -u; grep -h CapEff /proc/self/status; cat "
+    home = await desk.start(f"{told} {desk.run_dir}/key.pem {desk.run_dir}", user=None)
+    assert await home.ends() != (0, None)
+    uid, capabilities, *refused = said(home).splitlines()
+    assert (int(uid), capabilities.split()[1]) == (unprivileged().pw_uid, "0" * 16)
+    assert int(uid) != 0
+    assert all("Permission denied" in line for line in refused), refused
 
 
 @ROOT
-def test_a_job_reaches_nothing_of_its_agent_even_as_root(desk: Desk) -> None:
+async def test_a_job_reaches_nothing_of_its_agent_even_as_root(desk: Desk) -> None:
     """The gate of jobs alone is there, as for services; and what hides the rest stays."""
-
-    async def test() -> None:
-        for name in ("key.pem", "session.json"):
-            (desk.run_dir / name).write_text("secret")
-            (desk.run_dir / name).chmod(0o644)  # so that nothing but the cover hides it
-        desk.run_dir.chmod(0o755)
-        script = f"""
-            cd {desk.run_dir} && ls; cd ~; pwd; cat {desk.run_dir}/key.pem session.json
-            umount {desk.run_dir}; mount -t tmpfs none /mnt; mknod disk b 8 0
-            cat /proc/$PPID/cwd/../../key.pem /proc/$PPID/root{desk.run_dir}/key.pem
-        """
-        home = await desk.start(script, hidden=[str(desk.run_dir)])
-        assert await home.ends() != (0, None)
-        assert said(home).splitlines()[0] == "jobs", said(home)
-        assert "secret" not in said(home)
-
-    asyncio.run(test())
+    for name in ("key.pem", "session.json"):
+        (desk.run_dir / name).write_text("secret")
+        (desk.run_dir / name).chmod(0o644)  # so that nothing but the cover hides it
+    desk.run_dir.chmod(0o755)
+    script = f"""
+        cd {desk.run_dir} && ls; cd ~; pwd; cat {desk.run_dir}/key.pem session.json
+        umount {desk.run_dir}; mount -t tmpfs none /mnt; mknod disk b 8 0
+        cat /proc/$PPID/cwd/../../key.pem /proc/$PPID/root{desk.run_dir}/key.pem
+    """
+    home = await desk.start(script, hidden=[str(desk.run_dir)])
+    assert await home.ends() != (0, None)
+    assert said(home).splitlines()[0] == "jobs", said(home)
+    assert "secret" not in said(home)
 
 
 def test_a_user_that_is_not_there_is_named(tmp_path: Path) -> None:
@@ -267,28 +234,22 @@ def test_a_user_that_is_not_there_is_named(tmp_path: Path) -> None:
 @pytest.mark.skipif(
     NodeBounds.of_this_node().groups is None, reason="there are no cgroups v2 that we may make"
 )
-def test_a_job_has_a_cgroup_of_its_own_which_goes_with_it(desk: Desk) -> None:
-    async def test() -> None:
-        home = await desk.start(f"{DAEMON} exec cat /proc/self/cgroup")
-        cgroup = Path(keeper.read_state(str(home.path / keeper.BOUNDS))["cgroup"][0])
-        assert await home.ends() == (0, None)
-        assert said(home).splitlines()[-1].endswith(f"/{cgroup.parent.name}/{cgroup.name}")
-        assert cgroup.name not in os.listdir(cgroup.parent)
-
-    asyncio.run(test())
+async def test_a_job_has_a_cgroup_of_its_own_which_goes_with_it(desk: Desk) -> None:
+    home = await desk.start(f"{DAEMON} exec cat /proc/self/cgroup")
+    cgroup = Path(keeper.read_state(str(home.path / keeper.BOUNDS))["cgroup"][0])
+    assert await home.ends() == (0, None)
+    assert said(home).splitlines()[-1].endswith(f"/{cgroup.parent.name}/{cgroup.name}")
+    assert cgroup.name not in os.listdir(cgroup.parent)
 
 
 @pytest.mark.skipif(
     NodeBounds.of_this_node().groups is None, reason="there are no cgroups v2 that we may make"
 )
-def test_with_a_cgroup_nothing_hides_when_the_keeper_is_killed(desk: Desk) -> None:
-    async def test() -> None:
-        home = await desk.start(f"{DAEMON} exec sleep 600")
-        stray = await desk.stray(home)
-        assert home.record is not None
-        os.kill(home.record.keeper.pid, signal.SIGKILL)
-        await home.ends()
-        assert keeper.start_time(stray) is None
-        assert desk.nothing_left(home)
-
-    asyncio.run(test())
+async def test_with_a_cgroup_nothing_hides_when_the_keeper_is_killed(desk: Desk) -> None:
+    home = await desk.start(f"{DAEMON} exec sleep 600")
+    stray = await desk.stray(home)
+    assert home.record is not None
+    os.kill(home.record.keeper.pid, signal.SIGKILL)
+    await home.ends()
+    assert keeper.start_time(stray) is None
+    assert desk.nothing_left(home)

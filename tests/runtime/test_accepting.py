@@ -43,25 +43,22 @@ class Counted(socket.socket):
         return super().accept()
 
 
-def test_without_descriptors_it_rests_says_so_once_and_goes_on(caplog):
-    async def run():
-        with Counted(fileno=socket.create_server(("127.0.0.1", 0)).detach()) as listener:
-            callers = [socket.create_connection(listener.getsockname()) for _ in range(3)]
-            taken = Accepting(listener)
-            with limited(lowest_free()):
-                begun = asyncio.get_running_loop().time()
-                waiting = asyncio.ensure_future(taken.next())
-                await asyncio.wait([waiting], timeout=3 * accepting.AGAIN_S)
-                assert not waiting.done()
-                took_s = asyncio.get_running_loop().time() - begun
-                assert 1 < listener.tries <= 1 + took_s / accepting.AGAIN_S
-            async with asyncio.timeout(WITHIN_S):
-                ends = [await waiting, await taken.next(), await taken.next()]
-            assert [address for _, address in ends] == ["127.0.0.1"] * 3
-            for one in (*callers, *(end for end, _ in ends)):
-                one.close()
-
-    asyncio.run(run())
+async def test_without_descriptors_it_rests_says_so_once_and_goes_on(caplog):
+    with Counted(fileno=socket.create_server(("127.0.0.1", 0)).detach()) as listener:
+        callers = [socket.create_connection(listener.getsockname()) for _ in range(3)]
+        taken = Accepting(listener)
+        with limited(lowest_free()):
+            begun = asyncio.get_running_loop().time()
+            waiting = asyncio.ensure_future(taken.next())
+            await asyncio.wait([waiting], timeout=3 * accepting.AGAIN_S)
+            assert not waiting.done()
+            took_s = asyncio.get_running_loop().time() - begun
+            assert 1 < listener.tries <= 1 + took_s / accepting.AGAIN_S
+        async with asyncio.timeout(WITHIN_S):
+            ends = [await waiting, await taken.next(), await taken.next()]
+        assert [address for _, address in ends] == ["127.0.0.1"] * 3
+        for one in (*callers, *(end for end, _ in ends)):
+            one.close()
     assert [record.getMessage() for record in caplog.records] == [
         "no connection can be accepted: Too many open files",
         "connections are accepted again",

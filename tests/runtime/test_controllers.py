@@ -181,31 +181,28 @@ def test_the_folder_of_the_site_file_is_there_but_never_in_the_way(tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_one_that_asks_and_never_reads_is_given_up_while_others_have_their_turns() -> None:
-    async def hold() -> None:
-        ours, theirs = socket.socketpair()
-        theirs.setblocking(False)
-        backend = FakeBackend()
-        backend.write(*(Declare(node_id(f"n{at}"), {}, "site") for at in range(VIEWS_PER_FRAME)))
-        broken: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
-        link = FrameLink(ours, lambda frames: [*map(served.take, frames)], broken.set_result)
-        served = Controllers([], backend).serve("flood", link)
-        flooding = asyncio.ensure_future(flood(theirs))
-        turns = 0
-        try:
-            async with asyncio.timeout(WAIT_S):
-                while not broken.done():
-                    await asyncio.sleep(0)
-                    turns += 1
-        finally:
-            served.close()
-            flooding.cancel()
-            link.close()
-            theirs.close()
-        assert broken.result() == "it does not read its input"
-        assert turns > 1_000
-
-    asyncio.run(hold())
+async def test_one_that_asks_and_never_reads_is_given_up_while_others_have_their_turns() -> None:
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
+    backend = FakeBackend()
+    backend.write(*(Declare(node_id(f"n{at}"), {}, "site") for at in range(VIEWS_PER_FRAME)))
+    broken: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+    link = FrameLink(ours, lambda frames: [*map(served.take, frames)], broken.set_result)
+    served = Controllers([], backend).serve("flood", link)
+    flooding = asyncio.ensure_future(flood(theirs))
+    turns = 0
+    try:
+        async with asyncio.timeout(WAIT_S):
+            while not broken.done():
+                await asyncio.sleep(0)
+                turns += 1
+    finally:
+        served.close()
+        flooding.cancel()
+        link.close()
+        theirs.close()
+    assert broken.result() == "it does not read its input"
+    assert turns > 1_000
 
 
 async def flood(link: socket.socket) -> None:

@@ -103,29 +103,26 @@ def test_a_module_that_cannot_be_run_any_more_is_taken_for_what_it_was(tmp_path,
         described(tmp_path, elsewhere, known=[OwnModule(place, known[0].manifest)])
 
 
-def test_a_command_is_handed_its_settings_over_its_link_and_ends_with_it(tmp_path):
-    async def whole():
-        zygote = LoopZygote(lambda: exec_zygote(PRELOAD))
-        events, more = [], asyncio.Event()
+async def test_a_command_is_handed_its_settings_over_its_link_and_ends_with_it(tmp_path):
+    zygote = LoopZygote(lambda: exec_zygote(PRELOAD))
+    events, more = [], asyncio.Event()
 
-        def hear(some):
-            events.extend(some)
-            more.set()
+    def hear(some):
+        events.extend(some)
+        more.set()
 
-        processes = ModuleProcesses(
-            zygote, hear, places={"lamp": lamp("self")}, run_dir=tmp_path, log_dir=tmp_path
-        )
-        processes.start(Start("lamp", 1, '{"folder": "/lamps"}'))
-        async with asyncio.timeout(60):
-            while not any(isinstance(one, Ready) for one in events):
-                more.clear()
-                await more.wait()
-            processes.stop(Stop("lamp", 1))
-            while not any(isinstance(one, Exited) for one in events):
-                more.clear()
-                await more.wait()
-        processes.close()
-        zygote.close()
-
-    asyncio.run(whole())
+    processes = ModuleProcesses(
+        zygote, hear, places={"lamp": lamp("self")}, run_dir=tmp_path, log_dir=tmp_path
+    )
+    processes.start(Start("lamp", 1, '{"folder": "/lamps"}'))
+    async with asyncio.timeout(60):
+        while not any(isinstance(one, Ready) for one in events):
+            more.clear()
+            await more.wait()
+        processes.stop(Stop("lamp", 1))
+        while not any(isinstance(one, Exited) for one in events):
+            more.clear()
+            await more.wait()
+    processes.close()
+    zygote.close()
     assert (tmp_path / "lamp.log").read_text() == "begins with ['folder']\n"

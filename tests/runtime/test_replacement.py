@@ -121,26 +121,23 @@ async def old_processes_end() -> None:
             await asyncio.sleep(0.01)
 
 
-def test_each_step_in_flight_at_any_of_50_switches_is_done_exactly_once(
+async def test_each_step_in_flight_at_any_of_50_switches_is_done_exactly_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
 
-    async def scenario() -> None:
-        cluster = Cluster(tmp_path)
-        running = asyncio.create_task(cluster.driver.run(cluster.perform))
-        try:
-            for number in range(1, SWITCHES + 1):
-                await cluster.converges([*cluster.desire(number), MODULE])
-            await old_processes_end()
-            assert [row.attempts.error for row in cluster.engine.table if row.attempts.error] == []
-            assert cluster.ready >= SWITCHES, "each takes a process of its own"
-            assert cluster.in_flight > SWITCHES, "too few to prove anything"
-        finally:
-            running.cancel()
-            cluster.close()
-
-    asyncio.run(scenario())
+    cluster = Cluster(tmp_path)
+    running = asyncio.create_task(cluster.driver.run(cluster.perform))
+    try:
+        for number in range(1, SWITCHES + 1):
+            await cluster.converges([*cluster.desire(number), MODULE])
+        await old_processes_end()
+        assert [row.attempts.error for row in cluster.engine.table if row.attempts.error] == []
+        assert cluster.ready >= SWITCHES, "each takes a process of its own"
+        assert cluster.in_flight > SWITCHES, "too few to prove anything"
+    finally:
+        running.cancel()
+        cluster.close()
 
     lines = [line.split() for line in (tmp_path / "steps").read_text().splitlines()]
     begun = Counter(intent for what, intent, *_ in lines if what == "begins")

@@ -194,25 +194,20 @@ def test_a_process_that_is_stopped_before_its_secrets_are_found_never_starts():
     assert (done, told) == ([Stop("bmc", 1)], [Exited("bmc", "it was not started", 2)])
 
 
-def test_each_entity_has_the_secret_that_settings_name_with_holes(tmp_path):
+async def test_each_entity_has_the_secret_that_settings_name_with_holes(tmp_path):
     kept, processes, delivered = SecretStore(tmp_path), Calls(), []
     kept.put("bmc/n01", b"hunter2")
     kept.put("all", b"hunter3")
     settings = '{"password":{"secret":"bmc/{name}"},"key":{"secret":"all"},"port":1}'
 
-    async def story():
-        starter = Starter(processes, kept.find_at_parent, delivered.extend, kept.read_at_parent)
-        starter.start(Start("bmc", 1, settings))
-        await processes.ready.wait()
-        for number, name in enumerate(("n01", "n02", "a:b")):
-            entity = EntityId("node", name, name)
-            starter.call(
-                Call(number, Work.LOOK, "bmc", "look", entity, {}, {}, "", deadline_at=None)
-            )
-        kept.put("bmc/n01", b"hunter4")
-        starter.call(Call(9, Work.LOOK, "bmc", "look", N01, {}, {}, "", deadline_at=None))
-
-    asyncio.run(story())
+    starter = Starter(processes, kept.find_at_parent, delivered.extend, kept.read_at_parent)
+    starter.start(Start("bmc", 1, settings))
+    await processes.ready.wait()
+    for number, name in enumerate(("n01", "n02", "a:b")):
+        entity = EntityId("node", name, name)
+        starter.call(Call(number, Work.LOOK, "bmc", "look", entity, {}, {}, "", deadline_at=None))
+    kept.put("bmc/n01", b"hunter4")
+    starter.call(Call(9, Work.LOOK, "bmc", "look", N01, {}, {}, "", deadline_at=None))
     assert processes.started == ['{"password":"","key":"hunter3","port":1}']
     own = {"key": "hunter3", "port": 1}
     assert processes.calls == [
@@ -230,17 +225,14 @@ def test_each_entity_has_the_secret_that_settings_name_with_holes(tmp_path):
     ]
 
 
-def test_a_secret_that_no_file_can_be_called_fails_its_call_alone(tmp_path):
+async def test_a_secret_that_no_file_can_be_called_fails_its_call_alone(tmp_path):
     kept, processes, told = SecretStore(tmp_path), Calls(), []
     named = '{"password":{"secret":"file:/{name}\\u0000"}}'
 
-    async def story():
-        starter = Starter(processes, kept.find_at_parent, told.extend, kept.read_at_parent)
-        starter.start(Start("bmc", 1, named))
-        await processes.ready.wait()
-        starter.call(Call(7, Work.LOOK, "bmc", "look", N01, {}, {}, "", deadline_at=None))
-
-    asyncio.run(story())
+    starter = Starter(processes, kept.find_at_parent, told.extend, kept.read_at_parent)
+    starter.start(Start("bmc", 1, named))
+    await processes.ready.wait()
+    starter.call(Call(7, Work.LOOK, "bmc", "look", N01, {}, {}, "", deadline_at=None))
     assert told == [Failed(7, "ValueError: embedded null byte", refused=True)]
 
 

@@ -161,15 +161,12 @@ def test_a_killed_zygote_takes_its_processes_along_and_is_started_anew() -> None
     assert seen == [-signal.SIGKILL, 4, 2]
 
 
-def test_where_no_zygote_can_be_had_the_fork_fails_with_the_reason() -> None:
+async def test_where_no_zygote_can_be_had_the_fork_fails_with_the_reason() -> None:
     def start() -> ZygoteClient:
         raise OSError("no more processes")
 
-    async def scenario() -> None:
-        await LoopZygote(start).fork(f"{HERE}:wait", {}, ended=print)
-
     with pytest.raises(OSError, match="no more processes"):
-        asyncio.run(scenario())
+        await LoopZygote(start).fork(f"{HERE}:wait", {}, ended=print)
 
 
 def said_by(zygote: ZygoteClient, target: str, arguments: dict[str, Any]) -> str:

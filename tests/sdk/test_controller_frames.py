@@ -61,20 +61,17 @@ async def heard(reader: asyncio.StreamReader) -> dict[str, Any]:
     return msgspec.msgpack.decode(await reader.readexactly(size), type=dict[str, Any])
 
 
-def test_a_controller_says_what_the_page_says() -> None:
-    async def hold() -> None:
-        ours, theirs = socket.socketpair()
-        reader, writer = await asyncio.open_connection(sock=ours)
-        async with asyncio.timeout(WAIT_S), asyncio.TaskGroup() as tasks:
-            tasks.create_task(serve_controller(controller, "n1-on", theirs, {}, float))
-            for speaker, content in transcript():
-                if speaker == "controller":
-                    assert await heard(reader) == content
-                else:
-                    writer.write(encode_frame(content))
-            writer.close()
-
-    asyncio.run(hold())
+async def test_a_controller_says_what_the_page_says() -> None:
+    ours, theirs = socket.socketpair()
+    reader, writer = await asyncio.open_connection(sock=ours)
+    async with asyncio.timeout(WAIT_S), asyncio.TaskGroup() as tasks:
+        tasks.create_task(serve_controller(controller, "n1-on", theirs, {}, float))
+        for speaker, content in transcript():
+            if speaker == "controller":
+                assert await heard(reader) == content
+            else:
+                writer.write(encode_frame(content))
+        writer.close()
 
 
 class Line:

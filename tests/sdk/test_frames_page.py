@@ -98,21 +98,18 @@ def test_the_bytes_on_the_page_are_what_the_page_says() -> None:
     assert works == {work.value for work in Work}
 
 
-def test_a_host_holds_the_conversation_on_the_page() -> None:
-    async def hold() -> None:
-        ours, theirs = socket.socketpair()
-        ours.setblocking(False)
-        loop = asyncio.get_running_loop()
-        async with asyncio.timeout(WAIT_S), asyncio.TaskGroup() as tasks:
-            tasks.create_task(serve(module, theirs, now=lambda: NOW, wall_s=lambda: 0))
-            with ours:
-                for line in transcript():
-                    if line.speaker == "daemon":
-                        await loop.sock_sendall(ours, line.packed)
-                    else:
-                        assert await exactly(ours, len(line.packed)) == line.packed
-
-    asyncio.run(hold())
+async def test_a_host_holds_the_conversation_on_the_page() -> None:
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(WAIT_S), asyncio.TaskGroup() as tasks:
+        tasks.create_task(serve(module, theirs, now=lambda: NOW, wall_s=lambda: 0))
+        with ours:
+            for line in transcript():
+                if line.speaker == "daemon":
+                    await loop.sock_sendall(ours, line.packed)
+                else:
+                    assert await exactly(ours, len(line.packed)) == line.packed
 
 
 async def exactly(link: socket.socket, size: int) -> bytes:

@@ -257,30 +257,26 @@ def test_a_call_whose_deadline_has_passed_is_not_begun() -> None:
     assert converse(scenario).orders == []
 
 
-def test_the_deadline_is_checked_after_connecting() -> None:
+async def test_the_deadline_is_checked_after_connecting() -> None:
     """A connection that takes its time must not make a step act late."""
-
-    async def later() -> None:
-        ours, theirs = socket.socketpair()
-        ours.setblocking(False)
-        device, times = Device(), [NOW]
-        daemon = Daemon(ours, device)
-        serving = serve(module_on(device), theirs, now=lambda: times[-1], wall_s=lambda: 0)
-        async with asyncio.timeout(WAIT_S), asyncio.TaskGroup() as tasks:
-            tasks.create_task(serving)
-            with ours:
-                await daemon.send(BEGIN)
-                await daemon.next()
-                await daemon.send(a_call(1, "step", "switch_on", attributes={"slow": "yes"}))
-                await daemon.send(a_call(2, "look", "look"))
-                await daemon.next()
-                times.append(NOW + 1)
-                device.go.set()
-                text = "not started: its deadline had passed 0 ms before"
-                assert await daemon.next() == failed(1, text, refused=True)
-        assert device.orders == []
-
-    asyncio.run(later())
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    device, times = Device(), [NOW]
+    daemon = Daemon(ours, device)
+    serving = serve(module_on(device), theirs, now=lambda: times[-1], wall_s=lambda: 0)
+    async with asyncio.timeout(WAIT_S), asyncio.TaskGroup() as tasks:
+        tasks.create_task(serving)
+        with ours:
+            await daemon.send(BEGIN)
+            await daemon.next()
+            await daemon.send(a_call(1, "step", "switch_on", attributes={"slow": "yes"}))
+            await daemon.send(a_call(2, "look", "look"))
+            await daemon.next()
+            times.append(NOW + 1)
+            device.go.set()
+            text = "not started: its deadline had passed 0 ms before"
+            assert await daemon.next() == failed(1, text, refused=True)
+    assert device.orders == []
 
 
 def test_a_device_that_refuses_is_told_apart_from_code_that_fails() -> None:
