@@ -5,7 +5,7 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from pathlib import Path
 
@@ -29,14 +29,6 @@ N01 = node_id("n01")
 EVERY_BYTE = bytes(range(256)) * 1_000
 
 
-def on_one(place: Path, story: Callable[[Rig], Awaitable[None]]) -> None:
-    async def told() -> None:
-        async with rig(place) as one:
-            await story(one)
-
-    asyncio.run(told())
-
-
 async def run(one: Rig, *words: str, **more: object) -> tuple[bytes, bytes, ExecAnswer]:
     """What a command wrote to each, and how it ended."""
     asked = ExecAsked(N01, words, **{"within_s": 60, **more})  # type: ignore[arg-type]
@@ -50,8 +42,10 @@ async def gathered(answers: AsyncGenerator[ExecAnswer, None]) -> tuple[bytes, by
     return out, err, told[-1]
 
 
-def test_a_command_s_output_and_its_status_come_back_apart_and_unchanged(tmp_path: Path) -> None:
-    async def story(one: Rig) -> None:
+async def test_a_command_s_output_and_its_status_come_back_apart_and_unchanged(
+    tmp_path: Path,
+) -> None:
+    async with rig(tmp_path) as one:
         assert await run(one, "sh", "-c", "printf out; printf err >&2; exit 3") == (
             b"out",
             b"err",
@@ -71,11 +65,9 @@ def test_a_command_s_output_and_its_status_come_back_apart_and_unchanged(tmp_pat
         os.kill(int(out), signal.SIGKILL)
         assert last == ExecTold(status=0)
 
-    on_one(tmp_path, story)
 
-
-def test_a_command_that_does_not_end_by_itself_says_why(tmp_path: Path) -> None:
-    async def story(one: Rig) -> None:
+async def test_a_command_that_does_not_end_by_itself_says_why(tmp_path: Path) -> None:
+    async with rig(tmp_path) as one:
         nowhere = ExecTold(status=NOT_FOUND, why="there is no command 'no-such-command'")
         assert (await run(one, "no-such-command"))[2] == nowhere
         folder = ExecTold(status=NOT_EXECUTABLE, why="'/etc' cannot be run: Permission denied")
@@ -94,11 +86,9 @@ def test_a_command_that_does_not_end_by_itself_says_why(tmp_path: Path) -> None:
             nobody
         )
 
-    on_one(tmp_path, story)
 
-
-def test_a_command_ends_with_whoever_waits_for_it_and_with_its_keeper(tmp_path: Path) -> None:
-    async def story(one: Rig) -> None:
+async def test_a_command_ends_with_whoever_waits_for_it_and_with_its_keeper(tmp_path: Path) -> None:
+    async with rig(tmp_path) as one:
         script = "echo $$; sleep 600 & echo $!; echo $PPID; wait"
         asked = ExecAsked(N01, ("sh", "-c", script), 600)
         async with aclosing(one.parent.execute("n01", asked)) as answers:
@@ -114,8 +104,6 @@ def test_a_command_ends_with_whoever_waits_for_it_and_with_its_keeper(tmp_path: 
             assert (await gathered(answers))[2] == Unable(lost)
         os.killpg(shell, signal.SIGKILL)
         await until_gone(shell, sleep)
-
-    on_one(tmp_path, story)
 
 
 def test_a_command_that_writes_more_than_its_limit_is_ended() -> None:

@@ -6,10 +6,9 @@ import shutil
 import socket
 import subprocess
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -162,83 +161,67 @@ async def a_parent(slurm: PrivateSlurm, store: Store) -> AsyncIterator[Parent]:
         await one.kill()
 
 
-def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(test())
-
-
 def told(job: Job) -> tuple[JobState, int | None, str | None]:
     return job.state, job.status, job.reason
 
 
-def test_jobs_of_all_sizes_run_once_and_end_as_they_ended(
+async def test_jobs_of_all_sizes_run_once_and_end_as_they_ended(
     slurm: PrivateSlurm, store: Store
 ) -> None:
-    async def test() -> None:
-        async with a_parent(slurm, store) as parent:
-            well = [await parent.submit("true") for _ in range(12)]
-            large = await parent.submit("echo said; exit 3", size=Size(4, 2_048))
-            killed = await parent.submit("kill -9 $$")
-            huge = await parent.submit("true", size=Size(64, 64))
+    async with a_parent(slurm, store) as parent:
+        well = [await parent.submit("true") for _ in range(12)]
+        large = await parent.submit("echo said; exit 3", size=Size(4, 2_048))
+        killed = await parent.submit("kill -9 $$")
+        huge = await parent.submit("true", size=Size(64, 64))
 
-            ends = await parent.ended(*well, large, killed, huge)
+        ends = await parent.ended(*well, large, killed, huge)
 
-            assert [told(one) for one in ends] == [
-                *[(JobState.COMPLETE, 0, None)] * 12,
-                (JobState.FAILED, 3, None),
-                (JobState.FAILED, -9, None),
-                (JobState.CANCELLED, None, NO_PARTITION),
-            ]
-            assert ends[-1].locks == 1
-            ran = ends[:-1]
-            assert slurm.begun() == Counter(f"{one.id}-{one.token}" for one in ran)
-            name = SlurmName(CLUSTER, large, ends[12].token or 0)
-            assert (slurm.directory / f"{name}.out").read_text() == "said\n"
-
-    run(test)
+        assert [told(one) for one in ends] == [
+            *[(JobState.COMPLETE, 0, None)] * 12,
+            (JobState.FAILED, 3, None),
+            (JobState.FAILED, -9, None),
+            (JobState.CANCELLED, None, NO_PARTITION),
+        ]
+        assert ends[-1].locks == 1
+        ran = ends[:-1]
+        assert slurm.begun() == Counter(f"{one.id}-{one.token}" for one in ran)
+        name = SlurmName(CLUSTER, large, ends[12].token or 0)
+        assert (slurm.directory / f"{name}.out").read_text() == "said\n"
 
 
-def test_what_slurm_refuses_is_over_at_once_in_its_own_words(
+async def test_what_slurm_refuses_is_over_at_once_in_its_own_words(
     slurm: PrivateSlurm, store: Store
 ) -> None:
-    async def test() -> None:
-        async with a_parent(slurm, store) as parent:
-            slurm.ask("scontrol", "update", "PartitionName=small", "State=INACTIVE")
-            (job,) = await parent.ended(await parent.submit("true"))
-            assert (job.state, job.locks, slurm.begun()) == (JobState.CANCELLED, 1, Counter())
-            assert job.reason is not None
-            assert job.reason.startswith("sbatch: ")
-
-    run(test)
+    async with a_parent(slurm, store) as parent:
+        slurm.ask("scontrol", "update", "PartitionName=small", "State=INACTIVE")
+        (job,) = await parent.ended(await parent.submit("true"))
+        assert (job.state, job.locks, slurm.begun()) == (JobState.CANCELLED, 1, Counter())
+        assert job.reason is not None
+        assert job.reason.startswith("sbatch: ")
 
 
-def test_a_job_that_is_cancelled_ends_in_slurm_too(slurm: PrivateSlurm, store: Store) -> None:
-    async def test() -> None:
-        async with a_parent(slurm, store) as parent:
-            key = await parent.submit("exec sleep 600")
-            await parent.until(lambda: bool(slurm.begun()))
-            await parent.jobs.cancel([key], "not wanted any more")
-            (job,) = await parent.ended(key)
-            assert (job.state, job.reason) == (JobState.CANCELLED, "not wanted any more")
-            # It is shown for as long as its processes take to end.
-            await parent.until(lambda: slurm.ask("squeue", "--noheader") == "")
-
-    run(test)
+async def test_a_job_that_is_cancelled_ends_in_slurm_too(slurm: PrivateSlurm, store: Store) -> None:
+    async with a_parent(slurm, store) as parent:
+        key = await parent.submit("exec sleep 600")
+        await parent.until(lambda: bool(slurm.begun()))
+        await parent.jobs.cancel([key], "not wanted any more")
+        (job,) = await parent.ended(key)
+        assert (job.state, job.reason) == (JobState.CANCELLED, "not wanted any more")
+        # It is shown for as long as its processes take to end.
+        await parent.until(lambda: slurm.ask("squeue", "--noheader") == "")
 
 
-def test_a_parent_that_was_killed_finds_what_slurm_did_meanwhile(
+async def test_a_parent_that_was_killed_finds_what_slurm_did_meanwhile(
     slurm: PrivateSlurm, store: Store
 ) -> None:
-    async def test() -> None:
-        async with a_parent(slurm, store) as parent:
-            keys = [await parent.submit("sleep 2") for _ in range(6)]
-            await parent.until(lambda: bool(slurm.begun()))
-        await asyncio.to_thread(wait_until_empty, slurm)
-        async with a_parent(slurm, store) as parent:
-            ends = await parent.ended(*keys)
-            assert {told(one) for one in ends} == {(JobState.COMPLETE, 0, None)}
-            assert slurm.begun() == Counter(f"{one.id}-{one.token}" for one in ends)
-
-    run(test)
+    async with a_parent(slurm, store) as parent:
+        keys = [await parent.submit("sleep 2") for _ in range(6)]
+        await parent.until(lambda: bool(slurm.begun()))
+    await asyncio.to_thread(wait_until_empty, slurm)
+    async with a_parent(slurm, store) as parent:
+        ends = await parent.ended(*keys)
+        assert {told(one) for one in ends} == {(JobState.COMPLETE, 0, None)}
+        assert slurm.begun() == Counter(f"{one.id}-{one.token}" for one in ends)
 
 
 def wait_until_empty(slurm: PrivateSlurm) -> None:
@@ -247,59 +230,50 @@ def wait_until_empty(slurm: PrivateSlurm) -> None:
         pass
 
 
-def test_a_slurmctld_that_was_killed_goes_on_with_what_it_had_saved(
+async def test_a_slurmctld_that_was_killed_goes_on_with_what_it_had_saved(
     slurm: PrivateSlurm, store: Store
 ) -> None:
-    async def test() -> None:
-        async with a_parent(slurm, store) as parent:
-            keys = [await parent.submit(slurm.until_go) for _ in range(8)]
-            # It has room for four; its state is on disk some seconds later.
-            await parent.until(lambda: len(slurm.begun()) == 4 and slurm.has_saved())
-            os.kill(int((slurm.directory / "slurmctld.pid").read_text()), 9)
-            await asyncio.to_thread(slurm.start)
-            slurm.go.touch()
-            ends = await parent.ended(*keys)
-            assert {told(one) for one in ends} == {(JobState.COMPLETE, 0, None)}
-            assert slurm.begun() == Counter(f"{one.id}-{one.token}" for one in ends)
-
-    run(test)
+    async with a_parent(slurm, store) as parent:
+        keys = [await parent.submit(slurm.until_go) for _ in range(8)]
+        # It has room for four; its state is on disk some seconds later.
+        await parent.until(lambda: len(slurm.begun()) == 4 and slurm.has_saved())
+        os.kill(int((slurm.directory / "slurmctld.pid").read_text()), 9)
+        await asyncio.to_thread(slurm.start)
+        slurm.go.touch()
+        ends = await parent.ended(*keys)
+        assert {told(one) for one in ends} == {(JobState.COMPLETE, 0, None)}
+        assert slurm.begun() == Counter(f"{one.id}-{one.token}" for one in ends)
 
 
-def test_what_slurm_forgot_is_cancelled_or_queued_again_by_its_retry_class(
+async def test_what_slurm_forgot_is_cancelled_or_queued_again_by_its_retry_class(
     slurm: PrivateSlurm, store: Store
 ) -> None:
-    async def test() -> None:
-        async with a_parent(slurm, store) as parent:
-            never = await parent.submit(slurm.until_go)
-            again = await parent.submit(slurm.until_go, retry=RetryClass.LOST)
-            await parent.until(lambda: len(slurm.begun()) == 2)
-            await asyncio.to_thread(slurm.stop)
-            slurm.go.touch()
-            await asyncio.to_thread(slurm.start, CLEAN="yes")
-            lost, second = await parent.ended(never, again)
-            why = (
-                "backend:slurm does not know it any more while it ran, and it must not run"
-                " again (retry: never)"
-            )
-            assert told(lost) == (JobState.CANCELLED, None, why)
-            assert told(second) == (JobState.COMPLETE, 0, None)
-            assert second.locks == 2
-            assert set(slurm.begun().values()) == {1}
-
-    run(test)
+    async with a_parent(slurm, store) as parent:
+        never = await parent.submit(slurm.until_go)
+        again = await parent.submit(slurm.until_go, retry=RetryClass.LOST)
+        await parent.until(lambda: len(slurm.begun()) == 2)
+        await asyncio.to_thread(slurm.stop)
+        slurm.go.touch()
+        await asyncio.to_thread(slurm.start, CLEAN="yes")
+        lost, second = await parent.ended(never, again)
+        why = (
+            "backend:slurm does not know it any more while it ran, and it must not run"
+            " again (retry: never)"
+        )
+        assert told(lost) == (JobState.CANCELLED, None, why)
+        assert told(second) == (JobState.COMPLETE, 0, None)
+        assert second.locks == 2
+        assert set(slurm.begun().values()) == {1}
 
 
-def test_an_orphan_is_cancelled_and_what_is_another_clusters_is_not(
+async def test_an_orphan_is_cancelled_and_what_is_another_clusters_is_not(
     slurm: PrivateSlurm, store: Store
 ) -> None:
-    async def test() -> None:
-        client = slurm.client()
-        for name in (SlurmName(CLUSTER, 7, 70), SlurmName("ab", 7, 70)):
-            order = SlurmOrder(str(name), ("sleep", "600"), 1, 64, None, {})
-            await client.release(await client.submit(order, "small"))
-        async with a_parent(slurm, store) as parent:
-            await parent.until(
-                lambda: slurm.ask("squeue", "--noheader", "--format=%j") == "haptera-ab-7-70\n"
-            )
-
-    run(test)
+    client = slurm.client()
+    for name in (SlurmName(CLUSTER, 7, 70), SlurmName("ab", 7, 70)):
+        order = SlurmOrder(str(name), ("sleep", "600"), 1, 64, None, {})
+        await client.release(await client.submit(order, "small"))
+    async with a_parent(slurm, store) as parent:
+        await parent.until(
+            lambda: slurm.ask("squeue", "--noheader", "--format=%j") == "haptera-ab-7-70\n"
+        )

@@ -135,13 +135,11 @@ def test_a_login_that_is_refused_is_not_repeated_at_once(
 
 @pytest.mark.net
 @pytest.mark.campaign
-def test_a_start_from_the_network_and_a_cut_are_what_the_bmc_is_told(tmp_path: Path) -> None:
-    async def story(one: Machine) -> None:
+async def test_a_start_from_the_network_and_a_cut_are_what_the_bmc_is_told(tmp_path: Path) -> None:
+    with machine(tmp_path) as one:
         await boot(bmc_of(one))
         await switch_off(bmc_of(one))  # Its system does not obey.
 
-    with machine(tmp_path) as one:
-        asyncio.run(story(one))
         told = ["set boot pxe", "set power 1", "set shutdown 1", "set power 0"]
         assert one.record == told
 
@@ -313,8 +311,8 @@ def test_a_system_that_goes_on_loses_its_power_though_one_reading_said_off(tmp_p
 
 @pytest.mark.net
 @pytest.mark.campaign
-def test_the_password_is_in_no_process_list(tmp_path: Path) -> None:
-    async def story(one: Machine) -> None:
+async def test_the_password_is_in_no_process_list(tmp_path: Path) -> None:
+    with machine(tmp_path) as one:
         looking = asyncio.create_task(bmc_of(one).status())
         seen = False
         while not looking.done():
@@ -325,9 +323,6 @@ def test_the_password_is_in_no_process_list(tmp_path: Path) -> None:
             await asyncio.sleep(0)
         assert seen
         await looking
-
-    with machine(tmp_path) as one:
-        asyncio.run(story(one))
 
 
 def _arguments(pid: str) -> bytes:

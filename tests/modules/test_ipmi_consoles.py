@@ -58,8 +58,8 @@ def test_what_a_machine_sends_is_recorded_and_nothing_is_typed_there(tmp_path: P
 
 @pytest.mark.net
 @pytest.mark.campaign
-def test_a_session_that_another_has_is_told_and_left_to_them(tmp_path: Path) -> None:
-    async def story(one: Machine) -> None:
+async def test_a_session_that_another_has_is_told_and_left_to_them(tmp_path: Path) -> None:
+    with machine(tmp_path) as one:
         async with asyncio.TaskGroup() as tasks:
             theirs = tmp_path / "theirs"
             task = tasks.create_task(record_session(bmc_of(one), ConsoleRecord(theirs)))
@@ -70,20 +70,14 @@ def test_a_session_that_another_has_is_told_and_left_to_them(tmp_path: Path) -> 
             task.cancel()
         assert not (tmp_path / "ours").exists()
 
-    with machine(tmp_path) as one:
-        asyncio.run(story(one))
-
 
 @pytest.mark.net
 @pytest.mark.campaign
-def test_no_console_is_recorded_unasked(tmp_path: Path) -> None:
-    async def story(one: Machine) -> None:
+async def test_no_console_is_recorded_unasked(tmp_path: Path) -> None:
+    with machine(tmp_path) as one:
         async with recording(Setup(settings_of(), tmp_path)) as session:
             assert session is None
             assert await look_power(connect(target_of(one, session))) is Power.OFF
-
-    with machine(tmp_path) as one:
-        asyncio.run(story(one))
 
 
 @asynccontextmanager

@@ -5,10 +5,9 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -93,24 +92,16 @@ def an_image(rig: Rig, name: str, init: str = SERVES, command: str = "/init") ->
     return rig.keep(name, squashed(a_root(rig.folder / name, init)), (command,))
 
 
-def lived(rig: Rig, scenario: Callable[[Node], Coroutine[Any, Any, None]]) -> None:
-    """Play it on a node whose parent serves; whatever comes of it, the node is left empty."""
-
-    @contextlib.asynccontextmanager
-    async def node() -> AsyncIterator[Node]:
-        async with rig.served():
-            one = Node(rig)
-            try:
-                yield one
-            finally:
-                await stop(one.wants("none"))
-                await let_be(one.wants("none"))
-
-    async def play() -> None:
-        async with node() as one:
-            await scenario(one)
-
-    asyncio.run(play())
+@contextlib.asynccontextmanager
+async def lived(rig: Rig) -> AsyncIterator[Node]:
+    """A node whose parent serves; whatever comes of it, it is left empty."""
+    async with rig.served():
+        one = Node(rig)
+        try:
+            yield one
+        finally:
+            await stop(one.wants("none"))
+            await let_be(one.wants("none"))
     assert mounted_below(rig.run_dir) == []
 
 
@@ -120,10 +111,10 @@ def init_of(one: System) -> int:
     return started.pid
 
 
-def test_an_image_runs_and_stops_and_leaves_nothing(rig: Rig) -> None:
+async def test_an_image_runs_and_stops_and_leaves_nothing(rig: Rig) -> None:
     an_image(rig, "a")
 
-    async def scenario(node: Node) -> None:
+    async with lived(rig) as node:
         one = node.wants("a")
         assert (await look_run(one), await look_staged(one)) == (SystemRun.STOPPED, "stale")
         await stage(one)
@@ -149,22 +140,18 @@ def test_an_image_runs_and_stops_and_leaves_nothing(rig: Rig) -> None:
         assert mounted_below(rig.run_dir) == []
         assert [*one.runtime.state.glob("*")] == []
 
-    lived(rig, scenario)
-
 
 @needs("mkfs.erofs")
-def test_an_erofs_runs_as_a_squashfs_does(rig: Rig) -> None:
+async def test_an_erofs_runs_as_a_squashfs_does(rig: Rig) -> None:
     place, root = rig.folder / "a.erofs", a_root(rig.folder / "a", SERVES)
-    subprocess.run(["mkfs.erofs", "--quiet", "-zlz4hc", place, root], check=True)
+    await run("mkfs.erofs", "--quiet", "-zlz4hc", str(place), str(root))
     rig.keep("a", place.read_bytes())
 
-    async def scenario(node: Node) -> None:
+    async with lived(rig) as node:
         one = await node.runs("a")
         assert (Path(f"/proc/{init_of(one)}/root") / "etc").is_dir()
         lower = one.ready[0].folder / "lower"
         assert await run("findmnt", "--noheadings", "--output", "FSTYPE", str(lower)) == "erofs\n"
-
-    lived(rig, scenario)
 
 
 # Ten processes, each left by its parent, before a command that waits for none.
@@ -172,12 +159,12 @@ ORPHANS = "for i in 1 2 3 4 5 6 7 8 9 10; do (sleep 0.1 &); done; echo begun; ex
 
 
 @pytest.mark.parametrize("init", [True, False])
-def test_what_is_left_by_its_parent_is_reaped_unless_that_is_not_desired(
+async def test_what_is_left_by_its_parent_is_reaped_unless_that_is_not_desired(
     rig: Rig, init: bool
 ) -> None:
     an_image(rig, "a", ORPHANS)
 
-    async def scenario(node: Node) -> None:
+    async with lived(rig) as node:
         node.settings = SystemSettings(scratch_mb=16, init=init)
         one = await node.runs("a")
         place = os.readlink(f"/proc/{init_of(one)}/ns/pid")
@@ -186,8 +173,6 @@ def test_what_is_left_by_its_parent_is_reaped_unless_that_is_not_desired(
                 await asyncio.sleep(0.05)
         await stop(one)
         assert await look_run(one) is SystemRun.STOPPED
-
-    lived(rig, scenario)
 
 
 def states_in(place: str) -> list[str]:
@@ -207,7 +192,7 @@ def loops(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("place", ["block device", "mounted folder"])
-def test_an_artefact_that_a_command_attaches_is_mounted_where_it_is_and_let_go(
+async def test_an_artefact_that_a_command_attaches_is_mounted_where_it_is_and_let_go(
     rig: Rig, place: str
 ) -> None:
     elsewhere = rig.folder / "elsewhere"
@@ -228,7 +213,7 @@ def test_an_artefact_that_a_command_attaches_is_mounted_where_it_is_and_let_go(
     def attached() -> int:
         return len(loops(elsewhere)) or len([*elsewhere.glob("*.attached")])
 
-    async def scenario(node: Node) -> None:
+    async with lived(rig) as node:
         node.settings = settings
         one = await node.runs("a")
         assert (await look_applied(one), attached() > 0) == (one.target.digest, True)
@@ -240,8 +225,6 @@ def test_an_artefact_that_a_command_attaches_is_mounted_where_it_is_and_let_go(
         assert attached() == before
         await stop(one)
         assert attached() == 0
-
-    lived(rig, scenario)
 
 
 LIMITS = ("memory.limit_in_bytes", "memory.max", "cpu.cfs_quota_us", "cpu.max", "pids.max")
@@ -255,11 +238,11 @@ def held(pid: int) -> dict[str, str]:
     return {one.name: one.read_text().strip() for one in files if one.exists()}
 
 
-def test_a_system_is_held_to_its_limits_by_the_kernel(rig: Rig) -> None:
+async def test_a_system_is_held_to_its_limits_by_the_kernel(rig: Rig) -> None:
     an_image(rig, "a")
     forks = ("/bin/sh", "-c", "for i in 1 2 3 4 5 6 7 8 9 10; do /bin/sleep 1 & done")
 
-    async def scenario(node: Node) -> None:
+    async with lived(rig) as node:
         one = await node.runs("a", limits="memory 64MB, cpu 50%, pids 8")
         started = one.home.started()
         assert started is not None
@@ -271,14 +254,12 @@ def test_a_system_is_held_to_its_limits_by_the_kernel(rig: Rig) -> None:
             {"memory.max": str(64 << 20), "cpu.max": "50000 100000", "pids.max": "8"},
         )
 
-    lived(rig, scenario)
 
-
-def test_another_image_is_staged_beside_it_and_flipped_to_and_back(rig: Rig) -> None:
+async def test_another_image_is_staged_beside_it_and_flipped_to_and_back(rig: Rig) -> None:
     first, second = an_image(rig, "a"), an_image(rig, "b", f"# other\n{SERVES}")
     assert first.digest != second.digest
 
-    async def scenario(node: Node) -> None:
+    async with lived(rig) as node:
         old = (await node.runs("a")).home.started()
         one = node.wants("b")
         await stage(one)
@@ -296,25 +277,21 @@ def test_another_image_is_staged_beside_it_and_flipped_to_and_back(rig: Rig) -> 
         assert await look_applied(again) == "digest of a"
         assert again.target.take_note() == first.digest
 
-    lived(rig, scenario)
 
-
-def test_an_init_that_ignores_its_signal_is_killed(rig: Rig) -> None:
+async def test_an_init_that_ignores_its_signal_is_killed(rig: Rig) -> None:
     an_image(rig, "a", DEAF)
 
-    async def scenario(node: Node) -> None:
+    async with lived(rig) as node:
         one = await node.runs("a")
         await stop(one)
         assert await look_run(one) is SystemRun.STOPPED
 
-    lived(rig, scenario)
 
-
-def test_an_image_without_an_init_is_refused_while_the_old_one_runs(rig: Rig) -> None:
+async def test_an_image_without_an_init_is_refused_while_the_old_one_runs(rig: Rig) -> None:
     an_image(rig, "a")
     an_image(rig, "b", command="/sbin/none")
 
-    async def scenario(node: Node) -> None:
+    async with lived(rig) as node:
         old = init_of(await node.runs("a"))
         one = node.wants("b")
         with pytest.raises(Refused, match="image b has no /sbin/none that can be run"):
@@ -322,19 +299,19 @@ def test_an_image_without_an_init_is_refused_while_the_old_one_runs(rig: Rig) ->
         assert await look_staged(one) == "stale"
         assert (await look_run(one), init_of(one)) == (SystemRun.RUNNING, old)
 
-    lived(rig, scenario)
-
 
 @pytest.mark.parametrize(
     "init", [b"\x7fELF, or so it says", b"#!/bin/sh\necho no config; exit 3\n"]
 )
-def test_an_image_whose_init_does_not_run_gives_way_to_the_old_one(rig: Rig, init: bytes) -> None:
+async def test_an_image_whose_init_does_not_run_gives_way_to_the_old_one(
+    rig: Rig, init: bytes
+) -> None:
     an_image(rig, "a")
     folder = a_root(rig.folder / "b", SERVES)
     (folder / "init").write_bytes(init)
     rig.keep("b", squashed(folder), ("/init",))
 
-    async def scenario(node: Node) -> None:
+    async with lived(rig) as node:
         await node.runs("a")
         one = node.wants("b")
         await stage(one)
@@ -343,27 +320,23 @@ def test_an_image_whose_init_does_not_run_gives_way_to_the_old_one(rig: Rig, ini
         old = node.wants("a")
         assert (await look_run(old), await look_applied(old)) == (SystemRun.RUNNING, "digest of a")
 
-    lived(rig, scenario)
 
-
-def test_an_artefact_that_is_no_root_is_not_staged(rig: Rig) -> None:
+async def test_an_artefact_that_is_no_root_is_not_staged(rig: Rig) -> None:
     rig.keep("a", b"no squashfs")
 
-    async def scenario(node: Node) -> None:
+    async with lived(rig) as node:
         one = node.wants("a")
         with pytest.raises(Refused, match="mount"):
             await stage(one)
         assert await look_staged(one) == "stale"
         assert mounted_below(rig.run_dir) == []
 
-    lived(rig, scenario)
 
-
-def test_a_full_disk_is_named_while_the_old_one_runs_and_room_helps(rig: Rig) -> None:
+async def test_a_full_disk_is_named_while_the_old_one_runs_and_room_helps(rig: Rig) -> None:
     an_image(rig, "a")
     an_image(rig, "b", f"# other\n{SERVES}")
 
-    async def scenario(node: Node) -> None:
+    async with lived(rig) as node:
         old = init_of(await node.runs("a"))
         cache = rig.run_dir / "images"
         await run("mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(cache))
@@ -377,27 +350,23 @@ def test_a_full_disk_is_named_while_the_old_one_runs_and_room_helps(rig: Rig) ->
         await flip(one)
         assert await look_applied(one) == "digest of b"
 
-    lived(rig, scenario)
 
-
-def test_an_image_for_other_machines_is_refused_before_it_is_fetched(rig: Rig) -> None:
+async def test_an_image_for_other_machines_is_refused_before_it_is_fetched(rig: Rig) -> None:
     kept = an_image(rig, "a")
     other = msgspec.structs.replace(kept, architecture="s390x")
     rig.store.artefact(kept.digest).rename(rig.store.work / "again")
     rig.store.keep(rig.store.work / "again", sign(other, rig.signer))
 
-    async def scenario(node: Node) -> None:
+    async with lived(rig) as node:
         with pytest.raises(Refused, match=f"image a is for s390x, this node is {machine()}"):
             await stage(node.wants("a"))
         assert not (rig.run_dir / "images").exists()
 
-    lived(rig, scenario)
 
-
-def test_an_init_that_ends_has_failed_and_is_quoted_and_starts_again(rig: Rig) -> None:
+async def test_an_init_that_ends_has_failed_and_is_quoted_and_starts_again(rig: Rig) -> None:
     an_image(rig, "a", ENDS)
 
-    async def scenario(node: Node) -> None:
+    async with lived(rig) as node:
         one = await node.runs("a")
         started = one.home.started()
         assert started is not None
@@ -412,13 +381,11 @@ def test_an_init_that_ends_has_failed_and_is_quoted_and_starts_again(rig: Rig) -
         await let_be(one)
         assert await look_run(one) is SystemRun.STOPPED
 
-    lived(rig, scenario)
 
-
-def test_what_an_init_leaves_behind_ends_with_it(rig: Rig) -> None:
+async def test_what_an_init_leaves_behind_ends_with_it(rig: Rig) -> None:
     an_image(rig, "a", LEAVES_A_CHILD)
 
-    async def scenario(node: Node) -> None:
+    async with lived(rig) as node:
         one = await node.runs("a")
         started = one.home.started()
         assert started is not None
@@ -427,15 +394,13 @@ def test_what_an_init_leaves_behind_ends_with_it(rig: Rig) -> None:
         await let_be(one)  # would fail where something kept the root busy
         assert mounted_below(rig.run_dir) == []
 
-    lived(rig, scenario)
 
-
-def test_a_flip_whose_module_died_in_the_middle_has_failed_and_is_mended(rig: Rig) -> None:
+async def test_a_flip_whose_module_died_in_the_middle_has_failed_and_is_mended(rig: Rig) -> None:
     """The old init is dead, the new one was made ready, and nobody goes on: start does."""
     an_image(rig, "a")
     an_image(rig, "b", f"# other\n{SERVES}")
 
-    async def scenario(node: Node) -> None:
+    async with lived(rig) as node:
         old = await node.runs("a")
         one = node.wants("b")
         await stage(one)
@@ -450,14 +415,12 @@ def test_a_flip_whose_module_died_in_the_middle_has_failed_and_is_mended(rig: Ri
         await start(one)
         assert (await look_run(one), await look_applied(one)) == (SystemRun.RUNNING, "digest of b")
 
-    lived(rig, scenario)
 
-
-def test_only_the_roots_that_may_be_needed_stay_mounted(rig: Rig) -> None:
+async def test_only_the_roots_that_may_be_needed_stay_mounted(rig: Rig) -> None:
     for name in ("a", "b", "c"):
         an_image(rig, name, f"# {name}\n{SERVES}")
 
-    async def scenario(node: Node) -> None:
+    async with lived(rig) as node:
         await node.runs("a")
         for name in ("b", "c"):
             one = node.wants(name)
@@ -467,14 +430,12 @@ def test_only_the_roots_that_may_be_needed_stay_mounted(rig: Rig) -> None:
         assert kept == {"b", "c"}
         assert len([*(rig.run_dir / "images").iterdir()]) == 2
 
-    lived(rig, scenario)
 
-
-def test_a_spare_is_ready_beside_what_runs_and_the_two_change_places(rig: Rig) -> None:
+async def test_a_spare_is_ready_beside_what_runs_and_the_two_change_places(rig: Rig) -> None:
     for name in ("a", "b"):
         an_image(rig, name, f"# {name}\n{SERVES}")
 
-    async def scenario(node: Node) -> None:
+    async with lived(rig) as node:
         old = init_of(await node.runs("a"))
         one = node.wants("a", spare="b")
         assert await look_staged(one) == "stale"
@@ -489,13 +450,11 @@ def test_a_spare_is_ready_beside_what_runs_and_the_two_change_places(rig: Rig) -
             await flip(one)
             assert await look_applied(one) == one.target.digest
 
-    lived(rig, scenario)
 
-
-def test_two_systems_of_a_node_stage_one_image_at_once(rig: Rig) -> None:
+async def test_two_systems_of_a_node_stage_one_image_at_once(rig: Rig) -> None:
     an_image(rig, "a")
 
-    async def scenario(node: Node) -> None:
+    async with lived(rig) as node:
         one = node.wants("a")
         target = replace(one.target, entity=EntityId("system", "login", "n1"))
         other = connect(target)
@@ -503,10 +462,8 @@ def test_two_systems_of_a_node_stage_one_image_at_once(rig: Rig) -> None:
         assert [await look_staged(each) for each in (one, other)] == ["digest of a"] * 2
         await other.home.drop_all()
 
-    lived(rig, scenario)
 
-
-def test_a_system_that_does_not_become_well_gives_way_and_is_tried_again_only_when_asked(
+async def test_a_system_that_does_not_become_well_gives_way_and_is_tried_again_only_when_asked(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("haptera.modules.system.module.HEALTHY_WITHIN_S", 0.5)
@@ -514,7 +471,7 @@ def test_a_system_that_does_not_become_well_gives_way_and_is_tried_again_only_wh
         an_image(rig, name, f"echo {name} > /is\n{SERVES}")
     health = "sh -c 'read is < /is; echo it is $is; test $is = a'"
 
-    async def scenario(node: Node) -> None:
+    async with lived(rig) as node:
         await node.runs("a")
         one = node.wants("b", spare="a", health=health)
         await stage(one)
@@ -538,19 +495,15 @@ def test_a_system_that_does_not_become_well_gives_way_and_is_tried_again_only_wh
         await flip(again)
         assert [await look_applied(again), await look_refused(one)] == ["digest of b", "stale"]
 
-    lived(rig, scenario)
 
-
-def test_a_spare_that_cannot_be_mounted_is_refused_once_and_blocks_nothing(rig: Rig) -> None:
+async def test_a_spare_that_cannot_be_mounted_is_refused_once_and_blocks_nothing(rig: Rig) -> None:
     an_image(rig, "a")
     rig.keep("b", b"no squashfs")
 
-    async def scenario(node: Node) -> None:
+    async with lived(rig) as node:
         await node.runs("a")
         one = node.wants("a", spare="b")
         with pytest.raises(Refused, match="mount"):
             await stage(one)
         assert [await look_staged(one), await look_refused(one)] == ["digest of a", "stale"]
         assert await look_refused(node.wants("b", spare="a")) == "digest of b"
-
-    lived(rig, scenario)

@@ -1,7 +1,8 @@
 """Serving a controller: what it is told, what it may write, and that it takes its share only."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -60,27 +61,23 @@ class Talk:
         return await self.ask("write", 9, **(NOTHING | keys))
 
 
-def talk(hold: Callable[[Talk], Awaitable[None]], make: Callable[[], Talk] = Talk) -> Talk:
-    """Hold this conversation."""
-
-    async def run() -> Talk:
-        one = make()
-        task = asyncio.ensure_future(one.control.run())
-        async with asyncio.timeout(WAIT_S):
-            await hold(one)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        return one
-
-    return asyncio.run(run())
+@asynccontextmanager
+async def talk(make: Callable[[], Talk] = Talk) -> AsyncIterator[Talk]:
+    """A conversation."""
+    one = make()
+    task = asyncio.ensure_future(one.control.run())
+    async with asyncio.timeout(WAIT_S):
+        yield one
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 def names(answer: Answer) -> list[str]:
     return [view["entity"] for view in answer["entities"]]
 
 
-def test_a_watch_is_told_as_often_as_it_asks_and_each_entity_once() -> None:
-    async def hold(one: Talk) -> None:
+async def test_a_watch_is_told_as_often_as_it_asks_and_each_entity_once() -> None:
+    async with talk() as one:
         first = await one.ask("watch", 1, types=["condition"], kinds=["node"], select="n1")
         assert (first["fresh"], names(first)) == (True, ["node:n1"])
         for why in ("first", "second", "third"):
@@ -91,21 +88,17 @@ def test_a_watch_is_told_as_often_as_it_asks_and_each_entity_once() -> None:
         assert [view["why"] for view in told["entities"]] == ["third"]
         assert told["types"] == {"node:n1": ["condition"]}
 
-    talk(hold)
 
-
-def test_what_is_watched_no_more_is_not_told() -> None:
-    async def hold(one: Talk) -> None:
+async def test_what_is_watched_no_more_is_not_told() -> None:
+    async with talk() as one:
         await one.ask("watch", 1, **ALL)
         one.say("unwatch", 1)
         one.backend.say(N1, why="nobody listens")
         refused = await one.ask("next", 1)
         assert refused["text"] == "nothing is watched under 1"
 
-    talk(hold)
 
-
-def test_a_watch_that_changes_all_the_time_does_not_starve_another() -> None:
+async def test_a_watch_that_changes_all_the_time_does_not_starve_another() -> None:
     class Eager(Talk):
         """Asks for more of watch 1 at once, of which there is always more."""
 
@@ -115,16 +108,14 @@ def test_a_watch_that_changes_all_the_time_does_not_starve_another() -> None:
                 self.backend.say(N1, why="changes all the time")
                 self.say("next", 1)
 
-    async def hold(one: Talk) -> None:
+    async with talk(Eager) as one:
         one.say("watch", 1, types=None, kinds=None, select="n1")
         one.say("watch", 2, types=None, kinds=None, select="n2")
         assert 2 in [(await one.answers.get())["id"] for _ in range(4)]
 
-    talk(hold, Eager)
 
-
-def test_who_asks_faster_than_is_answered_is_not_heard_meanwhile() -> None:
-    async def hold(one: Talk) -> None:
+async def test_who_asks_faster_than_is_answered_is_not_heard_meanwhile() -> None:
+    async with talk() as one:
         for number in range(REQUESTS_MAX + 5):
             one.say("read", number, select="*", after=None)
         assert one.held == [True]
@@ -132,22 +123,18 @@ def test_who_asks_faster_than_is_answered_is_not_heard_meanwhile() -> None:
         assert answers == list(range(REQUESTS_MAX + 5))
         assert one.held == [True, False]
 
-    talk(hold)
 
-
-def test_so_many_watches_are_open_at_once() -> None:
-    async def hold(one: Talk) -> None:
+async def test_so_many_watches_are_open_at_once() -> None:
+    async with talk() as one:
         for number in range(WATCHES_MAX):
             assert (await one.ask("watch", number, **ALL))["op"] == "told"
         assert (await one.ask("watch", 99, **ALL))["op"] == "refused"
         one.say("unwatch", 0)
         assert (await one.ask("watch", 99, **ALL))["op"] == "told"
 
-    talk(hold)
 
-
-def test_many_entities_are_read_and_told_in_slices() -> None:
-    async def hold(one: Talk) -> None:
+async def test_many_entities_are_read_and_told_in_slices() -> None:
+    async with talk() as one:
         count = VIEWS_PER_FRAME + 10
         more = [Declare(node_id(f"m{at:03}"), {}, "site") for at in range(count)]
         one.backend.write(*more)
@@ -162,13 +149,10 @@ def test_many_entities_are_read_and_told_in_slices() -> None:
             (False, False),
         ]
 
-    talk(hold)
 
-
-def test_a_picture_has_what_was_declared_by_its_revision() -> None:
+async def test_a_picture_has_what_was_declared_by_its_revision() -> None:
     """What is written with that revision is refused if more was declared: it was not seen."""
-
-    async def hold(one: Talk) -> None:
+    async with talk() as one:
         count = VIEWS_PER_FRAME + 10
         one.backend.write(*(Declare(node_id(f"m{at:03}"), {}, "site") for at in range(count)))
         told = [await one.ask("watch", 1, **ALL)]
@@ -186,11 +170,9 @@ def test_a_picture_has_what_was_declared_by_its_revision() -> None:
         refused = await one.write(desired=wishes, if_revision=told[-1]["revision"])
         assert (refused["op"], refused["conflict"]) == ("refused", True)
 
-    talk(hold)
 
-
-def test_what_is_written_belongs_to_the_controller() -> None:
-    async def hold(one: Talk) -> None:
+async def test_what_is_written_belongs_to_the_controller() -> None:
+    async with talk() as one:
         web = {"service:web@n1": {"run": "running"}}
         written = await one.write(declare={"service:web@n1": {}}, desired=web)
         assert written == {"op": "written", "id": 9, "revision": one.backend.revision()}
@@ -200,8 +182,6 @@ def test_what_is_written_belongs_to_the_controller() -> None:
         assert await one.write(declare={"service:web@n1": {}}, desired=web) == written
         assert (await one.write(undeclare=["service:web@n1"]))["op"] == "written"
         assert WEB1 not in one.backend.store
-
-    talk(hold)
 
 
 @pytest.mark.parametrize(
@@ -218,10 +198,10 @@ def test_what_is_written_belongs_to_the_controller() -> None:
         ({"declare": {"moon:n1": {}}}, "there is no kind 'moon'", False),
     ],
 )
-def test_what_cannot_be_written_is_refused_whole(
+async def test_what_cannot_be_written_is_refused_whole(
     keys: dict[str, Any], text: str, conflict: bool
 ) -> None:
-    async def hold(one: Talk) -> None:
+    async with talk() as one:
         before = await one.backend.stored()
         keys["desired"] = {"node:n1": {"agent": "up"}} | keys.get("desired", {})
         refused = await one.write(**keys)
@@ -229,11 +209,9 @@ def test_what_cannot_be_written_is_refused_whole(
         assert text in refused["text"]
         assert await one.backend.stored() == before
 
-    talk(hold)
 
-
-def test_a_node_does_not_go_while_something_is_on_it() -> None:
-    async def hold(one: Talk) -> None:
+async def test_a_node_does_not_go_while_something_is_on_it() -> None:
+    async with talk() as one:
         await one.write(declare={"node:n3": {}, "service:web@n3": {}})
         refused = await one.write(undeclare=["node:n3"])
         assert "service:web@n3 is on node:n3" in refused["text"]
@@ -242,33 +220,26 @@ def test_a_node_does_not_go_while_something_is_on_it() -> None:
         assert (await one.write(undeclare=both))["op"] == "written"
         assert (await one.ask("next", 1))["gone"] == ["service:web@n3", "node:n3"]
 
-    talk(hold)
 
-
-def test_what_changes_meanwhile_is_taken_into_account() -> None:
-    async def hold(one: Talk) -> None:
+async def test_what_changes_meanwhile_is_taken_into_account() -> None:
+    async with talk() as one:
         one.backend.meanwhile = lambda: one.backend.write(SetDesired(N1, "power", "off", "site"))
         refused = await one.write(desired={"node:n1": {"power": "on"}})
         assert "power of node:n1 belongs to site, who wants off" in refused["text"]
 
-    talk(hold)
 
-
-def test_who_is_no_longer_served_listens_no_more() -> None:
-    async def hold(one: Talk) -> None:
+async def test_who_is_no_longer_served_listens_no_more() -> None:
+    async with talk() as one:
         await one.ask("watch", 1, **ALL)
         assert one.backend.bus.listeners == 1
-
-    assert talk(hold).backend.bus.listeners == 0
+    assert one.backend.bus.listeners == 0
 
 
 @pytest.mark.parametrize("frame", [{}, {"op": "ended", "id": 1}, {"op": "read", "id": 1}])
-def test_what_means_nothing_is_an_error(frame: Answer) -> None:
-    async def hold(one: Talk) -> None:
+async def test_what_means_nothing_is_an_error(frame: Answer) -> None:
+    async with talk() as one:
         with pytest.raises(ValueError, match="is not known"):
             one.control.take(frame)
-
-    talk(hold)
 
 
 def test_a_controller_that_asks_and_asks_takes_a_fifth_of_the_time_at_most() -> None:
@@ -297,10 +268,8 @@ def test_a_controller_that_asks_and_asks_takes_a_fifth_of_the_time_at_most() -> 
     assert clock.now - began >= (count - 1) * 10 * MS * (1 + REST_PER_WORK)
 
 
-def test_a_gone_entity_is_told_as_gone() -> None:
-    async def hold(one: Talk) -> None:
+async def test_a_gone_entity_is_told_as_gone() -> None:
+    async with talk() as one:
         await one.ask("watch", 1, **ALL)
         one.backend.write(Undeclare(N1))
         assert (await one.ask("next", 1))["gone"] == ["node:n1"]
-
-    talk(hold)

@@ -3,7 +3,8 @@
 import asyncio
 import os
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -86,16 +87,14 @@ class Rig:
             listener.close()
 
 
-def run(hold: Callable[[Rig], Awaitable[None]], folder: Path) -> None:
-    async def held() -> None:
-        rig = Rig(folder)
-        try:
-            await hold(rig)
-        finally:
-            rig.processes.close()
-            rig.zygote.close()
-
-    asyncio.run(held())
+@asynccontextmanager
+async def running(folder: Path) -> AsyncIterator[Rig]:
+    rig = Rig(folder)
+    try:
+        yield rig
+    finally:
+        rig.processes.close()
+        rig.zygote.close()
 
 
 @pytest.fixture(autouse=True)
@@ -104,8 +103,8 @@ def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, path)))
 
 
-def test_a_controller_writes_and_answers_to_changes(tmp_path: Path) -> None:
-    async def hold(rig: Rig) -> None:
+async def test_a_controller_writes_and_answers_to_changes(tmp_path: Path) -> None:
+    async with running(tmp_path) as rig:
         await rig.start("plain")
         assert await rig.heard() == Ready("plain", 1, "1")
         await rig.until(lambda: "power" in rig.backend.store[N1].desired)
@@ -113,8 +112,6 @@ def test_a_controller_writes_and_answers_to_changes(tmp_path: Path) -> None:
         rig.backend.write(Declare(n3, {}, "site"))
         await rig.until(lambda: "power" in rig.backend.store[n3].desired)
         assert rig.backend.store[n3].desired["power"].owner == "controller:plain"
-
-    run(hold, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -125,18 +122,16 @@ def test_a_controller_writes_and_answers_to_changes(tmp_path: Path) -> None:
         ("returns", "status 0"),
     ],
 )
-def test_one_that_goes_wrong_ends_and_is_told_of_in_its_own_words(
+async def test_one_that_goes_wrong_ends_and_is_told_of_in_its_own_words(
     name: str, words: str, tmp_path: Path
 ) -> None:
-    async def hold(rig: Rig) -> None:
+    async with running(tmp_path) as rig:
         await rig.start(name)
         assert await rig.heard() == Ready(name, 1, "1")
         exited = await rig.heard()
         assert isinstance(exited, Exited)
         assert words in exited.text
         assert rig.backend.store[N2].desired["power"].value == "on"
-
-    run(hold, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -147,26 +142,22 @@ def test_one_that_goes_wrong_ends_and_is_told_of_in_its_own_words(
         ("outside", "No module named 'keepers'"),
     ],
 )
-def test_one_that_cannot_begin_says_why(name: str, words: str, tmp_path: Path) -> None:
-    async def hold(rig: Rig) -> None:
+async def test_one_that_cannot_begin_says_why(name: str, words: str, tmp_path: Path) -> None:
+    async with running(tmp_path) as rig:
         await rig.start(name)
         exited = await rig.heard()
         assert isinstance(exited, Exited)
         assert words in exited.text
 
-    run(hold, tmp_path)
 
-
-def test_what_is_desired_of_it_goes_before_the_site_files_settings(tmp_path: Path) -> None:
-    async def hold(rig: Rig) -> None:
+async def test_what_is_desired_of_it_goes_before_the_site_files_settings(tmp_path: Path) -> None:
+    async with running(tmp_path) as rig:
         await rig.start("counted", settings='{"count": 3}')
         assert await rig.heard() == Ready("counted", 1, "1")
 
-    run(hold, tmp_path)
 
-
-def test_the_folder_of_the_site_file_is_there_but_never_in_the_way(tmp_path: Path) -> None:
-    async def hold(rig: Rig) -> None:
+async def test_the_folder_of_the_site_file_is_there_but_never_in_the_way(tmp_path: Path) -> None:
+    async with running(tmp_path) as rig:
         (tmp_path / "keepers.py").write_text(OUTSIDE)
         (tmp_path / "keepers_names.py").write_text("ON = 'on'\n")
         (tmp_path / "colorsys.py").write_text("OURS = True\n")
@@ -176,8 +167,6 @@ def test_the_folder_of_the_site_file_is_there_but_never_in_the_way(tmp_path: Pat
         assert isinstance(exited, Exited)
         assert exited.text == "status 1: RuntimeError: ours: False"
         assert rig.backend.store[N1].desired["power"].owner == "controller:outside"
-
-    run(hold, tmp_path)
 
 
 @pytest.mark.slow

@@ -3,7 +3,8 @@
 import asyncio
 import os
 import resource
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -120,21 +121,16 @@ async def until(there: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-def live(
-    run_dir: Path,
-    scenario: Callable[[House], Awaitable[None]],
-    limits: Limits = PATIENT,
-    places: Mapping[str, str] = PLACES,
-) -> None:
-    async def whole() -> None:
-        house = House(run_dir, limits, places)
-        try:
-            await scenario(house)
-        finally:
-            house.processes.close()
-            house.zygote.close()
-
-    asyncio.run(whole())
+@asynccontextmanager
+async def live(
+    run_dir: Path, limits: Limits = PATIENT, places: Mapping[str, str] = PLACES
+) -> AsyncIterator[House]:
+    house = House(run_dir, limits, places)
+    try:
+        yield house
+    finally:
+        house.processes.close()
+        house.zygote.close()
 
 
 ENDS = {
@@ -149,10 +145,10 @@ ENDS = {
 
 
 @pytest.mark.parametrize("way", ENDS)
-def test_a_module_that_goes_wrong_is_ended_while_another_serves_on(
+async def test_a_module_that_goes_wrong_is_ended_while_another_serves_on(
     way: str, tmp_path: Path
 ) -> None:
-    async def scenario(house: House) -> None:
+    async with live(tmp_path, HASTY if way == "hang" else PATIENT) as house:
         await house.start("trial")
         await house.start(way)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -165,29 +161,23 @@ def test_a_module_that_goes_wrong_is_ended_while_another_serves_on(
         assert grown_kb < 64 << 10
         assert isinstance(await house.answer(house.ask("trial")), Answered)
 
-    live(tmp_path, scenario, HASTY if way == "hang" else PATIENT)
 
-
-def test_a_module_that_does_not_become_ready_is_ended(tmp_path: Path) -> None:
-    async def scenario(house: House) -> None:
+async def test_a_module_that_does_not_become_ready_is_ended(tmp_path: Path) -> None:
+    async with live(tmp_path, HASTY) as house:
         house.processes.start(Start("never_ready"))
         text = "was ended: it did not become ready within 5 s"
         assert await house.exit("never_ready") == text
 
-    live(tmp_path, scenario, HASTY)
 
-
-def test_a_module_that_declares_another_is_ended(tmp_path: Path) -> None:
-    async def scenario(house: House) -> None:
+async def test_a_module_that_declares_another_is_ended(tmp_path: Path) -> None:
+    async with live(tmp_path) as house:
         house.processes.start(Start("impostor"))
         text = "was ended: it declares the name of another module"
         assert await house.exit("impostor") == text
 
-    live(tmp_path, scenario)
 
-
-def test_a_module_answers_no_call_that_another_was_given(tmp_path: Path) -> None:
-    async def scenario(house: House) -> None:
+async def test_a_module_answers_no_call_that_another_was_given(tmp_path: Path) -> None:
+    async with live(tmp_path) as house:
         await house.start("trial")
         await house.start("thief")
         its_own = await house.answer(house.ask("thief"))
@@ -198,22 +188,20 @@ def test_a_module_answers_no_call_that_another_was_given(tmp_path: Path) -> None
         assert answer.value == "on"
         assert [one for one in house.events if isinstance(one, Answered)] == []
 
-    live(tmp_path, scenario)
 
-
-def test_a_module_that_wants_too_much_memory_gets_none_and_serves_on(tmp_path: Path) -> None:
-    async def scenario(house: House) -> None:
+async def test_a_module_that_wants_too_much_memory_gets_none_and_serves_on(tmp_path: Path) -> None:
+    async with live(tmp_path) as house:
         await house.start("hog")
         call = house.ask("hog")
         assert await house.answer(call) == Failed(call, "MemoryError")
 
-    live(tmp_path, scenario)
 
-
-def test_of_what_a_module_prints_the_last_is_kept_in_two_bounded_files(tmp_path: Path) -> None:
+async def test_of_what_a_module_prints_the_last_is_kept_in_two_bounded_files(
+    tmp_path: Path,
+) -> None:
     log = tmp_path / "log" / "chatter.log"
 
-    async def scenario(house: House) -> None:
+    async with live(tmp_path) as house:
         await house.start("chatter")
         house.ask("chatter")
         before = log.with_suffix(".log.1")
@@ -223,11 +211,9 @@ def test_of_what_a_module_prints_the_last_is_kept_in_two_bounded_files(tmp_path:
         for file in (log, before):
             assert 0 < file.stat().st_size <= LOG_BYTES_MAX
 
-    live(tmp_path, scenario)
 
-
-def test_a_stopped_process_ends_and_one_beside_it_does_not(tmp_path: Path) -> None:
-    async def scenario(house: House) -> None:
+async def test_a_stopped_process_ends_and_one_beside_it_does_not(tmp_path: Path) -> None:
+    async with live(tmp_path) as house:
         await house.start("trial", 1)
         await house.start("trial", 2)
         house.processes.stop(Stop("trial", 1))
@@ -239,5 +225,3 @@ def test_a_stopped_process_ends_and_one_beside_it_does_not(tmp_path: Path) -> No
         assert await house.answer(call) == Failed(call, refusal, refused=True)
         # Also what earlier tests have let go of takes its time to end.
         await until(lambda: [*map(named, descendants(os.getpid()))].count("module trial") == 1)
-
-    live(tmp_path, scenario)

@@ -2,7 +2,8 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from glob import glob
 from pathlib import Path
 from typing import Any
@@ -91,15 +92,13 @@ class Rig:
         self.loop_zygote.close()
 
 
-def run(scenario: Callable[[Rig], Any], run_dir: Path) -> None:
-    async def whole() -> None:
-        rig = Rig(run_dir)
-        try:
-            await scenario(rig)
-        finally:
-            rig.close()
-
-    asyncio.run(whole())
+@asynccontextmanager
+async def running(run_dir: Path) -> AsyncIterator[Rig]:
+    rig = Rig(run_dir)
+    try:
+        yield rig
+    finally:
+        rig.close()
 
 
 def a_call(id: int, work: Work, part: str, module: str = "trial", **changes: Any) -> Call:
@@ -113,8 +112,8 @@ def a_call(id: int, work: Work, part: str, module: str = "trial", **changes: Any
     return Call(id, work, module, part, node_id("n01"), **terms)
 
 
-def test_a_module_is_started_asked_and_answers(tmp_path: Path) -> None:
-    async def scenario(rig: Rig) -> None:
+async def test_a_module_is_started_asked_and_answers(tmp_path: Path) -> None:
+    async with running(tmp_path) as rig:
         await rig.ready()
         before = clock.now_ns()
         rig.processes.call(a_call(1, Work.LOOK, "look"))
@@ -124,26 +123,23 @@ def test_a_module_is_started_asked_and_answers(tmp_path: Path) -> None:
         assert before <= answered.at <= clock.now_ns()
         assert answered == Answered(1, "on", answered.at)
 
-    run(scenario, tmp_path)
 
-
-def test_settings_that_a_module_does_not_declare_are_warned_of_once(
+async def test_settings_that_a_module_does_not_declare_are_warned_of_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def scenario(rig: Rig) -> None:
+    async with running(tmp_path) as rig:
         await rig.ready()
         rig.processes.start(Start("trial", 2, '{"word": "hunter-2"}'))
         await rig.heard.until(1)
         rig.processes.call(a_call(1, Work.LOOK, "look", process=2))
         await rig.heard.until(1)
 
-    run(scenario, tmp_path)
     told = [one.getMessage() for one in caplog.records]
     assert told == [f"module trial {UNDECLARED_SETTINGS}"]
 
 
-def test_a_step_that_enrols_gets_the_token(tmp_path: Path) -> None:
-    async def scenario(rig: Rig) -> None:
+async def test_a_step_that_enrols_gets_the_token(tmp_path: Path) -> None:
+    async with running(tmp_path) as rig:
         await rig.ready()
         call = a_call(2, Work.STEP, "switch_on", intent="i", enrols=True)
         rig.processes.call(call, Boot("secret", "a certificate", "127.0.0.1"))
@@ -151,11 +147,9 @@ def test_a_step_that_enrols_gets_the_token(tmp_path: Path) -> None:
         assert await rig.heard.until(1) == [Ended(2)]
         assert (tmp_path / "token").read_text() == "secret"
 
-    run(scenario, tmp_path)
 
-
-def test_a_gate_holds_refuses_and_releases(tmp_path: Path) -> None:
-    async def scenario(rig: Rig) -> None:
+async def test_a_gate_holds_refuses_and_releases(tmp_path: Path) -> None:
+    async with running(tmp_path) as rig:
         await rig.ready()
         rig.processes.call(a_call(1, Work.HOLD, "hold"))
         assert await rig.heard.until(1) == [Failed(1, "2 jobs run", refused=True)]
@@ -166,11 +160,10 @@ def test_a_gate_holds_refuses_and_releases(tmp_path: Path) -> None:
         assert await rig.heard.until(1) == [Ended(3)]
         assert not (tmp_path / "held").exists()
 
-    run(scenario, tmp_path)
 
+async def test_what_was_held_is_held_though_the_module_is_killed(tmp_path: Path) -> None:
+    async with running(tmp_path) as rig:
 
-def test_what_was_held_is_held_though_the_module_is_killed(tmp_path: Path) -> None:
-    async def scenario(rig: Rig) -> None:
         async def ask(work: Work) -> Event:
             rig.processes.call(a_call(1, work, work, "jobs"))
             return (await rig.heard.until(1))[0]
@@ -196,11 +189,9 @@ def test_what_was_held_is_held_though_the_module_is_killed(tmp_path: Path) -> No
         assert job is not None
         os.close(job)
 
-    run(scenario, tmp_path)
 
-
-def test_calls_may_be_sent_before_the_module_is_ready(tmp_path: Path) -> None:
-    async def scenario(rig: Rig) -> None:
+async def test_calls_may_be_sent_before_the_module_is_ready(tmp_path: Path) -> None:
+    async with running(tmp_path) as rig:
         rig.processes.start(Start("trial"))
         rig.processes.call(a_call(1, Work.LOOK, "look", attributes={"power": "sideways"}))
 
@@ -209,53 +200,43 @@ def test_calls_may_be_sent_before_the_module_is_ready(tmp_path: Path) -> None:
             Failed(1, "ValueError: 'sideways' is not a valid Power"),
         ]
 
-    run(scenario, tmp_path)
 
-
-def test_a_call_to_a_module_that_does_not_run_has_no_effect(tmp_path: Path) -> None:
-    async def scenario(rig: Rig) -> None:
+async def test_a_call_to_a_module_that_does_not_run_has_no_effect(tmp_path: Path) -> None:
+    async with running(tmp_path) as rig:
         rig.processes.call(a_call(3, Work.LOOK, "look"))
         rig.processes.cancel(Cancel(3, "trial"))
 
         assert rig.heard.events == [Failed(3, "module trial does not run", refused=True)]
 
-    run(scenario, tmp_path)
 
-
-def test_a_killed_module_is_reported_and_can_be_started_again(tmp_path: Path) -> None:
-    async def scenario(rig: Rig) -> None:
+async def test_a_killed_module_is_reported_and_can_be_started_again(tmp_path: Path) -> None:
+    async with running(tmp_path) as rig:
         await rig.ready()
         os.kill(module_pid(rig), signal.SIGKILL)
 
         assert await rig.heard.until(1) == [Exited("trial", "killed by SIGKILL")]
         await rig.ready()
 
-    run(scenario, tmp_path)
 
-
-def test_a_module_that_cannot_be_imported_says_so_on_exit(tmp_path: Path) -> None:
-    async def scenario(rig: Rig) -> None:
+async def test_a_module_that_cannot_be_imported_says_so_on_exit(tmp_path: Path) -> None:
+    async with running(tmp_path) as rig:
         rig.processes.start(Start("none"))
 
         text = "status 1: ModuleNotFoundError: No module named 'no'"
         assert await rig.heard.until(1) == [Exited("none", text)]
 
-    run(scenario, tmp_path)
 
-
-def test_a_module_that_writes_rubbish_is_killed(tmp_path: Path) -> None:
-    async def scenario(rig: Rig) -> None:
+async def test_a_module_that_writes_rubbish_is_killed(tmp_path: Path) -> None:
+    async with running(tmp_path) as rig:
         await rig.ready()
         rig.processes.call(a_call(4, Work.LOOK, "look_busy"))
 
         text = "was ended: it sent a malformed frame"
         assert await rig.heard.until(1) == [Exited("trial", text)]
 
-    run(scenario, tmp_path)
 
-
-def test_modules_come_back_after_their_zygote_was_killed(tmp_path: Path) -> None:
-    async def scenario(rig: Rig) -> None:
+async def test_modules_come_back_after_their_zygote_was_killed(tmp_path: Path) -> None:
+    async with running(tmp_path) as rig:
         await rig.ready()
         assert rig.zygotes[0]._pid is not None
         os.kill(rig.zygotes[0]._pid, signal.SIGKILL)
@@ -263,20 +244,16 @@ def test_modules_come_back_after_their_zygote_was_killed(tmp_path: Path) -> None
         assert await rig.heard.until(1) == [Exited("trial", "killed by SIGKILL")]
         await rig.ready()
 
-    run(scenario, tmp_path)
 
-
-def test_a_log_that_cannot_be_opened_is_the_reason_why_nothing_runs(tmp_path: Path) -> None:
+async def test_a_log_that_cannot_be_opened_is_the_reason_why_nothing_runs(tmp_path: Path) -> None:
     (tmp_path / "log").touch()
 
-    async def scenario(rig: Rig) -> None:
+    async with running(tmp_path) as rig:
         rig.processes.start(Start("trial"))
         (exited,) = await rig.heard.until(1)
         assert isinstance(exited, Exited)
         assert "was not started" in exited.text
         assert str(tmp_path / "log") in exited.text
-
-    run(scenario, tmp_path)
 
 
 def module_pid(rig: Rig, module: str = "trial") -> int:

@@ -3,7 +3,8 @@
 import asyncio
 import os
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
 
@@ -63,16 +64,13 @@ class Rig:
         self.zygote.close()
 
 
-def live(rig: Callable[[], Rig], scenario: Callable[[Rig], Awaitable[None]]) -> None:
-    async def whole() -> None:
-        one = rig()
-        try:
-            async with asyncio.timeout(60):
-                await scenario(one)
-        finally:
-            one.close()
-
-    asyncio.run(whole())
+@asynccontextmanager
+async def live(rig: Rig) -> AsyncIterator[Rig]:
+    try:
+        async with asyncio.timeout(60):
+            yield rig
+    finally:
+        rig.close()
 
 
 async def until(there: Callable[[], bool]) -> None:
@@ -112,8 +110,8 @@ def asking_much(number: int = 1, *, within_ns: int = HOUR_NS) -> SearchPlan:
     return msgspec.structs.replace(search, states_max=1 << 40)
 
 
-def test_a_worker_answers_as_the_planner_does_and_is_gone(tmp_path: Path) -> None:
-    async def scenario(rig: Rig) -> None:
+async def test_a_worker_answers_as_the_planner_does_and_is_gone(tmp_path: Path) -> None:
+    async with live(Rig(tmp_path)) as rig:
         one = a_row()
         rig.searcher.search(asking(one, 5))
         (answered,) = await rig.heard.until(1)
@@ -122,21 +120,17 @@ def test_a_worker_answers_as_the_planner_does_and_is_gone(tmp_path: Path) -> Non
         assert understood(one, answered.answer) == plan(one.domain, one.start, dict(one.goal))
         await rig.gone()
 
-    live(lambda: Rig(tmp_path), scenario)
 
-
-def test_a_worker_lets_all_else_go_first(tmp_path: Path) -> None:
-    async def scenario(rig: Rig) -> None:
+async def test_a_worker_lets_all_else_go_first(tmp_path: Path) -> None:
+    async with live(Rig(tmp_path)) as rig:
         rig.searcher.search(asking_much())
         worker = await rig.worker()
         nice = min(NICENESS_MAX, os.getpriority(os.PRIO_PROCESS, 0) + NICENESS)
         await until(lambda: os.getpriority(os.PRIO_PROCESS, worker) == nice)
 
-    live(lambda: Rig(tmp_path), scenario)
 
-
-def test_a_worker_killed_at_work_is_reported_and_the_next_one_answers(tmp_path: Path) -> None:
-    async def scenario(rig: Rig) -> None:
+async def test_a_worker_killed_at_work_is_reported_and_the_next_one_answers(tmp_path: Path) -> None:
+    async with live(Rig(tmp_path)) as rig:
         rig.searcher.search(asking_much())
         os.kill(await rig.worker(), signal.SIGKILL)
         assert await rig.heard.until(1) == [PlanFailed(1, "killed by SIGKILL")]
@@ -144,11 +138,9 @@ def test_a_worker_killed_at_work_is_reported_and_the_next_one_answers(tmp_path: 
         (answered,) = await rig.heard.until(1)
         assert isinstance(answered, PlanFound)
 
-    live(lambda: Rig(tmp_path), scenario)
 
-
-def test_a_worker_dies_with_its_zygote(tmp_path: Path) -> None:
-    async def scenario(rig: Rig) -> None:
+async def test_a_worker_dies_with_its_zygote(tmp_path: Path) -> None:
+    async with live(Rig(tmp_path)) as rig:
         rig.searcher.search(asking_much())
         await rig.worker()
         assert rig.zygotes[0]._pid is not None
@@ -156,33 +148,27 @@ def test_a_worker_dies_with_its_zygote(tmp_path: Path) -> None:
         assert await rig.heard.until(1) == [PlanFailed(1, "killed by SIGKILL")]
         await rig.gone()
 
-    live(lambda: Rig(tmp_path), scenario)
 
-
-def test_a_worker_past_its_time_is_ended(tmp_path: Path) -> None:
-    async def scenario(rig: Rig) -> None:
+async def test_a_worker_past_its_time_is_ended(tmp_path: Path) -> None:
+    async with live(Rig(tmp_path)) as rig:
         rig.searcher.search(asking_much(within_ns=0))
         text = "was ended: no answer within 0 s"
         assert await rig.heard.until(1) == [PlanFailed(1, text)]
         await rig.gone()
 
-    live(lambda: Rig(tmp_path), scenario)
-
 
 @pytest.mark.slow
-def test_a_search_that_takes_too_much_memory_gives_up(tmp_path: Path) -> None:
-    async def scenario(rig: Rig) -> None:
+async def test_a_search_that_takes_too_much_memory_gives_up(tmp_path: Path) -> None:
+    async with live(Rig(tmp_path, LITTLE_MEMORY)) as rig:
         rig.searcher.search(asking_much())
         text = "gave up: it takes more than 48 MiB of memory"
         reason = Reason(ReasonKind.BUDGET, None, text)
         assert await rig.heard.until(1) == [PlanFound(1, NoChain(reason, 0))]
         await rig.gone()
 
-    live(lambda: Rig(tmp_path, LITTLE_MEMORY), scenario)
 
-
-def test_a_question_too_large_for_a_frame_is_told_to_be(tmp_path: Path) -> None:
-    async def scenario(rig: Rig) -> None:
+async def test_a_question_too_large_for_a_frame_is_told_to_be(tmp_path: Path) -> None:
+    async with live(Rig(tmp_path)) as rig:
         search = asking(a_row())
         search.attributes["note"] = "x" * (1 << 20)
         rig.searcher.search(search)
@@ -191,16 +177,12 @@ def test_a_question_too_large_for_a_frame_is_told_to_be(tmp_path: Path) -> None:
         assert unsearched.text.startswith("was not asked: a frame of 10")
         await rig.gone()
 
-    live(lambda: Rig(tmp_path), scenario)
 
-
-def test_a_log_that_cannot_be_opened_is_why_no_worker_was_started(tmp_path: Path) -> None:
+async def test_a_log_that_cannot_be_opened_is_why_no_worker_was_started(tmp_path: Path) -> None:
     (tmp_path / "log").touch()
 
-    async def scenario(rig: Rig) -> None:
+    async with live(Rig(tmp_path / "log")) as rig:
         rig.searcher.search(asking(a_row()))
         (unsearched,) = await rig.heard.until(1)
         assert isinstance(unsearched, PlanFailed)
         assert str(tmp_path / "log") in unsearched.text
-
-    live(lambda: Rig(tmp_path / "log"), scenario)

@@ -6,7 +6,7 @@ import os
 import select
 import socket
 import tracemalloc
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -108,18 +108,15 @@ class Stage:
         return parent, child
 
 
-def staged(play: Callable[[Stage], Awaitable[None]]) -> None:
-    """Run a play with a loop, and let go of all sockets after it."""
-
-    async def run() -> None:
-        stage = Stage()
-        try:
-            await play(stage)
-        finally:
-            for end in stage.ends:
-                end.udp.close()
-
-    asyncio.run(run())
+@contextlib.asynccontextmanager
+async def staged() -> AsyncIterator[Stage]:
+    """A stage, all of whose sockets are let go of after it."""
+    stage = Stage()
+    try:
+        yield stage
+    finally:
+        for end in stage.ends:
+            end.udp.close()
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -134,6 +131,15 @@ async def meet(parent: End, child: End) -> None:
     await until(lambda: parent.heard == [HELLO])
     parent.udp.tell("n01", HELLO)
     await until(lambda: child.heard == [HELLO])
+
+
+@contextlib.asynccontextmanager
+async def met() -> AsyncIterator[tuple[Stage, End, End]]:
+    """A stage with a parent and a child that have heard each other."""
+    async with staged() as stage:
+        parent, child = stage.pair()
+        await meet(parent, child)
+        yield stage, parent, child
 
 
 async def with_another(stage: Stage) -> tuple[End, End, End]:
@@ -161,8 +167,8 @@ def assert_got_nothing(receiver: socket.socket) -> None:
         receiver.recv(2000)
 
 
-def test_the_first_hello_is_heard_though_it_takes_a_hi_first() -> None:
-    async def play(stage: Stage) -> None:
+async def test_the_first_hello_is_heard_though_it_takes_a_hi_first() -> None:
+    async with staged() as stage:
         parent, child = stage.pair()
 
         child.udp.tell("parent", HELLO)
@@ -174,14 +180,9 @@ def test_the_first_hello_is_heard_though_it_takes_a_hi_first() -> None:
         assert parent.moved == [("n01", child.address, 0xA1)]
         assert child.moved == [("parent", parent.address, 0xB1)]
 
-    staged(play)
 
-
-def test_a_hello_that_says_the_same_again_is_not_read_again() -> None:
-    async def play(stage: Stage) -> None:
-        parent, child = stage.pair()
-        await meet(parent, child)
-
+async def test_a_hello_that_says_the_same_again_is_not_read_again() -> None:
+    async with met() as (_, parent, child):
         child.udp.tell("parent", HELLO)
         await until(lambda: parent.alive == [("n01",)])
         child.udp.tell("parent", CHANGED)
@@ -190,15 +191,10 @@ def test_a_hello_that_says_the_same_again_is_not_read_again() -> None:
         assert parent.heard == [HELLO, CHANGED]
         assert parent.alive == [("n01",)]
 
-    staged(play)
 
-
-def test_what_waited_while_nobody_read_counts_from_when_it_arrived() -> None:
+async def test_what_waited_while_nobody_read_counts_from_when_it_arrived() -> None:
     """As long as a loop does not run, its process is as good as stopped."""
-
-    async def play(stage: Stage) -> None:
-        parent, child = stage.pair()
-        await meet(parent, child)
+    async with met() as (_, parent, child):
         parent.events.clear()
 
         before = clock.now_ns()
@@ -215,13 +211,11 @@ def test_what_waited_while_nobody_read_counts_from_when_it_arrived() -> None:
         assert before <= changed.arrived_at <= between - 2 * WAITED_NS_MAX
         assert between <= hello.arrived_at <= sent
 
-    staged(play)
 
-
-def test_a_wall_clock_that_is_set_makes_nothing_older_than_it_can_be(
+async def test_a_wall_clock_that_is_set_makes_nothing_older_than_it_can_be(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def play(stage: Stage) -> None:
+    async with staged() as stage:
         began = clock.now_ns()
         parent, child = stage.pair()
         await meet(parent, child)
@@ -235,8 +229,6 @@ def test_a_wall_clock_that_is_set_makes_nothing_older_than_it_can_be(
         changed, hello = (one for one in parent.events[-2:] if isinstance(one, Heard))
         assert began <= changed.arrived_at <= hello.arrived_at <= clock.now_ns()
 
-    staged(play)
-
 
 def wait_unread(until_ns: int) -> None:
     """Block the loop until then."""
@@ -245,10 +237,8 @@ def wait_unread(until_ns: int) -> None:
             select.select([never], [], [], left_ns / 1e9)
 
 
-def test_what_one_says_beyond_its_budget_counts_from_when_it_arrived() -> None:
-    async def play(stage: Stage) -> None:
-        parent, child = stage.pair()
-        await meet(parent, child)
+async def test_what_one_says_beyond_its_budget_counts_from_when_it_arrived() -> None:
+    async with met() as (_, parent, child):
         beyond = msgspec.structs.replace(HELLO, desired=Mark(1, 9_999, 9_999))
         for number in range(CHANGED_AT_ONCE_MAX + LINE_MAX):
             child.udp.tell("parent", msgspec.structs.replace(HELLO, desired=Mark(1, number, 7)))
@@ -261,11 +251,9 @@ def test_what_one_says_beyond_its_budget_counts_from_when_it_arrived() -> None:
         assert isinstance(last, Heard)
         assert last.arrived_at <= sent
 
-    staged(play)
 
-
-def test_unchanged_hellos_of_one_drain_are_one_event() -> None:
-    async def play(stage: Stage) -> None:
+async def test_unchanged_hellos_of_one_drain_are_one_event() -> None:
+    async with staged() as stage:
         parent = stage.end(0xB1)
         names = [f"n{number:02}" for number in range(20)]
         children = [stage.end(0xA00 + number) for number in range(20)]
@@ -282,13 +270,9 @@ def test_unchanged_hellos_of_one_drain_are_one_event() -> None:
 
         assert [sorted(peers) for peers in parent.alive] == [names]
 
-    staged(play)
 
-
-def test_what_changed_in_a_drain_is_told_in_order() -> None:
-    async def play(stage: Stage) -> None:
-        parent, child = stage.pair()
-        await meet(parent, child)
+async def test_what_changed_in_a_drain_is_told_in_order() -> None:
+    async with met() as (_, parent, child):
         parent.events.clear()
 
         for message in (HELLO, CHANGED, HELLO, HELLO):
@@ -298,13 +282,9 @@ def test_what_changed_in_a_drain_is_told_in_order() -> None:
         assert parent.heard == [CHANGED, HELLO]
         assert parent.alive == [("n01",)]
 
-    staged(play)
 
-
-def test_who_says_something_new_is_not_also_said_to_be_as_before() -> None:
-    async def play(stage: Stage) -> None:
-        parent, child = stage.pair()
-        await meet(parent, child)
+async def test_who_says_something_new_is_not_also_said_to_be_as_before() -> None:
+    async with met() as (_, parent, child):
         parent.events.clear()
 
         for message in (HELLO, CHANGED):
@@ -313,13 +293,9 @@ def test_who_says_something_new_is_not_also_said_to_be_as_before() -> None:
 
         assert parent.alive == []
 
-    staged(play)
 
-
-def test_a_hello_that_was_overtaken_is_no_news() -> None:
-    async def play(stage: Stage) -> None:
-        parent, child = stage.pair()
-        await meet(parent, child)
+async def test_a_hello_that_was_overtaken_is_no_news() -> None:
+    async with met() as (_, parent, child):
         with stranger() as slow:
             overtaken = child.sessions["parent"].seal(encode(HELLO, CODEC, 77)[0])
             child.udp.tell("parent", CHANGED)
@@ -330,13 +306,9 @@ def test_a_hello_that_was_overtaken_is_no_news() -> None:
         assert parent.heard == [HELLO, CHANGED]
         assert parent.moved == [("n01", child.address, 0xA1)]
 
-    staged(play)
 
-
-def test_all_datagrams_of_a_message_arrive() -> None:
-    async def play(stage: Stage) -> None:
-        parent, child = stage.pair()
-        await meet(parent, child)
+async def test_all_datagrams_of_a_message_arrive() -> None:
+    async with met() as (_, parent, child):
         updates = tuple(
             DesiredUpdate(EntityId("service", f"s{at}", "n01"), at, {"command": "x" * 400}, {})
             for at in range(5)
@@ -347,14 +319,10 @@ def test_all_datagrams_of_a_message_arrive() -> None:
 
         assert tuple(one for message in child.heard for one in message.updates) == updates
 
-    staged(play)
-
 
 @pytest.mark.parametrize("saved", [0xB1, None])
-def test_a_restarted_child_is_heard_at_its_first_hello(saved: int | None) -> None:
-    async def play(stage: Stage) -> None:
-        parent, child = stage.pair()
-        await meet(parent, child)
+async def test_a_restarted_child_is_heard_at_its_first_hello(saved: int | None) -> None:
+    async with met() as (stage, parent, child):
         child.udp.close()
         again = stage.end(0xA2, child.address[1])
         again.know("parent", CHILD, parent.address, saved)
@@ -365,13 +333,9 @@ def test_a_restarted_child_is_heard_at_its_first_hello(saved: int | None) -> Non
         assert parent.moved[-1] == ("n01", child.address, 0xA2)
         assert [event.boot for event in parent.events if isinstance(event, Heard)] == [0xA1, 0xA2]
 
-    staged(play)
 
-
-def test_a_restarted_parent_hears_the_next_hello_of_its_child() -> None:
-    async def play(stage: Stage) -> None:
-        parent, child = stage.pair()
-        await meet(parent, child)
+async def test_a_restarted_parent_hears_the_next_hello_of_its_child() -> None:
+    async with met() as (stage, parent, child):
         parent.udp.close()
         again = stage.end(0xB2, parent.address[1])
         again.know("n01", PARENT, child.address, saved=0xA1)
@@ -382,13 +346,9 @@ def test_a_restarted_parent_hears_the_next_hello_of_its_child() -> None:
         assert again.moved == []  # nothing that was not saved
         assert child.moved[-1] == ("parent", parent.address, 0xB2)
 
-    staged(play)
 
-
-def test_a_peer_is_followed_to_where_it_was_accepted_from() -> None:
-    async def play(stage: Stage) -> None:
-        parent, child = stage.pair()
-        await meet(parent, child)
+async def test_a_peer_is_followed_to_where_it_was_accepted_from() -> None:
+    async with met() as (stage, parent, child):
         elsewhere = stage.end(child.boot)
         elsewhere.udp.add("parent", child.sessions["parent"], parent.address)
 
@@ -399,13 +359,9 @@ def test_a_peer_is_followed_to_where_it_was_accepted_from() -> None:
 
         assert parent.moved[-1] == ("n01", elsewhere.address, 0xA1)
 
-    staged(play)
 
-
-def test_who_is_not_authentic_gets_no_answer_and_moves_nobody() -> None:
-    async def play(stage: Stage) -> None:
-        parent, child = stage.pair()
-        await meet(parent, child)
+async def test_who_is_not_authentic_gets_no_answer_and_moves_nobody() -> None:
+    async with met() as (_, parent, child):
         moved = list(parent.moved)
         sealed = child.sessions["parent"].seal(encode(CHANGED, CODEC, 77)[0])
         forged = sealed[:-1] + bytes([sealed[-1] ^ 1])
@@ -423,13 +379,9 @@ def test_who_is_not_authentic_gets_no_answer_and_moves_nobody() -> None:
             FrameFault.FORGED: 1,
         }
 
-    staged(play)
 
-
-def test_a_restarted_child_is_heard_at_once_whoever_forges_boot_ids_elsewhere() -> None:
-    async def play(stage: Stage) -> None:
-        parent, child = stage.pair()
-        await meet(parent, child)
+async def test_a_restarted_child_is_heard_at_once_whoever_forges_boot_ids_elsewhere() -> None:
+    async with met() as (stage, parent, child):
         child.udp.close()
         again = stage.end(0xA2, child.address[1])
         again.know("parent", CHILD, parent.address, saved=parent.boot)
@@ -445,13 +397,9 @@ def test_a_restarted_child_is_heard_at_once_whoever_forges_boot_ids_elsewhere() 
         refused = parent.udp.counts[FrameFault.BUDGET] + parent.udp.counts["beyond its share"]
         assert refused > 0
 
-    staged(play)
 
-
-def test_a_recorded_datagram_is_answered_to_the_address_on_record_only() -> None:
-    async def play(stage: Stage) -> None:
-        parent, child = stage.pair()
-        await meet(parent, child)
+async def test_a_recorded_datagram_is_answered_to_the_address_on_record_only() -> None:
+    async with met() as (stage, parent, child):
         recorded = child.sessions["parent"].seal(encode(CHANGED, CODEC, 77)[0])
         parent.udp.close()
         again = stage.end(0xB2, parent.address[1])
@@ -465,13 +413,9 @@ def test_a_recorded_datagram_is_answered_to_the_address_on_record_only() -> None
         assert again.heard == [HELLO]
         assert again.moved == []
 
-    staged(play)
 
-
-def test_nobody_listening_there_stops_nothing() -> None:
-    async def play(stage: Stage) -> None:
-        parent, child = stage.pair()
-        await meet(parent, child)
+async def test_nobody_listening_there_stops_nothing() -> None:
+    async with met() as (stage, parent, child):
         gone = stage.end(0xA2)
         gone.udp.close()
         parent.know("n02", PARENT, gone.address, number=1)
@@ -485,13 +429,9 @@ def test_nobody_listening_there_stops_nothing() -> None:
         assert parent.udp.counts["not sent"] == 1
         assert parent.udp.counts["no session"] == 1
 
-    staged(play)
 
-
-def test_a_burst_larger_than_a_drain_is_taken_in_several() -> None:
-    async def play(stage: Stage) -> None:
-        parent, child = stage.pair()
-        await meet(parent, child)
+async def test_a_burst_larger_than_a_drain_is_taken_in_several() -> None:
+    async with met() as (_, parent, child):
         with stranger() as noisy:
             for _ in range(DRAIN_DATAGRAMS_MAX + 100):
                 noisy.sendto(b"x" * 64, parent.address)
@@ -500,13 +440,10 @@ def test_a_burst_larger_than_a_drain_is_taken_in_several() -> None:
         await until(lambda: parent.heard == [HELLO, CHANGED])
         assert parent.udp.counts[FrameFault.INDEX] == DRAIN_DATAGRAMS_MAX + 100
 
-    staged(play)
 
-
-def test_who_sends_more_than_can_be_opened_loses_its_own_and_nobody_elses() -> None:
+async def test_who_sends_more_than_can_be_opened_loses_its_own_and_nobody_elses() -> None:
     """All that waits is read before seals are opened, and then each peer has its turn."""
-
-    async def play(stage: Stage) -> None:
+    async with staged() as stage:
         parent, child, other = await with_another(stage)
         recorded = child.sessions["parent"].seal(encode(HELLO, CODEC, 77)[0])
         forged = recorded[:-8] + bytes(8)
@@ -524,14 +461,11 @@ def test_who_sends_more_than_can_be_opened_loses_its_own_and_nobody_elses() -> N
         # Some of the forged ones wait behind what was heard.
         await until(lambda: counts["beyond its share"] + counts[FrameFault.FORGED] == 4 * LINE_MAX)
 
-    staged(play)
-
 
 @pytest.mark.parametrize("copied", [False, True], ids=["what-it-says", "copies-from-elsewhere"])
-def test_a_flood_takes_no_room_in_the_socket_from_others(copied: bool) -> None:
+async def test_a_flood_takes_no_room_in_the_socket_from_others(copied: bool) -> None:
     """The loop has no turn from the first datagram of it to the last: so none is released."""
-
-    async def play(stage: Stage) -> None:
+    async with staged() as stage:
         parent, child, other = await with_another(stage)
         body, session = encode(HELLO, CODEC, 77)[0], child.sessions["parent"]
         copy = session.seal(body)
@@ -564,13 +498,9 @@ def test_a_flood_takes_no_room_in_the_socket_from_others(copied: bool) -> None:
 
         await until(heard_again)
 
-    staged(play)
 
-
-def test_who_is_flooded_in_the_name_of_a_node_does_not_mute_it() -> None:
-    async def play(stage: Stage) -> None:
-        parent, child = stage.pair()
-        await meet(parent, child)
+async def test_who_is_flooded_in_the_name_of_a_node_does_not_mute_it() -> None:
+    async with met() as (_, parent, child):
         forged = child.sessions["parent"].seal(encode(HELLO, CODEC, 77)[0])[:-8] + bytes(8)
 
         def muted() -> int:
@@ -590,16 +520,14 @@ def test_who_is_flooded_in_the_name_of_a_node_does_not_mute_it() -> None:
         await until(heard_again)
         assert [muted() for _ in range(3)] == [at_first] * 3
 
-    staged(play)
-
 
 def drain(end: End) -> None:
     while select.select([end.udp._socket], [], [], 0)[0]:
         end.udp._drain()
 
 
-def test_of_a_peer_that_floods_the_newest_is_heard_and_of_the_others_all() -> None:
-    async def play(stage: Stage) -> None:
+async def test_of_a_peer_that_floods_the_newest_is_heard_and_of_the_others_all() -> None:
+    async with staged() as stage:
         parent, child, other = await with_another(stage)
         parent.events.clear()
 
@@ -629,11 +557,9 @@ def test_of_a_peer_that_floods_the_newest_is_heard_and_of_the_others_all() -> No
         took_s = (clock.now_ns() - begun) / 1e9
         assert len(heard["n01"]) <= CHANGED_AT_ONCE_MAX + CHANGED_PER_S * took_s + 1
 
-    staged(play)
 
-
-def test_nothing_is_read_while_the_inbox_is_full() -> None:
-    async def play(stage: Stage) -> None:
+async def test_nothing_is_read_while_the_inbox_is_full() -> None:
+    async with staged() as stage:
         waiting = [INBOX_MAX]
         parent, child = stage.pair(lambda: waiting[0])
         child.udp.tell("parent", HELLO)
@@ -642,13 +568,9 @@ def test_nothing_is_read_while_the_inbox_is_full() -> None:
         waiting[0] = 0
         await meet(parent, child)
 
-    staged(play)
 
-
-def test_a_new_session_ends_the_one_before_it() -> None:
-    async def play(stage: Stage) -> None:
-        parent, child = stage.pair()
-        await meet(parent, child)
+async def test_a_new_session_ends_the_one_before_it() -> None:
+    async with met() as (_, parent, child):
         old = child.sessions["parent"]
         parent.know("n01", PARENT, child.address, number=1)
         child.know("parent", CHILD, parent.address, number=1)
@@ -662,8 +584,6 @@ def test_a_new_session_ends_the_one_before_it() -> None:
         parent.udp.remove("n01")
         child.udp.tell("parent", HELLO)
         await until(lambda: parent.udp.counts[FrameFault.INDEX] == 2)
-
-    staged(play)
 
 
 def test_a_session_that_is_silent_takes_little_memory() -> None:

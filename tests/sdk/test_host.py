@@ -1,7 +1,7 @@
 import asyncio
 import os
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -133,32 +133,26 @@ class Daemon:
         return self._arrived.pop(0)
 
 
-def converse(
-    scenario: Callable[[Daemon], Awaitable[None]],
+@asynccontextmanager
+async def hosted(
     run_dir: Path = Path("/run/trial"),
     module_of: Callable[[Device], Module[Any]] = module_on,
-) -> Device:
-    """Let a host serve while the scenario speaks to it; it ends when the scenario hangs up."""
-
-    async def both() -> Device:
-        ours, theirs = socket.socketpair()
-        ours.setblocking(False)
-        device = Device()
-        daemon = Daemon(ours, device)
-        serving = serve(module_of(device), theirs, now=lambda: NOW, wall_s=lambda: 0)
-        async with asyncio.timeout(WAIT_S), asyncio.TaskGroup() as tasks:
-            host = tasks.create_task(serving)
-            with ours:
-                await daemon.send({**BEGIN, "run_dir": str(run_dir)})
-                ready = await daemon.next()
-                manifest = msgspec.convert(ready.pop("manifest"), Manifest)
-                assert manifest == module_of(device).manifest()
-                assert ready == {"op": "ready", "module": "trial", "version": "7"}
-                await scenario(daemon)
-            await host
-        return device
-
-    return asyncio.run(both())
+    now: Callable[[], int] = lambda: NOW,
+) -> AsyncIterator[Daemon]:
+    """A host that serves the other side; it ends when that hangs up."""
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    daemon = Daemon(ours, Device())
+    module = module_of(daemon.device)
+    serving = serve(module, theirs, now=now, wall_s=lambda: 0)
+    async with asyncio.timeout(WAIT_S), asyncio.TaskGroup() as tasks:
+        tasks.create_task(serving)
+        with ours:
+            await daemon.send({**BEGIN, "run_dir": str(run_dir)})
+            ready = await daemon.next()
+            assert msgspec.convert(ready.pop("manifest"), Manifest) == module.manifest()
+            assert ready == {"op": "ready", "module": "trial", "version": "7"}
+            yield daemon
 
 
 def a_call(id: int, work: str, part: str, **changes: Any) -> dict[str, Any]:
@@ -182,26 +176,23 @@ def failed(id: int, text: str, *, refused: bool) -> dict[str, Any]:
     return {"op": "failed", "id": id, "text": text, "refused": refused}
 
 
-def test_a_look_answers_what_it_found_and_when_it_began() -> None:
-    async def scenario(daemon: Daemon) -> None:
+async def test_a_look_answers_what_it_found_and_when_it_began() -> None:
+    async with hosted() as daemon:
         await daemon.send(a_call(1, "look", "look"))
         assert await daemon.next() == {"op": "answered", "id": 1, "value": "on", "at_ns": NOW}
+    assert daemon.device.open == 0
 
-    assert converse(scenario).open == 0
 
-
-def test_what_a_look_notes_besides_the_value_is_told_cut_to_its_room() -> None:
-    async def scenario(daemon: Daemon) -> None:
+async def test_what_a_look_notes_besides_the_value_is_told_cut_to_its_room() -> None:
+    async with hosted() as daemon:
         await daemon.send(a_call(1, "look", "look", attributes={"fuse": "f1"}))
         note = "the fuse blew " + "x" * (NOTE_BYTES_MAX - 14)
         found = {"op": "answered", "id": 1, "value": "on", "at_ns": NOW, "note": note}
         assert await daemon.next() == found
 
-    converse(scenario)
 
-
-def test_a_look_says_how_old_what_it_tells_is_and_each_by_itself() -> None:
-    async def scenario(daemon: Daemon) -> None:
+async def test_a_look_says_how_old_what_it_tells_is_and_each_by_itself() -> None:
+    async with hosted() as daemon:
         await daemon.send(a_call(1, "look", "look", attributes={"age": "0.25"}))
         told = {"op": "answered", "value": "on"}
         assert await daemon.next() == {**told, "id": 1, "at_ns": NOW - 250_000_000}
@@ -211,20 +202,16 @@ def test_a_look_says_how_old_what_it_tells_is_and_each_by_itself() -> None:
         text = "ValueError: the age of a reading cannot be -1.0 s"
         assert await daemon.next() == failed(3, text, refused=False)
 
-    converse(scenario)
 
-
-def test_what_is_not_among_a_looks_outcomes_is_no_reading() -> None:
-    async def scenario(daemon: Daemon) -> None:
+async def test_what_is_not_among_a_looks_outcomes_is_no_reading() -> None:
+    async with hosted() as daemon:
         daemon.device.reading = "hung"
         await daemon.send(a_call(1, "look", "look"))
         text = "look found 'hung', which is not among its outcomes"
         assert await daemon.next() == failed(1, text, refused=False)
 
-    converse(scenario)
 
-
-def test_what_a_look_finds_in_force_is_a_digest_and_no_judgement() -> None:
+async def test_what_a_look_finds_in_force_is_a_digest_and_no_judgement() -> None:
     answers = {"judges": "current", "long": 65 * "a", "digest": 64 * "a"}
     module: Module[str] = Module("trial", connect=lambda one: answers[one.name], version="7")
     applied = module.serves(service.applied)
@@ -233,7 +220,7 @@ def test_what_a_look_finds_in_force_is_a_digest_and_no_judgement() -> None:
     async def look(answer: str) -> str:
         return answer
 
-    async def scenario(daemon: Daemon) -> None:
+    async with hosted(module_of=lambda _: module) as daemon:
         found = list[str | None]()
         for number, name in enumerate(answers):
             entity = {"kind": "service", "name": name, "node": "n01"}
@@ -244,64 +231,49 @@ def test_what_a_look_finds_in_force_is_a_digest_and_no_judgement() -> None:
         judges = f"look found 'current', which is no digest: {do}"
         assert found == [judges, "look found a digest of over 64 bytes", None]
 
-    converse(scenario, module_of=lambda _: module)
 
-
-def test_a_call_whose_deadline_has_passed_is_not_begun() -> None:
-    async def scenario(daemon: Daemon) -> None:
+async def test_a_call_whose_deadline_has_passed_is_not_begun() -> None:
+    async with hosted() as daemon:
         daemon.device.go.set()
         await daemon.send(a_call(1, "step", "switch_on", deadline_ns=NOW - 5_000_000))
         text = "not started: its deadline had passed 5 ms before"
         assert await daemon.next() == failed(1, text, refused=True)
-
-    assert converse(scenario).orders == []
+    assert daemon.device.orders == []
 
 
 async def test_the_deadline_is_checked_after_connecting() -> None:
     """A connection that takes its time must not make a step act late."""
-    ours, theirs = socket.socketpair()
-    ours.setblocking(False)
-    device, times = Device(), [NOW]
-    daemon = Daemon(ours, device)
-    serving = serve(module_on(device), theirs, now=lambda: times[-1], wall_s=lambda: 0)
-    async with asyncio.timeout(WAIT_S), asyncio.TaskGroup() as tasks:
-        tasks.create_task(serving)
-        with ours:
-            await daemon.send(BEGIN)
-            await daemon.next()
-            await daemon.send(a_call(1, "step", "switch_on", attributes={"slow": "yes"}))
-            await daemon.send(a_call(2, "look", "look"))
-            await daemon.next()
-            times.append(NOW + 1)
-            device.go.set()
-            text = "not started: its deadline had passed 0 ms before"
-            assert await daemon.next() == failed(1, text, refused=True)
-    assert device.orders == []
+    times = [NOW]
+    async with hosted(now=lambda: times[-1]) as daemon:
+        await daemon.send(a_call(1, "step", "switch_on", attributes={"slow": "yes"}))
+        await daemon.send(a_call(2, "look", "look"))
+        await daemon.next()
+        times.append(NOW + 1)
+        daemon.device.go.set()
+        text = "not started: its deadline had passed 0 ms before"
+        assert await daemon.next() == failed(1, text, refused=True)
+    assert daemon.device.orders == []
 
 
-def test_a_device_that_refuses_is_told_apart_from_code_that_fails() -> None:
-    async def scenario(daemon: Daemon) -> None:
+async def test_a_device_that_refuses_is_told_apart_from_code_that_fails() -> None:
+    async with hosted() as daemon:
         daemon.device.reading = "sideways"
         await daemon.send(a_call(1, "step", "switch_off"), a_call(2, "look", "look"))
         assert await daemon.next() == failed(1, "the key is turned", refused=True)
         text = "ValueError: 'sideways' is not a valid Power"
         assert await daemon.next() == failed(2, text, refused=False)
 
-    converse(scenario)
 
-
-def test_long_words_are_cut() -> None:
-    async def scenario(daemon: Daemon) -> None:
+async def test_long_words_are_cut() -> None:
+    async with hosted() as daemon:
         daemon.device.reading = "ü" * TEXT_BYTES_MAX
         await daemon.send(a_call(1, "look", "look"))
         text = (await daemon.next())["text"]
         assert 0 < len(text.encode()) <= TEXT_BYTES_MAX
 
-    converse(scenario)
 
-
-def test_a_step_that_has_begun_is_not_cancelled_but_its_answer_is_not_sent() -> None:
-    async def scenario(daemon: Daemon) -> None:
+async def test_a_step_that_has_begun_is_not_cancelled_but_its_answer_is_not_sent() -> None:
+    async with hosted() as daemon:
         await daemon.send(a_call(1, "step", "switch_on", deadline_ns=NOW + 60 * NOW))
         await daemon.device.began.wait()
         await daemon.send({"op": "cancel", "id": 1}, a_call(2, "look", "look"))
@@ -309,60 +281,55 @@ def test_a_step_that_has_begun_is_not_cancelled_but_its_answer_is_not_sent() -> 
         daemon.device.go.set()
         await daemon.send(a_call(3, "look", "look"))
         assert (await daemon.next())["id"] == 3
+    assert daemon.device.orders == ["on"]
 
-    assert converse(scenario).orders == ["on"]
 
-
-def test_a_step_that_has_not_begun_is_cancelled() -> None:
-    async def scenario(daemon: Daemon) -> None:
+async def test_a_step_that_has_not_begun_is_cancelled() -> None:
+    async with hosted() as daemon:
         call = a_call(1, "step", "switch_on", attributes={"slow": "yes"})
         await daemon.send(call, {"op": "cancel", "id": 1})
         await daemon.send(a_call(2, "look", "look"))
         assert (await daemon.next())["id"] == 2
         daemon.device.go.set()
+    assert daemon.device.orders == []
 
-    assert converse(scenario).orders == []
 
-
-def test_a_gate_holds_and_releases() -> None:
-    async def scenario(daemon: Daemon) -> None:
+async def test_a_gate_holds_and_releases() -> None:
+    async with hosted() as daemon:
         daemon.device.go.set()
         await daemon.send(a_call(1, "hold", "hold"), a_call(2, "release", "release"))
         assert await daemon.next() == {"op": "ended", "id": 1}
         assert await daemon.next() == {"op": "ended", "id": 2}
+    assert daemon.device.orders == ["hold", "release"]
 
-    assert converse(scenario).orders == ["hold", "release"]
 
-
-def test_a_gate_of_a_busy_node_refuses_to_hold() -> None:
-    async def scenario(daemon: Daemon) -> None:
+async def test_a_gate_of_a_busy_node_refuses_to_hold() -> None:
+    async with hosted() as daemon:
         daemon.device.busy = True
         daemon.device.go.set()
         await daemon.send(a_call(1, "hold", "hold"))
         assert await daemon.next() == failed(1, "2 jobs run", refused=True)
+    assert daemon.device.orders == []
 
-    assert converse(scenario).orders == []
 
-
-def test_a_gate_that_drains_its_node_says_so() -> None:
-    async def scenario(daemon: Daemon) -> None:
+async def test_a_gate_that_drains_its_node_says_so() -> None:
+    async with hosted() as daemon:
         daemon.device.drains = True
         daemon.device.go.set()
         await daemon.send(a_call(1, "hold", "hold"))
         told = failed(1, "2 jobs run on", refused=False)
         assert await daemon.next() == {**told, "drains": True, "drained_ms": 0}
+    assert daemon.device.orders == []
 
-    assert converse(scenario).orders == []
 
-
-def test_a_node_that_rests_from_a_drain_is_not_held_but_told_as_drained_for_so_long(
+async def test_a_node_that_rests_from_a_drain_is_not_held_but_told_as_drained_for_so_long(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "undrained").mkdir()
     (tmp_path / "undrained/n01").touch()
     os.utime(tmp_path / "undrained/n01", (0, 0))  # which is now, by this host's wall clock
 
-    async def scenario(daemon: Daemon) -> None:
+    async with hosted(tmp_path) as daemon:
         daemon.device.go.set()
         await daemon.send(a_call(1, "hold", "hold"))
         told = failed(1, "it was drained for too long", refused=False)
@@ -370,12 +337,11 @@ def test_a_node_that_rests_from_a_drain_is_not_held_but_told_as_drained_for_so_l
         assert await daemon.next() == {**told, "drains": True, "drained_ms": week_ms}
         await daemon.send(a_call(2, "release", "release"))
         assert await daemon.next() == {"op": "ended", "id": 2}
+    assert daemon.device.orders == ["release"]
 
-    assert converse(scenario, tmp_path).orders == ["release"]
 
-
-def test_a_gate_that_has_begun_to_hold_is_not_cut_short() -> None:
-    async def scenario(daemon: Daemon) -> None:
+async def test_a_gate_that_has_begun_to_hold_is_not_cut_short() -> None:
+    async with hosted() as daemon:
         await daemon.send(a_call(1, "hold", "hold", deadline_ns=NOW + 60 * NOW))
         await daemon.device.began.wait()
         await daemon.send({"op": "cancel", "id": 1}, a_call(2, "look", "look"))
@@ -383,20 +349,18 @@ def test_a_gate_that_has_begun_to_hold_is_not_cut_short() -> None:
         daemon.device.go.set()
         await daemon.send(a_call(3, "look", "look"))
         assert (await daemon.next())["id"] == 3
+    assert daemon.device.orders == ["hold"]
 
-    assert converse(scenario).orders == ["hold"]
 
-
-def test_a_gate_has_no_other_parts_than_its_work() -> None:
-    async def scenario(daemon: Daemon) -> None:
+async def test_a_gate_has_no_other_parts_than_its_work() -> None:
+    async with hosted() as daemon:
         await daemon.send(a_call(1, "hold", "release"))
         assert await daemon.next() == failed(1, "module trial has no hold 'release'", refused=True)
+    assert daemon.device.orders == []
 
-    assert converse(scenario).orders == []
 
-
-def test_a_watch_reports_until_it_is_cancelled() -> None:
-    async def scenario(daemon: Daemon) -> None:
+async def test_a_watch_reports_until_it_is_cancelled() -> None:
+    async with hosted() as daemon:
         await daemon.send(a_call(1, "watch", "look", deadline_ns=None))
         sighted = [await daemon.next(), await daemon.next()]
         assert [(one["op"], one["value"]) for one in sighted] == [
@@ -406,11 +370,9 @@ def test_a_watch_reports_until_it_is_cancelled() -> None:
         await daemon.send({"op": "cancel", "id": 1}, a_call(2, "look", "look"))
         assert (await daemon.next())["id"] == 2
 
-    converse(scenario)
 
-
-def test_a_step_that_is_cancelled_is_ended_when_its_time_is_over() -> None:
-    async def scenario(daemon: Daemon) -> None:
+async def test_a_step_that_is_cancelled_is_ended_when_its_time_is_over() -> None:
+    async with hosted() as daemon:
         await daemon.send(a_call(1, "step", "switch_on", deadline_ns=NOW + 1))
         await daemon.device.began.wait()
         await daemon.send({"op": "cancel", "id": 1})
@@ -418,12 +380,11 @@ def test_a_step_that_is_cancelled_is_ended_when_its_time_is_over() -> None:
         daemon.device.go.set()
         await daemon.send(a_call(2, "look", "look"))
         assert (await daemon.next())["id"] == 2
+    assert daemon.device.orders == []
 
-    assert converse(scenario).orders == []
 
-
-def test_very_many_calls_are_taken_and_watches_beside_them() -> None:
-    async def scenario(daemon: Daemon) -> None:
+async def test_very_many_calls_are_taken_and_watches_beside_them() -> None:
+    async with hosted() as daemon:
         await daemon.send(*(a_call(id, "watch", "look", deadline_ns=None) for id in range(1_000)))
         await daemon.send(*(a_call(id, "step", "switch_on") for id in range(1_000, 2_000)))
         daemon.device.go.set()
@@ -431,11 +392,9 @@ def test_very_many_calls_are_taken_and_watches_beside_them() -> None:
         assert {one["id"] for one in said if one["op"] == "ended"} == {*range(1_000, 2_000)}
         assert {one["id"] for one in said if one["op"] == "sighted"} == {*range(1_000)}
 
-    converse(scenario)
 
-
-def test_no_more_calls_are_taken_while_many_hang_that_were_cancelled() -> None:
-    async def scenario(daemon: Daemon) -> None:
+async def test_no_more_calls_are_taken_while_many_hang_that_were_cancelled() -> None:
+    async with hosted() as daemon:
         daemon.device.clings = True
         await daemon.send(*(a_call(id, "step", "switch_on") for id in range(HANGING_MAX)))
         await daemon.send({"op": "ping"})
@@ -446,15 +405,11 @@ def test_no_more_calls_are_taken_while_many_hang_that_were_cancelled() -> None:
         assert await daemon.next() == failed(HANGING_MAX, text, refused=True)
         daemon.device.go.set()
 
-    converse(scenario)
 
-
-def test_a_part_that_the_module_does_not_have_is_refused() -> None:
-    async def scenario(daemon: Daemon) -> None:
+async def test_a_part_that_the_module_does_not_have_is_refused() -> None:
+    async with hosted() as daemon:
         await daemon.send(a_call(1, "step", "look"))
         assert await daemon.next() == failed(1, "module trial has no step 'look'", refused=True)
-
-    converse(scenario)
 
 
 @pytest.mark.parametrize(
@@ -465,13 +420,12 @@ def test_a_part_that_the_module_does_not_have_is_refused() -> None:
         (encode_frame({"op": "call", "id": "one"}), "malformed call from the daemon: Expect"),
     ],
 )
-def test_what_is_no_request_ends_the_host(data: bytes, text: str) -> None:
-    async def scenario(daemon: Daemon) -> None:
-        await asyncio.get_running_loop().sock_sendall(daemon.link, data)
-        assert await asyncio.get_running_loop().sock_recv(daemon.link, 1) == b""
-
-    with pytest.raises(ExceptionGroup) as raised:
-        converse(scenario)
+async def test_what_is_no_request_ends_the_host(data: bytes, text: str) -> None:
+    loop = asyncio.get_running_loop()
+    with pytest.raises(ExceptionGroup) as raised:  # noqa: PT012 - raised as the host ends
+        async with hosted() as daemon:
+            await loop.sock_sendall(daemon.link, data)
+            assert await loop.sock_recv(daemon.link, 1) == b""
     assert raised.group_contains(HapteraError, match=text)
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -56,29 +56,24 @@ def module_on(library: Library, **terms: Any) -> Module[Target]:
     return module
 
 
-def converse(
-    scenario: Callable[[Daemon], Awaitable[None]], begin: dict[str, Any], **terms: Any
-) -> Library:
+@asynccontextmanager
+async def spoken(begin: dict[str, Any], **terms: Any) -> AsyncIterator[tuple[Daemon, Library]]:
+    """A daemon that speaks to a host, and what the module does there."""
     library = Library()
-
-    async def both() -> None:
-        ours, theirs = socket.socketpair()
-        ours.setblocking(False)
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(
-                serve(module_on(library, **terms), theirs, now=lambda: NOW, wall_s=lambda: 0)
-            )
-            daemon = Daemon(ours, Device())
-            await daemon.send({"op": "begin", "module": "trial", "run_dir": "/run/x", **begin})
-            assert (await daemon.next())["op"] == "ready"
-            try:
-                await scenario(daemon)
-            finally:
-                ours.close()
-                library.go.set()
-
-    asyncio.run(both())
-    return library
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(
+            serve(module_on(library, **terms), theirs, now=lambda: NOW, wall_s=lambda: 0)
+        )
+        daemon = Daemon(ours, Device())
+        await daemon.send({"op": "begin", "module": "trial", "run_dir": "/run/x", **begin})
+        assert (await daemon.next())["op"] == "ready"
+        try:
+            yield daemon, library
+        finally:
+            ours.close()
+            library.go.set()
 
 
 async def hang(daemon: Daemon, call: dict[str, Any]) -> None:
@@ -90,48 +85,43 @@ async def hang(daemon: Daemon, call: dict[str, Any]) -> None:
     await daemon.send({"op": "cancel", "id": call["id"]})
 
 
-def test_a_lifespan_is_open_from_before_the_first_call_until_the_end() -> None:
-    async def scenario(daemon: Daemon) -> None:
+async def test_a_lifespan_is_open_from_before_the_first_call_until_the_end() -> None:
+    async with spoken({"settings": {"pause_s": 2}}) as (daemon, library):
         await daemon.send(a_call(1, "look", "look"))
         assert (await daemon.next())["note"] == "thread"
 
-    library = converse(scenario, {"settings": {"pause_s": 2}})
     assert library.log == ["open 2 /run/x", "look n01 session", "close"]
 
 
-def test_who_is_only_asked_what_it_declares_opens_nothing() -> None:
-    async def scenario(daemon: Daemon) -> None:
+async def test_who_is_only_asked_what_it_declares_opens_nothing() -> None:
+    async with spoken({"settings": {}, "describe": True}) as (daemon, library):
         await daemon.send({"op": "ping"})
         assert await daemon.next() == {"op": "pong"}
+    assert library.log == []
 
-    assert converse(scenario, {"settings": {}, "describe": True}).log == []
 
-
-def test_what_a_plain_function_raises_is_told_as_of_any_other() -> None:
-    async def scenario(daemon: Daemon) -> None:
+async def test_what_a_plain_function_raises_is_told_as_of_any_other() -> None:
+    async with spoken({"settings": {"pause_s": 2}}) as (daemon, _):
         await daemon.send(a_call(1, "step", "switch_off"))
         assert await daemon.next() == failed(1, "the key is turned", refused=True)
 
-    converse(scenario, {"settings": {"pause_s": 2}})
 
-
-def test_a_bug_is_told_with_its_type_and_its_traceback_printed(
+async def test_a_bug_is_told_with_its_type_and_its_traceback_printed(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    async def scenario(daemon: Daemon) -> None:
+    async with spoken({"settings": {"pause_s": 2}}) as (daemon, _):
         await daemon.send(a_call(1, "look", "look", attributes={"bug": "1"}))
         assert await daemon.next() == failed(1, "KeyError: 'stat'", refused=False)
 
-    converse(scenario, {"settings": {"pause_s": 2}})
     printed = capfd.readouterr().err
     assert "in look" in printed
     assert printed.endswith("KeyError: 'stat'\n")
 
 
-def test_a_device_that_hangs_a_plain_function_harms_itself_only() -> None:
+async def test_a_device_that_hangs_a_plain_function_harms_itself_only() -> None:
     hung = {"kind": "node", "name": "n66", "node": "n66"}
 
-    async def scenario(daemon: Daemon) -> None:
+    async with spoken({"settings": {"pause_s": 2}}) as (daemon, _):
         await hang(daemon, a_call(1, "look", "look", entity=hung, attributes={"hung": "1"}))
         await daemon.send(a_call(2, "look", "look"))
         assert ((await daemon.next())["id"], "others are served") == (2, "others are served")
@@ -139,11 +129,9 @@ def test_a_device_that_hangs_a_plain_function_harms_itself_only() -> None:
         text = "an earlier call was given up, but still runs and cannot be ended"
         assert await daemon.next() == failed(3, text, refused=True)
 
-    converse(scenario, {"settings": {"pause_s": 2}})
 
-
-def test_plain_functions_of_one_entity_run_beside_each_other() -> None:
-    async def scenario(daemon: Daemon) -> None:
+async def test_plain_functions_of_one_entity_run_beside_each_other() -> None:
+    async with spoken({"settings": {"pause_s": 2}}) as (daemon, _):
         await daemon.send(a_call(1, "look", "look", attributes={"hung": "1"}))
         await daemon.send(a_call(2, "look", "look"))
         assert (await daemon.next())["id"] == 2
@@ -153,13 +141,11 @@ def test_plain_functions_of_one_entity_run_beside_each_other() -> None:
         text = "an earlier call was given up, but still runs and cannot be ended"
         assert await daemon.next() == failed(4, text, refused=True)
 
-    converse(scenario, {"settings": {"pause_s": 2}})
 
-
-def test_more_threads_may_hang_than_the_module_takes_at_once_up_to_a_maximum() -> None:
+async def test_more_threads_may_hang_than_the_module_takes_at_once_up_to_a_maximum() -> None:
     hang_max = HANGING_MAX + 2
 
-    async def scenario(daemon: Daemon) -> None:
+    async with spoken({"settings": {"pause_s": 20}}, at_once=2) as (daemon, _):
         for number in range(hang_max):
             entity = {"kind": "node", "name": f"n{number}", "node": f"n{number}"}
             attributes = {"hung": "1"}
@@ -168,17 +154,13 @@ def test_more_threads_may_hang_than_the_module_takes_at_once_up_to_a_maximum() -
         text = f"{hang_max} calls run in threads already, the maximum"
         assert await daemon.next() == failed(999, text, refused=True)
 
-    converse(scenario, {"settings": {"pause_s": 20}}, at_once=2)
 
-
-def test_a_thread_that_has_ended_gives_its_place_back() -> None:
-    async def scenario(daemon: Daemon) -> None:
+async def test_a_thread_that_has_ended_gives_its_place_back() -> None:
+    async with spoken({"settings": {"pause_s": 2}}, at_once=2) as (daemon, _):
         for number in range(6):
             await daemon.send(a_call(number, "look", "look"))
             answer = await daemon.next()
             assert (answer["id"], answer.get("note")) == (number, "thread")
-
-    converse(scenario, {"settings": {"pause_s": 2}}, at_once=2)
 
 
 def test_a_watch_must_be_an_async_generator() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
@@ -27,21 +28,17 @@ desired: {"n[1-2]": {power: "on"}, web@n1: {run: running}}
 LARGE = "cluster: quick\nlab: [" + "1," * 1_900_000 + "]\n"
 
 
-def reading(scenario, tmp_path, **bounds):
-    """A story of sites that workers read, and how many of these it leaves."""
-
-    async def whole():
-        zygote = LoopZygote(lambda: exec_zygote(PRELOAD))
-        workers = readers(zygote, tmp_path, replace(BOUNDS, **bounds))
-        try:
-            async with asyncio.timeout(60):
-                result = await scenario(Sites("quick", work=workers.ask))
-                await until(lambda: not busy())
-                return result
-        finally:
-            zygote.close()
-
-    return asyncio.run(whole())
+@asynccontextmanager
+async def reading(tmp_path, **bounds):
+    """Sites that workers read, none of which is left."""
+    zygote = LoopZygote(lambda: exec_zygote(PRELOAD))
+    workers = readers(zygote, tmp_path, replace(BOUNDS, **bounds))
+    try:
+        async with asyncio.timeout(60):
+            yield Sites("quick", work=workers.ask)
+            await until(lambda: not busy())
+    finally:
+        zygote.close()
 
 
 def busy():
@@ -53,8 +50,8 @@ def of(text):
     return [SiteFile("site.yaml", text)]
 
 
-def test_a_worker_reads_what_a_thread_reads(tmp_path):
-    async def story(sites):
+async def test_a_worker_reads_what_a_thread_reads(tmp_path):
+    async with reading(tmp_path) as sites:
         by_worker = await sites.read(of(SITE), {})
         by_thread = await Sites("quick").read(of(SITE), {})
         made = by_worker.changes([], Claim.LEAVE)
@@ -62,11 +59,9 @@ def test_a_worker_reads_what_a_thread_reads(tmp_path):
         assert made == by_thread.changes([], Claim.LEAVE)
         assert by_worker.difference([]) == by_thread.difference([])
 
-    reading(story, tmp_path)
 
-
-def test_what_is_wrong_comes_back_with_its_places(tmp_path):
-    async def story(sites):
+async def test_what_is_wrong_comes_back_with_its_places(tmp_path):
+    async with reading(tmp_path) as sites:
         with pytest.raises(InputError) as refused:
             await sites.read(of("cluster: quick\nnodez: {}\nnodes: {n1: {rak: x}}\n"), {})
         told = [(one.what, one.where) for one in refused.value.errors]
@@ -78,8 +73,6 @@ def test_what_is_wrong_comes_back_with_its_places(tmp_path):
             await sites.read(of("cluster: other\n"), {})
         assert foreign.value.code == Code.WRONG_CLUSTER
 
-    reading(story, tmp_path)
-
 
 @pytest.mark.parametrize(
     ("bounds", "told"),
@@ -89,39 +82,31 @@ def test_what_is_wrong_comes_back_with_its_places(tmp_path):
         ({"within_s": 4.0}, "reader was ended: no answer within 4 s"),
     ],
 )
-def test_what_takes_too_much_ends_its_own_process_and_nothing_else(tmp_path, bounds, told):
-    async def story(sites):
+async def test_what_takes_too_much_ends_its_own_process_and_nothing_else(tmp_path, bounds, told):
+    async with reading(tmp_path, **bounds) as sites:
         with pytest.raises(HapteraError, match=told):
             await sites.read(of(LARGE), {})
         # The next one is read as if nothing had been.
         assert (await sites.read(of("cluster: quick\n"), {})).code == {}
 
-    reading(story, tmp_path, **bounds)
 
-
-def test_an_answer_has_a_limit(tmp_path):
-    async def story(sites):
+async def test_an_answer_has_a_limit(tmp_path):
+    async with reading(tmp_path, answer_bytes_max=64 << 10) as sites:
         nodes = 'cluster: quick\nnodes: {"n[1-9999]": {platform: labnode}}\n'
         with pytest.raises(HapteraError, match=r"reader was ended: .*File too large"):
             await sites.read(of(nodes), {})
 
-    reading(story, tmp_path, answer_bytes_max=64 << 10)
 
-
-def test_more_than_a_site_may_be_is_not_even_begun(tmp_path):
-    async def story(sites):
+async def test_more_than_a_site_may_be_is_not_even_begun(tmp_path):
+    async with reading(tmp_path) as sites:
         with pytest.raises(HapteraError, match="a site takes 4194304 bytes at most"):
             await sites.read(of("#" * 7_000_000), {})
 
-    reading(story, tmp_path)
 
-
-def test_one_that_nobody_waits_for_any_more_is_ended(tmp_path):
-    async def story(sites):
+async def test_one_that_nobody_waits_for_any_more_is_ended(tmp_path):
+    async with reading(tmp_path) as sites:
         task = asyncio.create_task(sites.read(of(LARGE), {}))
         await until(busy)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-
-    reading(story, tmp_path)
