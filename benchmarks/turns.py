@@ -49,7 +49,7 @@ from haptera.model.events import (
 from haptera.model.parts import Context, Look, Manifest, Requirement, Step
 from haptera.planner.domain.problem import Problem
 from haptera.runtime.garbage import old_objects_frozen
-from tests.core.test_engine import ATTRIBUTES, BMC
+from tests.core.scenario import ATTRIBUTES, BMC
 from tests.planner.shapes import drawn, entangled, in_chain, independent, joint, problem, services
 from tests.planner.tangle import at_parent, kind_of
 

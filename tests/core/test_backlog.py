@@ -22,7 +22,7 @@ from haptera.model.effects import Call, Effect, Publish, Reply, Work, Write
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Answered, Asked, Event, Proposed, Ready, Recalled, Ticked, Written
 from haptera.model.parts import Context, Look, Manifest
-from tests.core.test_engine import ATTRIBUTES, BMC, SIDE, told
+from tests.core.scenario import ATTRIBUTES, BMC, SIDE, row_of, told
 
 FLEET = 300
 DECIDED_A_TURN_MAX = TURN_WORK_MAX // DECIDING + 1
@@ -136,9 +136,7 @@ def test_many_changes_are_taken_over_in_many_turns_and_answered_after_the_last()
         Reply(1, first.revision),
         Reply(1, first.revision + 1),
     ]
-    row = engine.table.get(node)
-    assert row is not None
-    assert row.desired.values["power"] == Desired("on", "user:x")
+    assert row_of(engine, node).desired.values["power"] == Desired("on", "user:x")
 
 
 def test_of_many_times_that_have_come_a_turn_wakes_up_for_so_many() -> None:

@@ -34,7 +34,22 @@ from haptera.model.events import (
 )
 from haptera.model.intent import Intent
 from haptera.model.parts import Change
-from tests.core.test_engine import ATTRIBUTES, BMC, LOOK, NODE, ON, SIDE, call, parent, stored, told
+from tests.core.scenario import (
+    ATTRIBUTES,
+    BMC,
+    LOOK,
+    NODE,
+    ON,
+    SIDE,
+    begun,
+    call,
+    looked,
+    parent,
+    row_of,
+    standing,
+    stored,
+    told,
+)
 
 AGAIN = (
     Undeclare(NODE),
@@ -87,10 +102,7 @@ def test_an_answer_for_an_entity_that_was_made_anew_in_the_same_turn_changes_not
 
 
 def test_a_step_that_outlives_its_entity_is_read_before_the_entity_is_acted_on_again() -> None:
-    engine = parent(stored(desired={"power": "on"}))
-    told(engine, S, Ready("bmc"))
-    told(engine, S, Answered(1, "off", S))
-    told(engine, S, Written(1, 4))
+    engine = begun()
     told(engine, S, Proposed(9, AGAIN))
     assert told(engine, 2 * S, Written(2, 7)) == [
         Reply(9, 7),
@@ -107,10 +119,7 @@ def test_a_step_that_outlives_its_entity_is_read_before_the_entity_is_acted_on_a
 
 
 def test_a_step_whose_entity_never_comes_back_is_over_when_it_can_have_no_effect() -> None:
-    engine = parent(stored(desired={"power": "on"}))
-    told(engine, S, Ready("bmc"))
-    told(engine, S, Answered(1, "off", S))
-    told(engine, S, Written(1, 4))
+    engine = begun()
     told(engine, S, Proposed(9, (Undeclare(NODE),)))
 
     assert told(engine, 2 * S, Written(2, 5)) == [Reply(9, 5), Cancel(2, "bmc")]
@@ -130,8 +139,7 @@ def test_of_two_intents_that_a_full_disk_left_the_later_one_is_read() -> None:
 
 def power_of(engine: Engine) -> tuple[str | None, str | None]:
     """What is known of the node's power, and what is remembered."""
-    row = engine.table.get(NODE)
-    assert row is not None
+    row = row_of(engine)
     known, remembered = row.belief.known.get("power"), row.belief.remembered.get("power")
     return (
         None if known is None else known.value,
@@ -164,9 +172,7 @@ def test_what_a_module_says_it_saw_at_a_time_to_come_is_not_believed() -> None:
     told(engine, S, Ready("bmc"))
     told(engine, 2 * S, Answered(1, "on", 9 * S))
     assert power_of(engine) == (None, None)
-    row = engine.table.get(NODE)
-    assert row is not None
-    assert row.attempts.error == "bmc.look: answered with a reading time in the future"
+    assert row_of(engine).attempts.error == "bmc.look: answered with a reading time in the future"
 
 
 def test_what_a_watch_reports_while_a_step_is_under_way_is_looked_at() -> None:
@@ -185,9 +191,7 @@ def test_what_a_watch_reports_while_a_step_is_under_way_is_looked_at() -> None:
 
 
 def test_what_nobody_can_look_at_any_more_is_remembered_in_the_end() -> None:
-    engine = parent(stored(desired={"power": "on"}))
-    told(engine, S, Ready("bmc"))
-    told(engine, S, Answered(1, "on", S))
+    engine = looked("on", power="on")
     told(engine, 2 * S, Exited("bmc", "was killed"))
     while (due := engine.deadline()) is not None and due <= 32 * S:
         told(engine, due, Ticked())
@@ -196,38 +200,27 @@ def test_what_nobody_can_look_at_any_more_is_remembered_in_the_end() -> None:
 
 
 def test_after_a_long_pause_nothing_is_done_on_what_was_read_before_it() -> None:
-    engine = parent(stored(desired={}))
-    told(engine, S, Ready("bmc"))
-    told(engine, S, Answered(1, "off", S))
+    engine = looked("off")
     told(engine, 2 * S, Proposed(9, (SetDesired(NODE, "power", "on", "site"),)))
 
     assert told(engine, 92 * S, Written(1, 4)) == [Reply(9, 4), call(2, Work.LOOK, "look", 93 * S)]
 
 
 def test_a_step_that_had_no_effect_is_not_taken_again_at_once() -> None:
-    engine = booting({"power": "on", "agent": "up"})
-    told(engine, S, Ready("bmc"))
-    told(engine, S, Answered(1, "off", S))
-    told(engine, S, Written(1, 4))
+    engine = begun(booting({"power": "on", "agent": "up"}))
     told(engine, 2 * S, Ended(2))
     told(engine, 2 * S, Answered(3, "off", 2 * S))
     told(engine, 5 * S, Ticked())
 
     assert told(engine, 5 * S, Answered(4, "off", 5 * S)) == [Write(2, (CloseIntent("a1-1"),))]
-    row = engine.table.get(NODE)
-    assert row is not None
-    assert row.stance.why == "bmc.switch_on: returned, but power is off"
+    assert row_of(engine).stance.why == "bmc.switch_on: returned, but power is off"
 
 
 def test_a_disk_that_is_too_slow_to_act_on_is_named_and_given_time() -> None:
-    engine = parent(stored(desired={"power": "on"}))
-    told(engine, S, Ready("bmc"))
-    told(engine, S, Answered(1, "off", S))
+    engine = looked("off", power="on")
 
     assert told(engine, 3 * S, Written(1, 4)) == [Write(2, (CloseIntent("a1-1", begun=False),))]
-    row = engine.table.get(NODE)
-    assert row is not None
-    assert row.stance.why == "bmc.switch_on: not started: its intent was stored too late"
+    assert row_of(engine).stance.why == "bmc.switch_on: not started: its intent was stored too late"
 
 
 def test_the_error_of_a_look_is_over_once_the_look_succeeds() -> None:
@@ -237,9 +230,7 @@ def test_the_error_of_a_look_is_over_once_the_look_succeeds() -> None:
     told(engine, 5 * S, Ticked())
     told(engine, 5 * S, Answered(2, "off", 5 * S))
 
-    row = engine.table.get(NODE)
-    assert row is not None
-    assert (row.stance.condition, row.stance.why) == (
+    assert standing(engine) == (
         Condition.ACTING,
         "bmc.switch_on: is about to run",
     )
@@ -255,20 +246,14 @@ def test_what_was_read_at_the_moment_of_the_intent_says_nothing_of_its_outcome()
 
 
 def test_an_outcome_that_was_seen_before_the_intent_is_looked_at_again() -> None:
-    engine = parent(stored(desired={"power": "on"}))
-    told(engine, S, Ready("bmc"))
-    told(engine, S, Answered(1, "off", S))
-    told(engine, S, Written(1, 4))
+    engine = begun()
     told(engine, 2 * S, Ended(2))
 
     assert told(engine, 3 * S, Answered(3, "on", S)) == [call(4, Work.LOOK, "look", 4 * S)]
 
 
 def test_a_step_is_not_over_because_nobody_can_look_at_its_outcome_any_more() -> None:
-    engine = parent(stored(desired={"power": "on"}))
-    told(engine, S, Ready("bmc"))
-    told(engine, S, Answered(1, "off", S))
-    told(engine, S, Written(1, 4))
+    engine = begun()
     told(engine, 2 * S, Ended(2))
     told(engine, 2 * S, Proposed(9, (Declare(NODE, {"platform": "other"}, "site"),)))
 
@@ -310,14 +295,10 @@ def test_what_failed_is_tried_at_once_when_a_person_asks_or_desires_something_el
 
 
 def test_what_was_tried_is_kept_with_what_came_of_it() -> None:
-    engine = parent(stored(desired={"power": "on"}))
-    told(engine, S, Ready("bmc"))
-    told(engine, S, Answered(1, "off", S))
-    told(engine, S, Written(1, 4))
+    engine = begun()
     told(engine, 2 * S, Failed(2, "the interlock is open", refused=True))
 
-    row = engine.table.get(NODE)
-    assert row is not None
+    row = row_of(engine)
     assert detail(row, 5 * S).tried == [
         TriedView("bmc.switch_on", 3_000, "the interlock is open"),
     ]
@@ -325,9 +306,7 @@ def test_what_was_tried_is_kept_with_what_came_of_it() -> None:
 
 
 def test_a_full_disk_does_not_count_against_the_device() -> None:
-    engine = parent(stored(desired={"power": "on"}))
-    told(engine, S, Ready("bmc"))
-    told(engine, S, Answered(1, "off", S))
+    engine = looked("off", power="on")
     now = S
     for ticket in range(1, 2 * ON.policy.attempts):
         told(engine, now, Unwritten(ticket, "disk is full"))
@@ -346,8 +325,7 @@ def test_what_does_not_last_is_done_again_ever_more_rarely_and_that_is_said() ->
     while now < 200 * S:
         effects = told(engine, now, *answers)
         answers = []
-        row = engine.table.get(NODE)
-        assert row is not None
+        row = row_of(engine)
         whys.add(row.stance.why)
         for effect in effects:
             match effect:
@@ -392,10 +370,7 @@ def test_what_ends_with_its_call_is_begun_again_soon_after_its_daemon_died() -> 
 
 
 def test_what_ends_with_its_call_is_read_soon_after_its_call_failed() -> None:
-    engine = long()
-    told(engine, S, Ready("bmc"))
-    told(engine, S, Answered(1, "off", S))
-    told(engine, S, Written(1, 4))
+    engine = begun(long())
     told(engine, 2 * S, Failed(2, "its process died"))
 
     assert told(engine, 3 * S, Answered(3, "off", 3 * S)) == [Write(2, (CloseIntent("a1-1"),))]
@@ -422,8 +397,7 @@ def test_what_its_controller_has_halted_is_stuck_and_says_why_until_it_goes_on()
     halts = SetDesired(roll, "halted", refused, "user:eve")
     told(engine, S, Proposed(1, (Declare(roll, {}, "user:eve"), halts)))
     told(engine, S, Written(1, 4))
-    row = engine.table.get(roll)
-    assert row is not None
+    row = row_of(engine, roll)
     halted = view(row, S)
     assert (halted.condition, halted.why, halted.unblock) == (
         Condition.STUCK,

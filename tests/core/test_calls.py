@@ -23,7 +23,7 @@ from haptera.model.events import (
     Written,
 )
 from haptera.model.parts import Manifest
-from tests.core.test_engine import ATTRIBUTES, BMC, SIDE, told
+from tests.core.scenario import ATTRIBUTES, BMC, SIDE, row_of, told
 from tests.core.test_supervise import desire, watching
 
 FLEET = 120
@@ -89,15 +89,12 @@ def lost(engine: Engine, calls: dict[EntityId, int]) -> list[EntityId]:
 
 
 def known(engine: Engine, entity: EntityId) -> dict[str, str]:
-    row = engine.table.get(entity)
-    assert row is not None
-    return {name: fact.value for name, fact in row.belief.known.items()}
+    return {name: fact.value for name, fact in row_of(engine, entity).belief.known.items()}
 
 
 def said(engine: Engine, entity: EntityId) -> str | None:
     """What came of the step under way."""
-    row = engine.table.get(entity)
-    assert row is not None
+    row = row_of(engine, entity)
     assert row.work.stepping is not None
     return row.work.stepping.error
 

@@ -7,7 +7,7 @@ from haptera.model.changes import Desired, Stored, StoredEntity, Undeclare
 from haptera.model.effects import Publish
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Answered, Ended, Proposed, Ready, Ticked, Written
-from tests.core.test_engine import ATTRIBUTES, NODE, parent, stored, told
+from tests.core.scenario import ATTRIBUTES, NODE, looked, parent, row_of, stored, told
 
 OFFSET = 1_000 * S
 
@@ -56,14 +56,10 @@ def test_what_was_stored_is_told_of_by_the_first_turns() -> None:
 
 
 def test_what_is_remembered_is_marked_and_what_is_gone_is_told_once() -> None:
-    engine = parent(stored(desired={}))
-    told(engine, S, Ready("bmc"))
-    told(engine, S, Answered(1, "on", S))
+    engine = looked("on")
     chronicle = Chronicle(engine.table)
     chronicle.begin_again(S, OFFSET)
-    row = engine.table.get(NODE)
-    assert row is not None
-    row.belief.forget("power", 2 * S)
+    row_of(engine).belief.forget("power", 2 * S)
     (remembered,) = chronicle.follow([NODE], 2 * S, OFFSET)
     assert remembered == Happened(1002.0, str(NODE), Sort.SEEN, "power", "on?", "bmc")
 

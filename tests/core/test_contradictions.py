@@ -5,7 +5,7 @@ from haptera.model.changes import Change, SetDesired, UnsetDesired
 from haptera.model.effects import Effect, Reply, Write
 from haptera.model.entity import node_id
 from haptera.model.events import Proposed
-from tests.core.test_engine import parent, stored, told
+from tests.core.scenario import parent, stored, told
 
 NODE = node_id("n01")
 UP = {"power": "on", "agent": "up"}

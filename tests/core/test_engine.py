@@ -5,7 +5,6 @@ from dataclasses import replace
 from haptera.core.engine import Engine
 from haptera.core.modules.catalog import Catalog
 from haptera.core.state.limits import MS, S
-from haptera.core.state.side import Side
 from haptera.kinds import KINDS
 from haptera.model.changes import (
     Cause,
@@ -14,67 +13,29 @@ from haptera.model.changes import (
     Desired,
     OpenIntent,
     SetDesired,
-    Stored,
-    StoredEntity,
 )
-from haptera.model.declared.schema import digest
-from haptera.model.effects import Call, Effect, Publish, Reply, Start, Work, Write
-from haptera.model.entity import node_id
-from haptera.model.events import Answered, Ended, Event, Failed, Proposed, Ready, Ticked, Written
+from haptera.model.effects import Reply, Start, Work, Write
+from haptera.model.events import Answered, Ended, Failed, Proposed, Ready, Ticked, Written
 from haptera.model.intent import Intent
 from haptera.model.parts import (
     Change,
-    Context,
     EnrolmentLevel,
-    Look,
-    Manifest,
-    Requirement,
-    Step,
 )
-
-NODE = node_id("n01")
-OTHER = node_id("n02")
-ATTRIBUTES = {"platform": "test"}
-WHERE = (Requirement("platform", ("test",)),)
-PARENT = Context.PARENT
-LOOK = Look("bmc", "look", "node", "power", ("off", "on"), WHERE, context=PARENT, within_ms=1000)
-ON = Step(
-    "bmc",
-    "switch_on",
-    "node",
-    (Change("power", ("off",), "on"),),
-    WHERE,
-    context=PARENT,
-    within_ms=2000,
-    late_ms=3000,
+from tests.core.scenario import (
+    ATTRIBUTES,
+    BMC,
+    LOOK,
+    NODE,
+    ON,
+    OTHER,
+    SIDE,
+    call,
+    looked,
+    parent,
+    row_of,
+    stored,
+    told,
 )
-BMC = Manifest("bmc", "1", PARENT, (LOOK,), (ON,), at_once=1_000)
-SIDE = Side(PARENT, None, 0xA1, "boot", 5 * S)
-NOTHING: dict[str, str | int] = {}
-
-
-def stored(*intents: Intent, desired: dict[str, str]) -> Stored:
-    values = {name: Desired(value, "site") for name, value in desired.items()}
-    entity = StoredEntity(NODE, ATTRIBUTES, "site", values, 3)
-    return Stored(7, 3, [entity], list(intents), {})
-
-
-def parent(state: Stored) -> Engine:
-    return Engine(SIDE, Catalog(KINDS, [BMC]), state, 0, S)
-
-
-def call(number: int, work: Work, part: str, deadline_at: int, intent: str | None = None) -> Call:
-    plain = digest({})
-    return Call(
-        number, work, "bmc", part, NODE, ATTRIBUTES, NOTHING, plain, deadline_at, intent
-    )  # fmt: skip
-
-
-def told(engine: Engine, now: int, *events: Event) -> list[Effect]:
-    """All effects but those that only tell listeners."""
-    effects = engine.handle(events, now)
-    engine.check()
-    return [effect for effect in effects if not isinstance(effect, Publish)]
 
 
 def test_a_node_is_looked_at_meant_to_be_switched_switched_and_looked_at_again() -> None:
@@ -111,26 +72,20 @@ def test_a_step_that_enrols_is_meant_with_the_level_of_its_module_and_another_wi
 
 
 def test_nothing_is_done_before_the_intent_is_durable() -> None:
-    engine = parent(stored(desired={"power": "on"}))
-    told(engine, S, Ready("bmc"))
-    told(engine, S, Answered(1, "off", S))
+    engine = looked("off", power="on")
 
     assert told(engine, 60 * S, Ticked(), Ticked()) == [call(2, Work.LOOK, "look", 61 * S)]
 
 
 def test_an_intent_that_becomes_durable_too_late_is_closed_without_effect() -> None:
-    engine = parent(stored(desired={"power": "on"}))
-    told(engine, S, Ready("bmc"))
-    told(engine, S, Answered(1, "off", S))
+    engine = looked("off", power="on")
 
     first, *_ = told(engine, 3 * S, Written(1, 4))
     assert first == Write(2, (CloseIntent("a1-1", begun=False),))
 
 
 def test_what_is_no_longer_desired_is_not_done_though_it_was_meant() -> None:
-    engine = parent(stored(desired={"power": "on"}))
-    told(engine, S, Ready("bmc"))
-    told(engine, S, Answered(1, "off", S))
+    engine = looked("off", power="on")
     told(engine, S, Proposed(9, (SetDesired(NODE, "power", "off", "site"),)))
 
     assert told(engine, S + MS, Written(2, 5), Written(1, 6)) == [
@@ -166,27 +121,20 @@ def test_an_intent_of_another_boot_of_the_machine_counts_from_now() -> None:
 
 
 def test_a_look_that_fails_makes_its_value_remembered() -> None:
-    engine = parent(stored(desired={"power": "on"}))
-    told(engine, S, Ready("bmc"))
-    told(engine, S, Answered(1, "on", S))
+    engine = looked("on", power="on")
     told(engine, 12 * S, Ticked())
     told(engine, 12 * S, Failed(2, "no route to host"))
 
-    row = engine.table.get(NODE)
-    assert row is not None
+    row = row_of(engine)
     assert (row.belief.known, row.belief.remembered["power"].value) == ({}, "on")
     assert row.stance.why == "bmc.look: no route to host"
 
 
 def test_an_answer_to_a_call_that_is_over_changes_nothing() -> None:
-    engine = parent(stored(desired={"power": "on"}))
-    told(engine, S, Ready("bmc"))
-    told(engine, S, Answered(1, "on", S))
+    engine = looked("on", power="on")
 
     assert told(engine, 2 * S, Answered(1, "off", 2 * S), Ended(1), Failed(77, "late")) == []
-    row = engine.table.get(NODE)
-    assert row is not None
-    assert row.belief.known["power"].value == "on"
+    assert row_of(engine).belief.known["power"].value == "on"
 
 
 def test_changes_count_once_they_are_written_and_their_asker_is_told() -> None:
@@ -196,8 +144,7 @@ def test_changes_count_once_they_are_written_and_their_asker_is_told() -> None:
     assert told(engine, S, Proposed(5, changes, 3)) == [Start("bmc"), Write(1, changes, 3)]
     assert engine.table.get(OTHER) is None
     assert told(engine, S, Written(1, 5)) == [Reply(5, 5)]
-    row = engine.table.get(OTHER)
-    assert row is not None
+    row = row_of(engine, OTHER)
     assert (row.desired.revision, row.desired.values) == (5, {"power": Desired("on", "site")})
 
 

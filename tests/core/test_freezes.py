@@ -41,7 +41,19 @@ from haptera.model.intent import Intent
 from haptera.model.parts import Change as Brings
 from haptera.model.parts import Look, Manifest, Step
 from haptera.selectors.selector import parse_selector
-from tests.core.test_engine import ATTRIBUTES, BMC, NODE, PARENT, SIDE, call, parent, told
+from tests.core.scenario import (
+    ATTRIBUTES,
+    BMC,
+    NODE,
+    PARENT,
+    SIDE,
+    call,
+    looked,
+    parent,
+    row_of,
+    standing,
+    told,
+)
 
 FREEZE = EntityId("freeze", "f1", None)
 # 2026-11-21 18:00 UTC is when the clock since boot shows 100 s.
@@ -70,12 +82,6 @@ def declared(of: str = "n01") -> tuple[Change, ...]:
     )
 
 
-def standing(engine: Engine) -> tuple[Condition, str | None]:
-    row = engine.table.get(NODE)
-    assert row is not None
-    return row.stance.condition, row.stance.why
-
-
 def test_what_another_parent_keeps_is_told_to_be_frozen_too_for_as_long_as_it_is() -> None:
     """The root begins nothing there, but it is where people ask what is frozen."""
     kept = StoredEntity(NODE, {**ATTRIBUTES, "parents": "m1"}, "site", {}, 3)
@@ -83,9 +89,7 @@ def test_what_another_parent_keeps_is_told_to_be_frozen_too_for_as_long_as_it_is
     engine = parent(Stored(7, 4, [kept, middle], [], {}))
 
     def frozen() -> str | None:
-        row = engine.table.get(NODE)
-        assert row is not None
-        return view(row, 0).frozen
+        return view(row_of(engine), 0).frozen
 
     told(engine, S, Proposed(1, declared()))
     told(engine, S, Written(1, 7))
@@ -96,15 +100,11 @@ def test_what_another_parent_keeps_is_told_to_be_frozen_too_for_as_long_as_it_is
 
 
 def needs(engine: Engine) -> str | None:
-    row = engine.table.get(NODE)
-    assert row is not None
-    return unblock(row)
+    return unblock(row_of(engine))
 
 
 def outcomes(engine: Engine) -> list[str]:
-    row = engine.table.get(NODE)
-    assert row is not None
-    return [one.outcome for one in row.attempts.tried]
+    return [one.outcome for one in row_of(engine).attempts.tried]
 
 
 def test_what_is_frozen_is_looked_at_and_left_as_it_is() -> None:
@@ -198,8 +198,7 @@ def test_what_comes_into_a_group_is_frozen_with_it_and_so_is_what_is_on_it() -> 
     web = StoredEntity(WEB, {}, "site", {"run": Desired("running", "site")}, 3)
     state = Stored(7, 4, [node, web, freeze("@held")], [], {})
     engine = Engine(SIDE, Catalog(KINDS, [BMC, RUNNER]), state, 0, S)
-    row = engine.table.get(WEB)
-    assert row is not None
+    row = row_of(engine, WEB)
 
     joined = (Declare(NODE, ATTRIBUTES | {"groups": "gpu, held"}, "site"),)
     told(engine, S, CLOCKED, Ready("runner"), Proposed(9, joined))
@@ -236,9 +235,7 @@ def test_an_intent_that_was_written_and_not_acted_on_is_closed_by_a_freeze() -> 
 
 
 def test_a_step_that_was_begun_is_read_to_its_end_and_the_next_one_is_not_begun() -> None:
-    engine = engine_with()
-    told(engine, S, Ready("bmc"))
-    told(engine, S, Answered(1, "off", S))
+    engine = looked("off", engine_with())
     assert told(engine, S, Written(1, 5)) == [call(2, Work.STEP, "switch_on", 3 * S, "a1-1")]
     told(engine, S, Proposed(9, declared()))
     assert told(engine, 2 * S, Written(2, 8)) == [Reply(9, 8)]
@@ -337,8 +334,7 @@ def test_the_modules_of_what_is_frozen_go_on_for_it_is_they_who_look() -> None:
 def test_what_is_as_desired_says_that_it_is_frozen_for_as_long_as_it_is() -> None:
     engine = engine_with(freeze())
     engine.handle([CLOCKED, Ready("bmc")], 2 * S)
-    row = engine.table.get(NODE)
-    assert row is not None
+    row = row_of(engine)
     assert view(row, 2 * S).frozen == WHY
     engine.handle([Ticked()], 101 * S)
     assert view(row, 101 * S).frozen is None

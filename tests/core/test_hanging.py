@@ -14,7 +14,7 @@ from haptera.model.changes import Desired, Stored, StoredEntity
 from haptera.model.effects import Call, Work, Write
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Answered, Ended, Event, Failed, Ready, Ticked, Written
-from tests.core.test_engine import ATTRIBUTES, BMC, LOOK, ON, SIDE
+from tests.core.scenario import ATTRIBUTES, BMC, LOOK, ON, SIDE, row_of
 
 AT_ONCE = 16
 # Looks in line for all that hang take longer than a reading lives.
@@ -81,8 +81,7 @@ class Fleet:
                 self._call(effect)
 
     def _call(self, call: Call) -> None:
-        row = self.engine.table.get(call.entity)
-        assert row is not None
+        row = row_of(self.engine, call.entity)
         if call.entity in self.hung:
             if row.attempts.failures:
                 self._failing[call.id] = call.entity

@@ -7,15 +7,14 @@ import pytest
 from haptera.core.engine import Engine
 from haptera.core.modules.catalog import Catalog
 from haptera.core.state.limits import S
-from haptera.core.state.row import EntityState
 from haptera.core.views.query import view
 from haptera.kinds import KINDS
 from haptera.model.answers.views import Condition
 from haptera.model.effects import Call, Work
-from haptera.model.events import Answered, Failed, Ready, Ticked, Written
+from haptera.model.events import Answered, Failed, Ticked, Written
 from haptera.model.facts import Method
 from haptera.model.parts import Change, Step
-from tests.core.test_engine import BMC, LOOK, NODE, ON, PARENT, SIDE, stored, told
+from tests.core.scenario import BMC, LOOK, ON, PARENT, SIDE, looked, row_of, stored, told
 
 WHERE = LOOK.requires
 FORCE = Step("bmc", "force_off", "node", (Change("power", ("hung",), "off"),), WHERE, cost=9,
@@ -26,19 +25,11 @@ def timed_out(fails_to: str, step: Step = ON) -> Engine:
     """A step was called at 1 s and never answered; what that lets one infer is known at 4 s."""
     steps = (replace(step, fails_to=fails_to), FORCE)
     catalog = Catalog(KINDS, [replace(BMC, steps=steps)])
-    engine = Engine(SIDE, catalog, stored(desired={"power": "on"}), 0, S)
-    told(engine, S, Ready("bmc"))
-    told(engine, S, Answered(1, "off", S))
+    engine = looked("off", Engine(SIDE, catalog, stored(desired={"power": "on"}), 0, S))
     (call,) = told(engine, S, Written(1, 4))
     assert isinstance(call, Call)
     assert call.work is Work.STEP
     return engine
-
-
-def row_of(engine: Engine) -> EntityState:
-    row = engine.table.get(NODE)
-    assert row is not None
-    return row
 
 
 @pytest.mark.parametrize("inferred", ["on", "hung"])

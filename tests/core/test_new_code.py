@@ -15,7 +15,7 @@ from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Proposed, Written
 from haptera.model.parts import Context, Manifest, Setting, SettingType
 from haptera.model.token_scope import Scope
-from tests.core.test_engine import SIDE
+from tests.core.scenario import SIDE
 
 N1 = node_id("n1")
 STRIP, SILENT = (EntityId("module", name, None) for name in ("strip", "silent"))

@@ -50,7 +50,20 @@ from haptera.model.parts import Step
 from haptera.planner.domain.bars import NO_BARS
 from haptera.planner.domain.problem import problem_of
 from haptera.planner.plan_query import EXPANSIONS_APART_MAX, PlanQuery
-from tests.core.test_engine import ATTRIBUTES, BMC, LOOK, NODE, ON, OTHER, SIDE, call, stored, told
+from tests.core.scenario import (
+    ATTRIBUTES,
+    BMC,
+    LOOK,
+    NODE,
+    ON,
+    OTHER,
+    SIDE,
+    call,
+    row_of,
+    standing,
+    stored,
+    told,
+)
 from tests.planner.shapes import drawn
 from tests.planner.tangle import KIND, TANGLE, goals
 from tests.planner.tangle import MANIFEST as TANGLE_MANIFEST
@@ -89,12 +102,6 @@ def search(
         PATIENT,
         at + SEARCH_WITHIN_NS,
     )
-
-
-def standing(engine: Engine) -> tuple[Condition, str | None]:
-    row = engine.table.get(NODE)
-    assert row is not None
-    return row.stance.condition, row.stance.why
 
 
 def read_off(engine: Engine) -> Engine:
@@ -194,9 +201,7 @@ def test_a_worker_that_died_is_tried_again_after_a_rest_and_then_given_up() -> N
     assert told(engine, 3 * S, Ticked()) == [search(2, 3 * S)]
     assert told(engine, 4 * S, PlanFailed(2, "killed by SIGKILL")) == []
     assert standing(engine) == (Condition.STUCK, gave_up)
-    row = engine.table.get(NODE)
-    assert row is not None
-    assert view(row, 4 * S).again_in_ms == SEARCH_AGAIN_NS // MS
+    assert view(row_of(engine), 4 * S).again_in_ms == SEARCH_AGAIN_NS // MS
 
 
 def test_what_was_given_up_is_sought_again_after_its_time_or_when_a_person_asks() -> None:
@@ -293,8 +298,7 @@ def test_a_tangle_is_left_to_a_worker_before_it_holds_up_the_core() -> None:
     answers = (Answered(call, value, S) for call, value in seen)
     (search,) = [one for one in all_told(engine, 2 * S, *answers) if isinstance(one, SearchPlan)]
 
-    row = engine.table.get(TANGLED)
-    assert row is not None
+    row = row_of(engine, TANGLED)
     assert (row.stance.condition, row.stance.why) == (Condition.ACTING, PLANNED)
     assert (search.observed, search.goal) == (start, goal)
     domain = catalog.domain(row, None)

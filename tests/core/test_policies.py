@@ -31,7 +31,20 @@ from haptera.model.facts import Fact, Method
 from haptera.model.intent import Intent
 from haptera.model.messages import Ask
 from haptera.model.policy import LOOKING, STEPPING, Policy
-from tests.core.test_engine import ATTRIBUTES, BMC, LOOK, NODE, ON, SIDE, call, parent, told
+from tests.core.scenario import (
+    ATTRIBUTES,
+    BMC,
+    LOOK,
+    NODE,
+    ON,
+    SIDE,
+    call,
+    looked,
+    parent,
+    row_of,
+    standing,
+    told,
+)
 
 OTHER = node_id("n02")
 NAMES = {
@@ -67,9 +80,7 @@ def failed_once(engine: Engine) -> str | None:
     told(engine, S, Answered(1, "off", S))
     told(engine, S, Written(1, 4))
     told(engine, S, Failed(2, "fuse", refused=True))
-    row = engine.table.get(NODE)
-    assert row is not None
-    return row.attempts.error
+    return row_of(engine).attempts.error
 
 
 def test_a_part_is_run_on_its_own_terms_where_no_policy_says_otherwise() -> None:
@@ -136,8 +147,7 @@ def test_looks_and_steps_have_the_time_that_policies_give_them() -> None:
 
     # A look that nobody answers is over after its time, and a step infers what its policy says.
     told(engine, 10 * S + 500 * MS, Ticked())
-    row = engine.table.get(NODE)
-    assert row is not None
+    row = row_of(engine)
     assert row.work.stepping is not None
     assert row.work.stepping.error == "bmc.switch_on: no answer within 9 s"
     assert row.work.stepping.settled_at == 13 * S
@@ -191,8 +201,7 @@ def test_a_boot_may_take_as_long_as_a_policy_of_the_parents_ear_says() -> None:
     )
     told(engine, S, Ready("bmc"))
     told(engine, S, Answered(1, "on", S))
-    row = engine.table.get(NODE)
-    assert row is not None
+    row = row_of(engine)
     assert (row.stance.condition, row.stance.why) == (
         Condition.ACTING,
         "waits to hear from the agent",
@@ -205,12 +214,9 @@ def test_a_boot_may_take_as_long_as_a_policy_of_the_parents_ear_says() -> None:
 
 
 def test_a_reading_lives_until_looks_are_overdue_by_the_time_that_a_policy_gives_them() -> None:
-    engine = engine_with(policy("slow", parts="bmc.look", within_ms=3_000))
-    told(engine, S, Ready("bmc"))
-    told(engine, S, Answered(1, "on", S))
+    engine = looked("on", engine_with(policy("slow", parts="bmc.look", within_ms=3_000)))
     told(engine, S, Exited("bmc", "was killed"))
-    row = engine.table.get(NODE)
-    assert row is not None
+    row = row_of(engine)
 
     told(engine, 33 * S, Ticked())
     assert "power" in row.belief.known
@@ -234,8 +240,7 @@ def test_an_intent_of_an_earlier_process_is_settled_by_the_terms_that_it_may_hav
     left = Intent("99-1", NODE, "bmc", "switch_on", S, "boot")
     engine = engine_with(policy("long", within_ms=20_000), intents=(left,))
     told(engine, 2 * S, Ready("bmc"))
-    row = engine.table.get(NODE)
-    assert row is not None
+    row = row_of(engine)
     assert row.work.stepping is not None
     assert row.work.stepping.settled_at == 24 * S
 
@@ -243,8 +248,7 @@ def test_an_intent_of_an_earlier_process_is_settled_by_the_terms_that_it_may_hav
     stored = Stored(7, 3, [*engine.table.stored()], [left], {})
     later = Engine(SIDE, engine.catalog, stored, 0, 100 * S)
     told(later, 100 * S, Ticked())
-    row = later.table.get(NODE)
-    assert row is not None
+    row = row_of(later)
     assert row.work.stepping is not None
     assert row.work.stepping.settled_at == 103 * S
 
@@ -321,6 +325,4 @@ def test_a_look_that_failed_meanwhile_does_not_take_away_why_the_step_is_left_al
     again = [one for one in told(engine, 30 * S, Ticked()) if isinstance(one, Call)]
     told(engine, 30 * S, Answered(again[0].id, "off", 30 * S))
 
-    row = engine.table.get(NODE)
-    assert row is not None
-    assert (row.stance.condition, row.stance.why) == (Condition.STUCK, "bmc.switch_on: fuse")
+    assert standing(engine) == (Condition.STUCK, "bmc.switch_on: fuse")

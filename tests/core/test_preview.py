@@ -65,7 +65,7 @@ from haptera.planner.domain.domain import Domain
 from haptera.planner.planner import plan as search
 from haptera.selectors.names import split
 from haptera.selectors.nodeset import expand
-from tests.core.test_engine import ATTRIBUTES, BMC, NODE, OTHER, SIDE, parent, stored, told
+from tests.core.scenario import ATTRIBUTES, BMC, NODE, OTHER, SIDE, parent, stored, told
 from tests.core.test_evidence import GATE
 from tests.core.test_safety import OFF
 

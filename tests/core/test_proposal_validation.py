@@ -36,7 +36,7 @@ from haptera.model.changes import (
 from haptera.model.effects import Effect, PlanReply, Reply, Write
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Considered, Event, Proposed, Ticked, Written
-from tests.core.test_engine import ATTRIBUTES, BMC, SIDE, told
+from tests.core.scenario import ATTRIBUTES, BMC, SIDE, told
 from tests.planner.test_search_budget import steps
 
 # More than a turn checks, and than two do.

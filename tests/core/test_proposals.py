@@ -12,7 +12,7 @@ from haptera.model.effects import PlanReply, Reply, Write
 from haptera.model.entity import EntityId
 from haptera.model.events import Considered, Proposed
 from haptera.model.parts import Context, Manifest, Setting, SettingType
-from tests.core.test_engine import SIDE
+from tests.core.scenario import SIDE
 
 STRIP = EntityId("module", "strip", None)
 SETTINGS = (Setting("key", SettingType.TEXT, required=True, secret=True), Setting("port"))

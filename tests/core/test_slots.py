@@ -18,7 +18,7 @@ from haptera.model.effects import Call, Effect, Work, Write
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Answered, Ended, Event, Ready, Ticked, Written
 from haptera.model.parts import Context, Manifest
-from tests.core.test_engine import ATTRIBUTES, BMC, LOOK, SIDE, told
+from tests.core.scenario import ATTRIBUTES, BMC, LOOK, SIDE, told
 
 AT_ONCE = 4
 FLEET = 20

@@ -12,8 +12,8 @@ from haptera.kinds import KINDS
 from haptera.model.answers.views import Condition
 from haptera.model.changes import Change, SetDesired, UnsetDesired
 from haptera.model.effects import StopStep
-from haptera.model.events import Answered, Failed, Progressed, Proposed, Ready, Ticked, Written
-from tests.core.test_engine import BMC, NODE, ON, SIDE, stored, told
+from haptera.model.events import Answered, Failed, Progressed, Proposed, Ticked, Written
+from tests.core.scenario import BMC, NODE, ON, SIDE, begun, row_of, stored, told
 
 STOP = StopStep(2, "bmc")
 OFF = SetDesired(NODE, "power", "off", "site")
@@ -22,11 +22,7 @@ OFF = SetDesired(NODE, "power", "off", "site")
 def running(*, stoppable: bool = True) -> Engine:
     """A node that is being switched on, by call 2."""
     module = replace(BMC, steps=(replace(ON, within_ms=60_000, stoppable=stoppable),))
-    engine = Engine(SIDE, Catalog(KINDS, [module]), stored(desired={"power": "on"}), 0, S)
-    told(engine, S, Ready("bmc"))
-    told(engine, S, Answered(1, "off", S))
-    told(engine, S, Written(1, 4))
-    return engine
+    return begun(Engine(SIDE, Catalog(KINDS, [module]), stored(desired={"power": "on"}), 0, S))
 
 
 def desire(engine: Engine, change: Change) -> list[object]:
@@ -58,8 +54,7 @@ def test_a_step_that_stopped_has_not_failed() -> None:
     # Nothing is desired any more, so nothing that succeeds forgives a failure.
     desire(engine, UnsetDesired(NODE, "power"))
     told(engine, S + 3 * MS, Failed(2, "stopped at half", refused=True))
-    row = engine.table.get(NODE)
-    assert row is not None
+    row = row_of(engine)
     assert (row.stance.condition, row.attempts.failures, row.attempts.error) == (
         Condition.IDLE,
         {},
@@ -70,8 +65,7 @@ def test_a_step_that_stopped_has_not_failed() -> None:
 
 def test_how_far_a_step_is_stands_in_why_until_it_has_returned() -> None:
     engine = running()
-    row = engine.table.get(NODE)
-    assert row is not None
+    row = row_of(engine)
     told(engine, S + MS, Progressed(2, "fans", 0.25), Progressed(7, "of another call"))
     assert row.stance.why == "bmc.switch_on: runs, fans (25%)"
     doing = view(row, S + MS).doing

@@ -48,7 +48,21 @@ from haptera.model.events import (
 from haptera.model.intent import Intent
 from haptera.model.parts import Context, Manifest
 from haptera.model.policy import STEPPING
-from tests.core.test_engine import BMC, LOOK, NODE, ON, SIDE, call, parent, stored, told
+from tests.core import scenario
+from tests.core.scenario import (
+    BMC,
+    LOOK,
+    NODE,
+    ON,
+    SIDE,
+    begun,
+    call,
+    looked,
+    parent,
+    row_of,
+    stored,
+    told,
+)
 
 MODULE = EntityId("module", "bmc", None)
 COOL_DOWN = RESTARTING.cool_down_ms * MS
@@ -74,21 +88,16 @@ def desire(engine: Engine, now: int, ticket: int, **values: str) -> list[object]
 
 
 def run_of(engine: Engine) -> dict[str, str]:
-    row = engine.table.get(MODULE)
-    assert row is not None
+    row = row_of(engine, MODULE)
     return {name: row.value(name, fact) for name, fact in row.belief.known.items()}
 
 
 def standing(engine: Engine, entity: EntityId = MODULE) -> tuple[Condition, str | None]:
-    row = engine.table.get(entity)
-    assert row is not None
-    return row.stance.condition, row.stance.why
+    return scenario.standing(engine, entity)
 
 
 def failures(engine: Engine) -> dict[str, int]:
-    row = engine.table.get(NODE)
-    assert row is not None
-    return row.attempts.failures
+    return row_of(engine).attempts.failures
 
 
 def die(engine: Engine, now: int, process: int) -> None:
@@ -156,10 +165,7 @@ def test_a_module_that_is_disabled_runs_for_nobody_and_what_needs_it_says_so() -
 
 
 def test_a_module_that_gets_disabled_finishes_its_steps_and_ends() -> None:
-    engine = parent(stored(desired={"power": "on"}))
-    told(engine, S, Ready("bmc"))
-    told(engine, S, Answered(1, "off", S))
-    told(engine, S, Written(1, 4))
+    engine = begun()
 
     assert desire(engine, S, 2, run="stopped") == []
     assert standing(engine) == (Condition.ACTING, "module bmc finishes its calls")
@@ -181,14 +187,11 @@ def test_looks_and_watches_of_a_module_that_gets_disabled_are_ended() -> None:
 
 
 def test_what_a_disabled_module_last_read_is_remembered_when_looks_are_overdue() -> None:
-    engine = parent(stored(desired={}))
-    told(engine, S, Ready("bmc"))
-    told(engine, S, Answered(1, "on", S))
+    engine = looked("on")
     desire(engine, S, 1, run="stopped")
 
     told(engine, 31 * S, Ticked())
-    row = engine.table.get(NODE)
-    assert row is not None
+    row = row_of(engine)
     assert set(row.belief.known) == {"power"}
     told(engine, 32 * S, Ticked())
     assert (set(row.belief.known), set(row.belief.remembered)) == (set(), {"power"})
@@ -202,8 +205,7 @@ def test_desiring_something_of_a_module_that_nobody_declared_declares_it() -> No
         Write(1, (Declare(MODULE, {}, "user:x"), set_version))
     ]
     told(engine, S, Written(1, 5))
-    row = engine.table.get(MODULE)
-    assert row is not None
+    row = row_of(engine, MODULE)
     assert (row.desired.declared, row.desired.values) == (True, {"version": Desired("1", "user:x")})
 
 
@@ -212,8 +214,7 @@ def test_a_module_that_served_well_is_started_again_at_once() -> None:
     told(engine, S, Ready("bmc"))
 
     assert told(engine, 3 * S, Exited("bmc", "killed by SIGKILL")) == [Start("bmc", 2)]
-    row = engine.table.get(MODULE)
-    assert row is not None
+    row = row_of(engine, MODULE)
     tried = [(one.part, one.ago_ms, one.outcome) for one in detail(row, 4 * S).tried]
     assert tried == [(START.path, 1000, "killed by SIGKILL")]
 
@@ -245,26 +246,19 @@ def test_a_module_that_dies_too_often_is_left_alone_and_no_node_is_blamed() -> N
 
 
 def test_a_step_over_which_its_module_died_is_an_attempt_in_the_module_s_words() -> None:
-    engine = parent(stored(desired={"power": "on"}))
-    told(engine, S, Ready("bmc"))
-    told(engine, S, Answered(1, "off", S))
-    told(engine, S, Written(1, 4))
+    engine = begun()
     told(engine, 3 * S, Exited("bmc", "killed by SIGKILL"))
     assert told(engine, 3 * S, Ready("bmc", 2)) == [
         replace_process(call(3, Work.LOOK, "look", 4 * S), 2)
     ]
 
     told(engine, 6 * S, Answered(3, "off", 6 * S))
-    row = engine.table.get(NODE)
-    assert row is not None
-    assert row.attempts.error == "bmc.switch_on: module bmc killed by SIGKILL"
+    assert row_of(engine).attempts.error == "bmc.switch_on: module bmc killed by SIGKILL"
     assert failures(engine) == {"bmc.switch_on": 1}
 
 
 def test_a_step_whose_module_died_while_its_intent_was_written_is_not_begun() -> None:
-    engine = parent(stored(desired={"power": "on"}))
-    told(engine, S, Ready("bmc"))
-    told(engine, S, Answered(1, "off", S))
+    engine = looked("off", power="on")
     told(engine, S, Exited("bmc", "killed by SIGKILL"))
 
     assert told(engine, S, Written(1, 4)) == [Write(2, (CloseIntent("a1-1", begun=False),))]
@@ -276,11 +270,8 @@ def test_a_step_whose_module_died_while_its_intent_was_written_is_not_begun() ->
 def test_what_a_module_read_that_has_failed_is_remembered_at_once() -> None:
     # Without waiting, so that no look is overdue by then.
     side = replace(SIDE, draw=lambda: 0.0)
-    engine = Engine(side, Catalog(KINDS, [BMC]), stored(desired={}), 0, S)
-    told(engine, S, Ready("bmc"))
-    told(engine, S, Answered(1, "on", S))
-    row = engine.table.get(NODE)
-    assert row is not None
+    engine = looked("on", Engine(side, Catalog(KINDS, [BMC]), stored(desired={}), 0, S))
+    row = row_of(engine)
     for process in range(1, 7):
         assert set(row.belief.known) == {"power"}
         told(engine, S + process * MS, Exited("bmc", "status 1", process))
@@ -331,10 +322,7 @@ def test_a_new_process_takes_over_when_it_is_ready_and_calls_stay_where_they_are
 
 
 def test_a_step_in_flight_ends_once_with_the_process_that_it_was_given_to() -> None:
-    engine = parent(stored(desired={"power": "on"}))
-    told(engine, S, Ready("bmc"))
-    told(engine, S, Answered(1, "off", S))
-    told(engine, S, Written(1, 4))
+    engine = begun()
     desire(engine, S, 2, settings="{}")
 
     assert told(engine, S + MS, Ready("bmc", 2)) == []
@@ -430,9 +418,7 @@ def test_a_function_that_blocked_all_calls_of_its_module_is_named_there_for_a_wh
 
 
 def test_a_replacement_that_dies_leaves_the_old_process_serving() -> None:
-    engine = parent(stored(desired={}))
-    told(engine, S, Ready("bmc"))
-    told(engine, S, Answered(1, "on", S))
+    engine = looked("on")
     desire(engine, S, 1, settings='{"a": 1}')
 
     told(engine, S, Exited("bmc", "status 1: KeyError: 'a'", 2))
@@ -455,8 +441,7 @@ def test_parts_that_a_new_process_declares_are_planned_with_and_neighbours_are_t
     declared = replace(BMC, version="2", steps=(press,))
     told(engine, 3 * S, Ready("bmc", 2, "2", declared))
     meant = Intent("a1-2", NODE, "bmc", "press", 3 * S, "boot")
-    row = engine.table.get(NODE)
-    assert row is not None
+    row = row_of(engine)
     assert row.work.stepping is not None
     assert row.work.stepping.intent == meant
     effects = told(engine, 12 * S, Ticked())
@@ -475,9 +460,7 @@ def test_parts_that_a_new_process_declares_are_planned_with_and_neighbours_are_t
 def test_parts_that_cannot_be_planned_with_are_refused_and_the_old_process_serves_on(
     changes: dict[str, Any], text: str
 ) -> None:
-    engine = parent(stored(desired={}))
-    told(engine, S, Ready("bmc"))
-    told(engine, S, Answered(1, "on", S))
+    engine = looked("on")
     desire(engine, S, 1, settings="{}")
 
     declared = replace(BMC, **changes)

@@ -16,7 +16,7 @@ from haptera.model.entity import EntityId
 from haptera.model.events import Exited, Proposed, Ready, Ticked, Written
 from haptera.model.parts import Change, Context, Manifest, Requirement, Step
 from haptera.planner.domain.problem import Problem
-from tests.core.test_engine import SIDE, told
+from tests.core.scenario import SIDE, row_of, told
 from tests.planner.shapes import Parts, in_chain, joint, problem
 from tests.planner.tangle import at_parent, kind_of
 from tests.planner.test_search_budget import steps
@@ -102,9 +102,7 @@ def test_parts_with_which_knowledge_cannot_hold_are_refused_after_as_many_turns(
     turns, effects = judged(engine)
     assert turns > 1
     assert Stop("m", 2) in effects
-    row = engine.table.get(MODULE)
-    assert row is not None
-    assert row.stance.why == (
+    assert row_of(engine, MODULE).stance.why == (
         "declares a contradiction: m.never: no knowable state meets its conditions: it requires"
         " c0=off and starts from c9=on (remove or correct one of these conditions)"
     )

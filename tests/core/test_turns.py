@@ -19,7 +19,7 @@ from haptera.model.events import Considered, Ready, Ticked
 from haptera.planner.domain.domain import compile_class
 from haptera.planner.planner import plan
 from haptera.planner.search.factors import FACTORS_CACHED_MAX
-from tests.core.test_engine import ATTRIBUTES, BMC, SIDE, told
+from tests.core.scenario import ATTRIBUTES, BMC, SIDE, told
 from tests.planner.tangle import COUNT, KIND, MANIFEST, TANGLE, goals
 
 CROWD = 6

@@ -9,7 +9,7 @@ from haptera.core.views.query import view
 from haptera.model.answers.views import DoingView
 from haptera.model.effects import Call
 from haptera.model.events import Answered, Ended, Ready, Ticked, Written
-from tests.core.test_engine import NODE, parent, stored, told
+from tests.core.scenario import parent, row_of, stored, told
 
 
 def test_nothing_is_usual_of_what_was_never_done() -> None:
@@ -61,8 +61,7 @@ def test_a_measure_is_not_told_anew_where_it_is_much_the_same(told: int) -> None
 def test_a_view_tells_what_is_under_way_since_when_and_for_how_long_usually() -> None:
     engine = parent(stored(desired={"power": "on"}))
     told(engine, S, Ready("bmc"))
-    row = engine.table.get(NODE)
-    assert row is not None
+    row = row_of(engine)
     assert view(row, 2 * S).doing == DoingView("bmc.look", 1_000)
     told(engine, 2 * S, Answered(1, "off", 2 * S))
     told(engine, 2 * S, Written(1, 4))

@@ -11,7 +11,7 @@ from haptera.model.effects import Reply
 from haptera.model.entity import node_id
 from haptera.model.events import Proposed
 from haptera.modules import load
-from tests.core.test_engine import SIDE
+from tests.core.scenario import SIDE
 
 N1, N2, N3 = map(node_id, ("n1", "n2", "n3"))
 LAB = {"platform": "labnode", "bmc": "10.0.0.1"}

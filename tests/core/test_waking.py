@@ -8,8 +8,8 @@ from haptera.core.sync.peers import SUSPECT_AFTER
 from haptera.model.effects import Call, Work
 from haptera.model.events import Failed, Ready, Ticked
 from haptera.model.intent import Intent
+from tests.core.scenario import NODE, parent, stored, told
 from tests.core.sync.test_links import End
-from tests.core.test_engine import NODE, parent, stored, told
 
 BEGUN = Intent("99-1", NODE, "bmc", "switch_on", S, "boot")
 MINUTE = 60 * S

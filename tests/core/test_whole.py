@@ -19,7 +19,7 @@ from haptera.model.changes import (
 from haptera.model.effects import Reply
 from haptera.model.entity import EntityId
 from haptera.model.events import Proposed
-from tests.core.test_engine import SIDE
+from tests.core.scenario import SIDE
 
 LEDGER, TYPO = (EntityId("group", name, None) for name in ("ledger", "legder"))
 EVE, SITE = "user:eve", "site"

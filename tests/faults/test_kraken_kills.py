@@ -16,7 +16,7 @@ from haptera.model.entity import node_id
 from haptera.model.events import Answered, Ended, Failed, Ready, Ticked, WatchReported, Written
 from haptera.wire.frame import DATAGRAM_BYTES_MAX
 from tests.cli.rig import command
-from tests.core.test_engine import call, parent, stored, told
+from tests.core.scenario import call, looked, parent, stored, told
 from tests.faults.rig import NODE_HOST, PARENT_HOST, WEB, Child, Parent, real
 from tests.faults.seen import desire, healed, power_commands, view
 from tests.faults.simulated import at_rest, deeds, freeze, row_of, thaw
@@ -207,9 +207,7 @@ def test_deleting_everything_leaves_a_parent_that_takes_it_all_back(
 @pytest.mark.parametrize("answer_first", [True, False])
 def test_an_answer_and_its_time_out_in_one_moment_come_to_one_end(answer_first: bool) -> None:
     """K9: progress and time-out took two locks in opposite orders."""
-    engine = parent(stored(desired={"power": "on"}))
-    told(engine, S, Ready("bmc"))
-    told(engine, S, Answered(1, "off", S))
+    engine = looked("off", power="on")
     assert told(engine, S, Written(1, 4)) == [call(2, Work.STEP, "switch_on", 3 * S, "a1-1")]
     late, look = 4 * S, call(3, Work.LOOK, "look", 5 * S)
     if answer_first:

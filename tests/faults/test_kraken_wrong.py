@@ -22,7 +22,7 @@ from haptera.planner.explain.problem_json import answer_to_json, problem_from_js
 from haptera.planner.planner import plan
 from haptera.sdk import Module
 from haptera.testing.bench import Bench
-from tests.core.test_engine import parent, stored, told
+from tests.core.scenario import begun, parent, stored, told
 from tests.faults.simulated import at_rest, deeds, freeze, row_of, thaw
 from tests.world.history import web
 
@@ -104,10 +104,7 @@ def test_the_chain_is_as_short_as_what_is_left_to_do() -> None:
 
 def test_no_time_limit_outlives_the_step_that_it_was_of() -> None:
     """W5: a timer from before a thaw put a healthy node through power on and discovery again."""
-    engine = parent(stored(desired={"power": "on"}))
-    told(engine, S, Ready("bmc"))
-    told(engine, S, Answered(1, "off", S))
-    told(engine, S, Written(1, 4))
+    engine = begun()
     told(engine, S, Ended(2))
     told(engine, S + MS, Answered(3, "on", S + MS))
     row = engine.table.get(N01)

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from haptera.core.state.limits import S
 from haptera.core.views.course import course_of
 from haptera.model.answers.graph import (
     CourseView,
@@ -15,13 +14,12 @@ from haptera.model.answers.graph import (
     TakenView,
 )
 from haptera.model.chain import Chain, Do
-from haptera.model.events import Answered, Ready
 from haptera.planner.domain.domain import compile_class
 from haptera.planner.explain.drawing import Course, drawing
 from haptera.planner.explain.graph import graphs_of
 from haptera.planner.explain.problem_json import problem_from_json
 from haptera.planner.planner import plan
-from tests.core.test_engine import NODE, ON, parent, stored, told
+from tests.core.scenario import NODE, ON, looked, parent, stored
 from tests.planner.test_original_tables import KRAKEN, LAYERCAKE
 from tests.planner.test_worked_examples import PROBLEM, SWITCH_OFF, SWITCH_ON
 
@@ -261,9 +259,7 @@ busy = free|busy by freebusy while run sync
 
 def test_an_entity_is_marked_where_its_engine_sees_it() -> None:
     """It was seen off a moment ago, and is to be on."""
-    engine = parent(stored(desired={"power": "on"}))
-    told(engine, S, Ready("bmc"))
-    told(engine, S, Answered(1, "off", S))
+    engine = looked("off", power="on")
     row = engine.table.get(NODE)
     assert row is not None
     domain, course = course_of(row, engine.table.node_of(row), engine.catalog)
@@ -291,9 +287,7 @@ def test_an_entity_is_marked_where_its_engine_sees_it() -> None:
 
 def test_the_engines_own_plan_is_marked_for_as_long_as_it_holds() -> None:
     """It may be one that a worker searched for; of another start or goal it says nothing."""
-    engine = parent(stored(desired={"power": "on"}))
-    told(engine, S, Ready("bmc"))
-    told(engine, S, Answered(1, "off", S))
+    engine = looked("off", power="on")
     row = engine.table.get(NODE)
     assert row is not None
     own = row.stance.plan

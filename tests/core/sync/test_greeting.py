@@ -11,7 +11,7 @@ from haptera.model.changes import Stored, StoredEntity
 from haptera.model.effects import Tell
 from haptera.model.entity import node_id
 from haptera.model.events import Alive, Event, Ticked
-from tests.core.test_engine import ATTRIBUTES, BMC, SIDE
+from tests.core.scenario import ATTRIBUTES, BMC, SIDE
 
 NAMES = [f"n{number:02}" for number in range(1, 41)]
 GREETS = replace(SIDE, greet_each_ns=MS)
