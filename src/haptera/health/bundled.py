@@ -1,0 +1,132 @@
+"""The health rules that come with haptera; what a site declares of the same name replaces one."""
+
+from typing import Final
+
+from haptera.health.rule import Grade, HealthRule, Mode, parse_pipeline
+
+
+def _rule(
+    name: str, sensors: str, pipeline: str, grade: Grade, source: str, mode: Mode = Mode.SUGGEST
+) -> HealthRule:
+    return HealthRule(name, sensors, parse_pipeline(pipeline), grade, mode, source)
+
+
+_ASHRAE: Final = "ASHRAE TC 9.9, Thermal Guidelines, 5th ed. (2021): class A2 allows 10 to 35 °C"
+_MCELOG: Final = "mcelog.conf, ce-error-threshold of a DIMM: 10 / 24h; of a socket: 100 / 24h"
+_PINHEIRO: Final = (
+    "Pinheiro, Weber, Barroso, Failure Trends in a Large Disk Drive Population (FAST 2007)"
+)
+
+BUNDLED: Final[tuple[HealthRule, ...]] = (
+    _rule(
+        "inlet-trend",
+        "temp.inlet",
+        "within -20 120 | median 5 | window 30m | trend above 35 in 30m",
+        Grade.PREDICTED,
+        _ASHRAE,
+    ),
+    _rule(
+        "inlet-hot",
+        "temp.inlet",
+        "within -20 120 | median 3 | above 35 clear 32 for 2m",
+        Grade.DEGRADED,
+        _ASHRAE,
+    ),
+    _rule(
+        "cpu-trend",
+        "temp.cpu",
+        "within -20 150 | median 5 | window 30m | trend above 95 in 30m",
+        Grade.PREDICTED,
+        "Linux hwmon, temp*_crit of coretemp and k10temp: 95 to 105 °C for most server CPUs",
+    ),
+    _rule(
+        "cpu-throttled",
+        "cpu.throttles",
+        "rise | decay 10m | above 10 clear 1",
+        Grade.DEGRADED,
+        "Linux, sysfs thermal_throttle/*_throttle_count: more than once a minute",
+    ),
+    _rule(
+        "memory-corrected",
+        "ecc.corrected",
+        "rise | decay 24h | above 10 clear 5",
+        Grade.DEGRADED,
+        _MCELOG,
+    ),
+    _rule(
+        "memory-trend",
+        "ecc.corrected",
+        "rise | decay 24h | window 30m | trend above 100 in 30m",
+        Grade.PREDICTED,
+        _MCELOG,
+    ),
+    _rule(
+        "memory-uncorrected",
+        "ecc.uncorrected",
+        "rise | decay 7d | above 0.5",
+        Grade.FAILED,
+        "Linux Documentation/driver-api/edac.rst, ue_count: data was lost",
+        Mode.ACT,
+    ),
+    _rule(
+        "disk-full",
+        "disk.used_percent",
+        "within 0 100 | above 95 clear 90 for 1m",
+        Grade.DEGRADED,
+        "ext4 keeps 5 % for root (mke2fs -m): above 95 % users' writes fail",
+    ),
+    _rule(
+        "disk-trend",
+        "disk.used_percent",
+        "within 0 100 | median 3 | window 30m | trend above 95 in 30m",
+        Grade.PREDICTED,
+        "ext4 keeps 5 % for root (mke2fs -m): above 95 % users' writes fail",
+    ),
+    _rule(
+        "disk-failing",
+        "smart.failing",
+        "above 0.5",
+        Grade.FAILED,
+        "ATA ACS-4, SMART RETURN STATUS: a threshold was exceeded",
+        Mode.ACT,
+    ),
+    _rule(
+        "disk-reallocated",
+        "smart.reallocated",
+        "rise | decay 7d | above 8 clear 1",
+        Grade.DEGRADED,
+        _PINHEIRO + ": after its first reallocation a disk fails 14 times as often in 60 days",
+    ),
+    _rule(
+        "memory-pressed",
+        "psi.memory_full",
+        "median 5 | above 10 clear 5 for 5m",
+        Grade.DEGRADED,
+        "Linux Documentation/accounting/psi.rst: percent of time in which no task made progress;"
+        " systemd-oomd acts at 60 % in 30 s",
+    ),
+    _rule(
+        "network-errors",
+        "net.errors",
+        "rise | decay 10m | above 100 clear 10",
+        Grade.DEGRADED,
+        "IEEE 802.3, bit error ratio 1e-12: a sound link of 10 Gbit/s has six errors in ten"
+        " minutes at full load",
+    ),
+    _rule(
+        "check-failed",
+        "check.state",
+        "median 3 | above 1.5",
+        Grade.FAILED,
+        "Nagios Plugin API: 0 is OK, 1 WARNING, 2 CRITICAL",
+    ),
+    _rule(
+        "check-warned",
+        "check.state",
+        "median 3 | above 0.5",
+        Grade.DEGRADED,
+        "Nagios Plugin API: 0 is OK, 1 WARNING, 2 CRITICAL",
+    ),
+)
+BY_NAME: Final = {one.name: one for one in BUNDLED}
+TRENDS: Final = tuple(one for one in BUNDLED if one.grade is Grade.PREDICTED)

@@ -1,0 +1,183 @@
+"""What a health rule says of one sensor now, and of what several say, how healthy a machine is."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import Final
+
+from haptera.health.filters import Rise, filtered
+from haptera.health.readings import GAP_INTERVALS, Point, interval_s, orderly, since_gap
+from haptera.health.rule import (
+    GRADES,
+    Beyond,
+    Fingerprint,
+    Grade,
+    HealthRule,
+    Mode,
+    Threshold,
+    Trend,
+    Unchanged,
+)
+from haptera.health.trend import GLANCE, PARTS, Expectation, expected_at, may_rise
+
+# What was predicted is withdrawn once nothing has spoken for it for so long.
+WITHDRAWN_S: Final = 300.0
+# A trend holds for as long as the limit lies within so many times what raises it.
+KEPT_FACTOR: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Symptom:
+    """What a rule says of a machine: since when, by which reading, and what it expects.
+
+    `seen` is when it last held: what is silent is not healed.
+    """
+
+    rule: str
+    sensor: str
+    grade: Grade
+    mode: Mode
+    since: float
+    seen: float
+    value: float
+    expected: Expectation | None = None
+
+
+def judge(
+    rule: HealthRule, sensor: str, points: Sequence[Point], before: Symptom | None, now: float
+) -> Symptom | None:
+    """What a rule says of a sensor, by its readings and by what it said before."""
+    there = orderly(points, now)
+    if before is None and not _is_worth_it(rule, there):
+        return None
+    left = filtered(there, rule.pipeline.filters)
+    if not left:
+        return before
+    found: Held | None
+    match rule.pipeline.test:
+        case Threshold() as test:
+            found = _beyond(test, left, before)
+        case Trend() as test:
+            found = _trending(test, left, before)
+        case Unchanged() as test:
+            found = _unchanged(test, left)
+        case Fingerprint():
+            return None  # it is of symptoms: see `fingerprints`
+    if found is None:
+        return None
+    since, seen, expected = found
+    grade = Grade.PREDICTED if isinstance(rule.pipeline.test, Trend) else rule.grade
+    return Symptom(
+        rule.name,
+        sensor,
+        grade,
+        rule.mode,
+        since if before is None else before.since,
+        seen,
+        left[-1].value,
+        expected,
+    )
+
+
+def fingerprints(
+    rules: Iterable[HealthRule], symptoms: Sequence[Symptom], before: Mapping[str, Symptom]
+) -> Iterator[Symptom]:
+    """What rules say that are of several others; `before` is what they said, by their names."""
+    for rule in rules:
+        if not isinstance(test := rule.pipeline.test, Fingerprint):
+            continue
+        there = {one.rule: one for one in symptoms if one.rule in test.rules}
+        if len(there) >= test.count:
+            last = max(there.values(), key=lambda one: one.since)
+            held = before.get(rule.name)
+            since = last.since if held is None else held.since
+            yield replace(last, rule=rule.name, grade=rule.grade, mode=rule.mode, since=since)
+
+
+def grade_of(symptoms: Iterable[Symptom], *, is_read: bool) -> Grade:
+    """How healthy a machine is: as the worst of these; unknown where no sensor of it is read."""
+    least = Grade.OK if is_read else Grade.UNKNOWN
+    return max((least, *(one.grade for one in symptoms)), key=GRADES.index)
+
+
+def is_of(rule: HealthRule, sensor: str) -> bool:
+    """Whether a rule reads this sensor: by its name, or as one of the items that have it.
+
+    >>> from haptera.health.rule import parse_pipeline
+    >>> rule = HealthRule("hot", "temp.*", parse_pipeline("above 90"), Grade.DEGRADED)
+    >>> is_of(rule, "temp.inlet"), is_of(rule, "temp.cpu[1]"), is_of(rule, "fan.speed")
+    (True, True, False)
+    """
+    return sensor == rule.sensors or fnmatchcase(sensor.partition("[")[0], rule.sensors)
+
+
+def _is_worth_it(rule: HealthRule, points: Sequence[Point]) -> bool:
+    """Whether the readings as they are may make a symptom: a glance, for most of them do not."""
+    test = rule.pipeline.test
+    if not points or any(isinstance(one, Rise) for one in rule.pipeline.filters):
+        return bool(points) and any(one.value != points[0].value for one in points)
+    if not isinstance(test, Trend):
+        return True
+    sign = _sign(test.side)
+    return may_rise(
+        [Point(one.at, sign * one.value) for one in (*points[:GLANCE], *points[-GLANCE:])]
+    )
+
+
+# Since when, last when, and what is expected.
+Held = tuple[float, float, Expectation | None]
+
+
+def _beyond(test: Threshold, points: Sequence[Point], before: Symptom | None) -> Held | None:
+    sign = _sign(test.side)
+    near = since_gap(points, GAP_INTERVALS * interval_s(points))
+    start = _since(near, lambda one: sign * one.value > sign * test.limit)
+    if start is not None and near[-1].at - start >= test.hold_s:
+        return start, near[-1].at, None
+    if before is None:
+        return None
+    cleared = _since(near, lambda one: sign * one.value <= sign * test.clear)
+    if cleared is not None and near[-1].at - cleared >= test.hold_s:
+        return None
+    return before.since, before.seen, None
+
+
+def _since(points: Sequence[Point], holds: Callable[[Point], bool]) -> float | None:
+    """Since when this holds of all up to the last one; None where it does not hold of that."""
+    start = None
+    for one in reversed(points):
+        if not holds(one):
+            break
+        start = one.at
+    return start
+
+
+def _trending(test: Trend, points: Sequence[Point], before: Symptom | None) -> Held | None:
+    sign = _sign(test.side)
+    rising = [Point(one.at, sign * one.value) for one in points]
+    at, limit = rising[-1].at, sign * test.limit
+    met = rising[-1].value >= limit
+    expected = None if met else expected_at(rising, limit, test.window_s)
+    if before is None:
+        if expected is None or expected.likely - at > test.within_s:
+            return None
+        # Twice in a row: what a few readings say, the next ones may take back.
+        earlier = [one for one in rising if one.at <= at - 2 * test.window_s / PARTS]
+        again = expected_at(earlier, limit, test.window_s)
+        return None if again is None else (at, at, expected)
+    if met:
+        return before.since, at, before.expected
+    if expected is not None and expected.likely - at <= KEPT_FACTOR * test.within_s:
+        return before.since, at, expected
+    return None if at - before.seen >= WITHDRAWN_S else (before.since, before.seen, before.expected)
+
+
+def _unchanged(test: Unchanged, points: Sequence[Point]) -> Held | None:
+    start = _since(points, lambda one: one.value == points[-1].value)
+    if start is None or points[-1].at - start < test.hold_s:
+        return None
+    return start, points[-1].at, None
+
+
+def _sign(side: Beyond) -> float:
+    return 1.0 if side is Beyond.ABOVE else -1.0

@@ -1,0 +1,69 @@
+"""The readings of one sensor as a rule may rely on them: in order, finite, of one clock."""
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from math import isfinite
+from typing import Final, NamedTuple
+
+# What a clock ahead of ours may say: a node's is seldom better.
+AHEAD_S_MAX: Final = 120.0
+# A reading before the last one by more is a clock that was set back; by less, one that overtook.
+OVERTAKEN_S_MAX: Final = 60.0
+# After a pause of so many intervals, what was before it does not hold on.
+GAP_INTERVALS: Final = 8
+
+
+class Point(NamedTuple):
+    """One reading: when, in seconds since 1970, and what."""
+
+    at: float
+    value: float
+
+
+def middle(values: Iterable[float]) -> float:
+    """The median of some values; of an even number the lower one, which is one of them.
+
+    >>> middle([5.0, 1.0, 3.0, 2.0])
+    2.0
+    """
+    some = sorted(values)
+    return some[(len(some) - 1) // 2]
+
+
+def orderly(points: Iterable[Point], now: float) -> list[Point]:
+    """These points without what is no number, what is of the future, and what repeats.
+
+    Where the clock was set back, all that was read before is of another clock, and goes.
+
+    >>> orderly([Point(10, 1.0), Point(20, float("nan")), Point(20, 2.0), Point(20, 3.0)], 30)
+    [Point(at=10, value=1.0), Point(at=20, value=2.0)]
+    """
+    found: list[Point] = []
+    for one in points:
+        if not (isfinite(one.at) and isfinite(one.value)) or one.at > now + AHEAD_S_MAX:
+            continue
+        if found and one.at <= found[-1].at:
+            if one.at > found[-1].at - OVERTAKEN_S_MAX:
+                continue
+            found.clear()
+        found.append(one)
+    return found
+
+
+def interval_s(points: Sequence[Point]) -> float:
+    """How long after each other these were read, as a rule; 0 where there are less than two."""
+    if len(points) < 2:
+        return 0.0
+    return middle(two.at - one.at for one, two in pairwise(points))
+
+
+def since_gap(points: Sequence[Point], longest_s: float) -> Sequence[Point]:
+    """The last of these points, between which no pause is longer.
+
+    >>> [one.at for one in since_gap([Point(at, 0.0) for at in (0, 10, 20, 200, 210)], 60)]
+    [200, 210]
+    """
+    for at in range(len(points) - 1, 0, -1):
+        if points[at].at - points[at - 1].at > longest_s:
+            return points[at:]
+    return points
