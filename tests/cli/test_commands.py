@@ -605,8 +605,8 @@ def test_a_bad_site_file_is_told_line_by_line(cluster, capsys, tmp_path):
         " slurm.state, slurm.use\n"
         "error: unknown key foo\n"
         f"  {path}:7:1\n"
-        "  there are budgets, cluster, controllers, defaults, desired, fault_groups, groups,"
-        " include, lab, modules, nodes, policies, profiles, services\n",
+        "  there are budgets, cluster, controllers, defaults, desired, entities, fault_groups,"
+        " groups, include, lab, modules, nodes, policies, profiles, services\n",
     )
 
 

@@ -85,6 +85,15 @@ def test_the_page_shows_the_package_of_fans_as_it_is() -> None:
     assert site == test_brought.SITE
 
 
+def test_the_page_shows_the_package_of_coolant_as_it_is() -> None:
+    folder = Path(__file__).resolve().parents[2] / "examples/coolant"
+    (kind,) = re.findall(r"```python coolant\n(.*?)```", PAGE, re.DOTALL)
+    (site,) = re.findall(r"```yaml coolant\n(.*?)```", PAGE, re.DOTALL)
+
+    assert kind == (folder / "src/coolant/kind.py").read_text("utf-8")
+    assert site == test_brought.COOLED
+
+
 def test_the_settings_of_the_page_are_declared_as_it_says(tmp_path: Path) -> None:
     (code,) = re.findall(r"```python settings.py\n(.*?)```", PAGE, re.DOTALL)
     (tmp_path / "with_settings.py").write_text(code)

@@ -85,6 +85,60 @@ def test_a_package_adds_to_what_a_node_is(
         assert (code != 0, "led.port" in error) == (True, True)
 
 
+COOLED = """\
+cluster: cooled
+nodes:
+  "n[1-4]": {}
+entities:
+  "coolant:r[1-3]": {address: "loop-{r}"}
+desired:
+  "coolant:r[1-2]": {state: running, litres_per_minute: 40}
+modules:
+  coolant: {context: parent}
+"""
+
+
+@pytest.fixture(scope="module")
+def coolant(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package of a kind of the cluster, installed in a folder of its own."""
+    home = tmp_path_factory.mktemp("coolant")
+    shutil.copytree(ROOT / "examples" / "coolant", home / "source")
+    return installed(home / "source", home / "site-packages")
+
+
+def test_entities_of_the_cluster_have_names_attributes_and_settings_of_their_own(
+    coolant: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(coolant))
+    site, client = tmp_path / "site.yaml", client_of(tmp_path)
+    site.write_text(COOLED)
+
+    def type_in(*words: object) -> tuple[int, str, str]:
+        return typed(*words, folder=tmp_path, client=client)
+
+    def named(selector: str) -> list[str]:
+        return [one["entity"] for one in json.loads(type_in("get", selector, "-o", "json")[1])]
+
+    assert type_in("site", "check", site)[1] == (
+        "cluster cooled: 3 coolants, 4 nodes; nothing is wrong\n"
+    )
+    assert type_in("module", "lint", "coolant") == (0, "nothing wrong\n", "")
+    with served(tmp_path, "--site", site, address=ADDRESS):
+        both = ["coolant:r1", "coolant:r2"]
+        wait_for(lambda: named("coolant:* and state=running and condition=converged") == both)
+        assert named("coolant:r[1,3]") == ["coolant:r1", "coolant:r3"]
+        assert named("address=loop-3") == ["coolant:r3"]
+        (pump,) = tmp_path.rglob("loop-1")
+        assert pump.read_text().endswith(" 40\n")
+        assert type_in("set", "coolant:r1", "litres_per_minute=60", "--take")[0] == 0
+        wait_for(lambda: pump.read_text().endswith(" 60\n"))
+        wait_for(lambda: named("coolant:r1 and applied=current") == ["coolant:r1"])
+        exported = type_in("export")[1]
+        assert "  coolant:r1: {address: loop-1}\n" in exported
+        refused = type_in("set", "coolant:r1", "address=x")
+        assert "in a site file under `entities`" in refused[2]
+
+
 @pytest.fixture(scope="module")
 def fans(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The package of the examples, installed in a folder of its own."""

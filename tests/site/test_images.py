@@ -58,7 +58,7 @@ def test_an_image_is_on_no_node():
 
 def test_its_recipe_knows_nothing_of_nodes():
     assert wrong(SITE.replace("{site}", "{node}")) == [
-        ("unknown placeholder {node}", "there is site"),
+        ("unknown placeholder {node}", "there are name, site"),
     ]
 
 

@@ -54,11 +54,11 @@ def find_desirable(kind: Kind, name: str) -> Variable[Any] | Plain:
 
 
 def _of_attribute(kind: Kind) -> str:
-    """How an attribute is set: a site file has those of nodes only."""
+    """How an attribute is set."""
     if kind.name == "node":
         return "it is an attribute: declare it, in a site file under `nodes`"
     return (
-        "it is an attribute, which no site file sets: its controller does, or"
+        "it is an attribute: declare it, in a site file under `entities`, or with"
         " PATCH /v1/entities/ENTITY/attributes"
     )
 

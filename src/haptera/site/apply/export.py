@@ -46,7 +46,7 @@ def export(
 ) -> str:
     """All that is stored, or what one owner has of it; what belongs to others says so."""
     stored = _of_owner({one.entity: one for one in current}, owner)
-    entries: dict[str, dict[str, list[_Fact]]] = {"nodes": {}, "desired": {}}
+    entries: dict[str, dict[str, list[_Fact]]] = {"nodes": {}, "entities": {}, "desired": {}}
     for (section, title), some in _columns(stored).items():
         for nodes, facts in alike(some).items():
             for text in folded(nodes):
@@ -59,6 +59,7 @@ def export(
             f"cluster: {yaml_key(cluster)}",
             *titled("nodes", _lines(entries["nodes"])),
             *titled("services", [f"{yaml_key(name)}: {{}}" for name in names]),
+            *titled("entities", _lines(entries["entities"])),
             *titled("desired", _lines(entries["desired"])),
             *(line for key, form in _FORMS.items() for line in titled(key, _rules(stored, form))),
             *_modules(places),
@@ -90,14 +91,18 @@ def _columns(stored: _Stored) -> dict[tuple[str, str], dict[str, list[_Fact]]]:
     for entity, one in stored.items():
         declared: list[_Fact] = [] if one.owner == SITE_OWNER else [(_DECLARED, None, one.owner)]
         desired = [(name, held.value, held.owner) for name, held in one.desired.items()]
-        where = entity.node or ""
+        texts = [(name, text, one.owner) for name, text in one.attributes.items()]
+        where = _where(entity)
         if entity.kind == NODE:
-            texts = [(name, text, one.owner) for name, text in one.attributes.items()]
             columns.setdefault(("nodes", ""), {})[where] = [*declared, *texts]
             if desired:
                 columns.setdefault(("desired", ""), {})[where] = [*desired]
         elif (section := _section_of(entity)) is not None and section not in _FORMS:
-            columns.setdefault((section, _title(entity)), {})[where] = [*declared, *desired]
+            title = _title(entity)
+            if texts:
+                columns.setdefault(("entities", title), {})[where] = [*declared, *texts]
+            if desired or not texts:
+                columns.setdefault((section, title), {})[where] = [*declared, *desired]
     return columns
 
 
@@ -114,7 +119,17 @@ def _section_of(entity: EntityId) -> str | None:
             return None
 
 
+def _where(entity: EntityId) -> str:
+    """What is folded with others to a node-set: a node, or the name of what is the cluster's."""
+    if entity.node is None and KINDS[entity.kind].of_cluster:
+        return entity.name
+    return entity.node or ""
+
+
 def _title(entity: EntityId) -> str:
+    """What stands before the node-set."""
+    if entity.node is None and KINDS[entity.kind].of_cluster:
+        return f"{entity.kind}:"
     prefix = "" if entity.kind == service.kind.name else f"{entity.kind}:"
     return f"{prefix}{entity.name}{'' if entity.node is None else '@'}"
 

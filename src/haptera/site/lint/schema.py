@@ -46,6 +46,7 @@ def schema() -> Schema:
                 "nodes": _named(_ref("node"), "Node-sets, each with attributes."),
                 "fault_groups": _named(_nodeset(), "Nodes that may fail together."),
                 "services": _named(_ref("service_data"), "Services, each with its data."),
+                "entities": _entities(),
                 "desired": _desired(),
                 "policies": _rules(
                     "policy", "How parts are tried, for entities that a selector matches."
@@ -135,11 +136,19 @@ def _desired() -> Schema:
             **{f"^{kind.name}:": _ref(f"{kind.name}_desired") for kind in _OF_CLUSTER},
             "^(service:)?[A-Za-z0-9._-]+@": _ref("service_desired"),
             f"^(?!(module|service|node|{'|'.join(kind.name for kind in _OF_CLUSTER)}):)"
-            "[A-Za-z0-9._-]+:[A-Za-z0-9._-]+@": _object(
-                "An entity of another kind, or of a kind of a package."
-            ),
+            "[A-Za-z0-9._-]+:": _object("An entity of another kind, or of a kind of a package."),
         },
         "additionalProperties": _ref("node_desired"),
+    }
+
+
+def _entities() -> Schema:
+    named = "^[A-Za-z0-9._-]+:"
+    return {
+        "description": "Entities besides nodes, with attributes: KIND:NAMES, KIND:NAME@NODESET.",
+        "type": ["object", "null"],
+        "additionalProperties": False,
+        "patternProperties": {named: {"type": ["object", "null"], "additionalProperties": _TEXT}},
     }
 
 

@@ -1,6 +1,5 @@
 """What is desired of each entity of a site: by its own key, by profiles, by what it is of."""
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -10,15 +9,12 @@ from haptera.model.declared.desired_check import check_plain, nearest
 from haptera.model.declared.schema import Kind
 from haptera.model.entity import EntityId, check_name
 from haptera.model.errors import Code, HapteraError, UnknownNameError
+from haptera.site.model.entities import ON_NODES, OtherEntities, kind_named, not_on_nodes
 from haptera.site.model.layers import ITSELF
 from haptera.site.model.modules import Modules
 from haptera.site.model.nodes import Nodes
 from haptera.site.model.values import Entries, Rank, Value, Values, datum, is_template, read_desired
-from haptera.site.syntax.template import unknown
 from haptera.site.syntax.tree import Errors, Leaf, Place, Tree, entries_of
-
-# `SERVICE@NODESET`, `KIND:NAME@NODESET`; a node-set may have an @ of its own.
-_ON_NODES: Final = re.compile(r"(?:(?P<kind>[^:@,]*):)?(?P<name>[A-Za-z0-9._-]+)@(?P<nodes>.+)")
 
 Services = Mapping[str, Entries]
 Desired = Mapping[EntityId, Mapping[str, str | int]]
@@ -52,13 +48,13 @@ class DesiredReader:
     def __init__(
         self,
         nodes: Nodes,
+        entities: OtherEntities,
         services: Services,
         modules: Modules,
-        constants: Mapping[str, str],
         errors: Errors,
     ) -> None:
         self._nodes = nodes
-        self._constants = constants
+        self._entities = entities
         self._services = services
         self._modules = modules
         self._errors = errors
@@ -82,16 +78,15 @@ class DesiredReader:
         }
 
     def _read_key(self, key: Leaf, tree: Tree) -> None:
-        found = _ON_NODES.fullmatch(key.text)
+        found = ON_NODES.fullmatch(key.text)
         if found is None:
             self._read_alone(key, tree)
             return
-        kind, name = _kind(found["kind"] or service.kind.name), check_name(found["name"])
+        kind, name = kind_named(found["kind"] or service.kind.name), check_name(found["name"])
         if kind.name == node.kind.name:
             raise HapteraError(f"{key.text!r} selects nothing", do=_DO, code=Code.SELECTS_NOTHING)
         if kind.of_cluster:
-            what = f"{name} belongs to the whole cluster, not to a node"
-            raise HapteraError(what, do=f"write {kind.name}:{name}")
+            raise not_on_nodes(kind, name)
         self._check_there(kind, name)
         entries = read_desired(kind, tree, self._errors)
         for one in self._nodes.named(key, found["nodes"]):
@@ -100,7 +95,7 @@ class DesiredReader:
     def _read_alone(self, key: Leaf, tree: Tree) -> None:
         """`NODESET`, `node:NODESET`, or what is on no node: `module:NAME`, `image:NAME`."""
         prefix, colon, rest = key.text.partition(":")
-        kind = node_kind() if not colon or "@" in prefix else _kind(prefix)
+        kind = node_kind() if not colon or "@" in prefix else kind_named(prefix)
         if kind is module.kind:
             if rest not in self._modules.at_parent():
                 do = nearest(rest, self._modules.at_parent())
@@ -108,10 +103,10 @@ class DesiredReader:
             entity = EntityId(kind.name, rest, None)
             self._give(entity, read_desired(kind, tree, self._errors), Rank.NODE)
         elif kind.of_cluster:
-            entity = EntityId(kind.name, check_name(rest), None)
             entries = read_desired(kind, tree, self._errors)
-            self._keys.setdefault(entity, key.place)
-            self._give(entity, entries, Rank.NODE)
+            for entity in self._entities.of_cluster(kind, key, rest):
+                self._keys.setdefault(entity, key.place)
+                self._give(entity, entries, Rank.NODE)
         elif kind.name == node.kind.name:
             entries = read_desired(kind, tree, self._errors)
             for one in self._nodes.named(key, rest if kind.name == prefix else key.text):
@@ -160,21 +155,11 @@ class DesiredReader:
         for entity, values in self._found.items():
             if entity.kind == group.kind.name:
                 self._check_group(values, self._keys[entity])
-            known = self._of_site if entity.node is None else self._nodes.by_name[entity.node].known
+            if entity.node is None:
+                known = self._entities.known_of(entity).known
+            else:
+                known = self._nodes.by_name[entity.node].attributes.known
             yield entity, values.desired(KINDS[entity.kind], known, self._errors)
-
-    def _of_site(self, name: str) -> str:
-        """What stands for a name in the template of what is on no node."""
-        if name not in self._constants:
-            raise unknown(name, [*self._constants])
-        return self._constants[name]
 
 
 _DO: Final = "write NODESET, SERVICE@NODESET, module:NAME@NODESET or image:NAME"
-
-
-def _kind(name: str) -> Kind:
-    kind = KINDS.get(name)
-    if kind is None:
-        raise UnknownNameError(f"there is no kind {name!r}", do=nearest(name, KINDS))
-    return kind

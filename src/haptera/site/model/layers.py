@@ -56,7 +56,7 @@ def read_layer(tree: Tree, known: LayerNames, errors: Errors) -> Layer:
     for key, inner in entries_of(tree, errors):
         match key.text:
             case "attributes":
-                attributes = read_attributes(inner, errors)
+                attributes = read_attributes(node_kind(), inner, errors)
             case "desired":
                 desired[ITSELF] = read_desired(node_kind(), inner, errors)
             case "services":

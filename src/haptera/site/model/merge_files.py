@@ -16,7 +16,7 @@ from haptera.site.syntax.sources import INCLUDE, included, read_tree
 from haptera.site.syntax.tree import Branch, Errors, Leaf, Place, Series, Tree
 
 # Below these stand node-sets: whoever writes the same one in two files says more of it.
-_ADDING: Final = ("nodes", "desired")
+_ADDING: Final = ("nodes", "entities", "desired")
 
 _Said = tuple[Leaf, Tree]
 

@@ -13,12 +13,13 @@ from haptera.model.declared.uniqueness import Unique
 from haptera.model.entity import check_name, node_id
 from haptera.model.errors import DuplicateError, HapteraError, LimitError, UnknownNameError
 from haptera.model.parts import Manifest
-from haptera.selectors.names import ALL_NODES, GroupName, nearest_name
+from haptera.selectors.names import ALL_NODES, GroupName, nearest_name, no_groups
+from haptera.selectors.names import Groups as GroupsOf
 from haptera.selectors.nodeset import expand, fold
+from haptera.site.model.attributes import Attributes
 from haptera.site.model.groups import Groups, not_yet
 from haptera.site.model.layers import Layer
 from haptera.site.model.values import PROFILES_MAX, Entries, Rank, Values, read_attributes
-from haptera.site.syntax.template import fill, unknown
 from haptera.site.syntax.tree import Branch, Errors, Leaf, Place, Series, Tree, entries_of, leaf
 
 # All node-sets of a site together: what it may make a parent work through.
@@ -57,74 +58,28 @@ def holes(name: str) -> list[str]:
 
 @dataclass(slots=True)
 class Node:
-    """One node: `own` is what its templates know of itself, `texts` its attributes, filled."""
+    """One node, with its attributes and the layers that it has."""
 
     name: str
-    own: Mapping[str, str]
-    constants: Mapping[str, str]
-    attributes: Values
+    attributes: Attributes
     profiles: tuple[Leaf, ...] | None = None
     layers: list[tuple[int, Layer]] = field(default_factory=list)
-    texts: dict[str, str] = field(default_factory=dict)
-    _filling: list[str] = field(default_factory=list)
-
-    def known(self, name: str) -> str:
-        """What stands for a name in a template.
-
-        Raises:
-            HapteraError: nothing does.
-        """
-        if name in self.own:
-            return self.own[name]
-        if name in self.texts:
-            return self.texts[name]
-        if name in self.constants:
-            return self.constants[name]
-        raise unknown(name, [*self.own, *self.texts, *self.constants])
-
-    def fill(self, errors: Errors) -> None:
-        """Fill the attributes, each once what it names is filled."""
-        for name in self.attributes.given:
-            self._fill(name, errors)
-
-    def _fill(self, name: str, errors: Errors) -> str:
-        if name in self.texts:
-            return self.texts[name]
-        given = self.attributes.given[name]
-        if isinstance(given.value, Leaf):
-            with errors.at(given.value.place):
-                self._filling.append(name)
-                try:
-                    filled = fill(given.value.text, lambda one: self._needed(one, errors))
-                    self.texts[name] = check_attribute(node_kind(), name, filled)
-                finally:
-                    self._filling.pop()
-            return self.texts.setdefault(name, "")
-        return self.texts.setdefault(name, str(given.value))
-
-    def _needed(self, name: str, errors: Errors) -> str:
-        if name in self.own or name not in self.attributes.given or name in self.texts:
-            return self.known(name)
-        if name in self._filling:
-            chain = " > ".join([*self._filling[self._filling.index(name) :], name])
-            raise HapteraError(
-                f"attributes refer to each other in a circle: {chain}",
-                do="remove one reference",
-            )
-        return self._fill(name, errors)
 
 
 class Nodes:
     """All nodes of a site by name, and the node-sets that name some of them."""
 
-    def __init__(self, groups: Mapping[str, Leaf], errors: Errors) -> None:
+    def __init__(
+        self, groups: Mapping[str, Leaf], constants: Mapping[str, str], errors: Errors
+    ) -> None:
+        self.constants = constants
         self._errors = errors
         self._texts = groups
         self._groups = Groups(groups, not_yet)
         self._expanded = 0
         self.by_name: dict[str, Node] = {}
 
-    def declare(self, tree: Tree, constants: Mapping[str, str]) -> None:
+    def declare(self, tree: Tree) -> None:
         """Declare what stands under `nodes`."""
         for key, inner in entries_of(tree, self._errors):
             profiles, said = self._said(inner)
@@ -132,7 +87,9 @@ class Nodes:
                 one = self.by_name.get(name)
                 if one is None:
                     own = {"name": name, "index": str(len(self.by_name) + 1)}
-                    one = Node(name, own | dimensions(name), constants, Values(node_id(name)))
+                    own |= dimensions(name)
+                    values = Values(node_id(name))
+                    one = Node(name, Attributes(node_kind(), own, self.constants, values))
                     self.by_name[name] = one
                 one.attributes.give(said, Rank.NODE, self._errors)
                 if profiles is not None:
@@ -152,7 +109,7 @@ class Nodes:
                     )
             for rank, layer in one.layers:
                 one.attributes.give(layer.attributes, rank, self._errors)
-            one.fill(self._errors)
+            one.attributes.fill(self._errors)
         self._groups = Groups(self._texts, partial(_of_attributes, self.by_name))
         self._join_groups()
 
@@ -165,14 +122,14 @@ class Nodes:
                 said = Leaf(node.fault_group.name, quoted=False, place=inner.place), name
                 for one in self.named(leaf(inner), leaf(inner).text):
                     one.attributes.give((said,), Rank.NODE, self._errors)
-                    one.texts[node.fault_group.name] = name
+                    one.attributes.texts[node.fault_group.name] = name
 
     def check_unique(self, manifests: Collection[Manifest]) -> None:
         """See that no two nodes have in common what a module reaches only one of them by."""
         names = [one.name for one in node_kind().attributes]
         unique = Unique[Node](manifests, names)
         for one in self.by_name.values():
-            for name, value, first in unique.add(one.texts, one):
+            for name, value, first in unique.add(one.attributes.texts, one):
                 what = f"{name} {value!r} of node:{one.name} is node:{first.name}'s already, at"
                 place = first.attributes.given[name].place
                 do = "give each node its own, or they are taken for one machine"
@@ -182,7 +139,7 @@ class Nodes:
 
     def group_names(self) -> set[str]:
         """All groups that a node is in."""
-        texts = (one.texts.get(node.groups.name, "") for one in self.by_name.values())
+        texts = (one.attributes.texts.get(node.groups.name, "") for one in self.by_name.values())
         return {*self._texts, *(name for text in texts for name in _ITEMS.split(text) if name)}
 
     def named(self, key: Leaf, text: str) -> list[Node]:
@@ -194,19 +151,23 @@ class Nodes:
             self._errors.add(UnknownNameError(what, do=do), key.place)
         return [self.by_name[one] for one in names if one in self.by_name]
 
+    def names(self, key: Leaf, text: str) -> tuple[str, ...]:
+        """The names of a node-set that names other things than nodes."""
+        return self._expand(key, text, no_groups)
+
     def _join_groups(self) -> None:
         """Give each node the names of its groups, beside those that it is said to have."""
         for group, text in self._texts.items():
             for one in self.named(text, f"@{group}"):
                 with self._errors.at(text.place):
-                    names = _ITEMS.split(one.texts.get(node.groups.name, ""))
+                    names = _ITEMS.split(one.attributes.texts.get(node.groups.name, ""))
                     joined = ", ".join(dict.fromkeys([*filter(None, names), group]))
                     check_attribute(node_kind(), node.groups.name, joined)
-                    one.texts[node.groups.name] = joined
+                    one.attributes.texts[node.groups.name] = joined
 
-    def _expand(self, key: Leaf, text: str) -> tuple[str, ...]:
+    def _expand(self, key: Leaf, text: str, groups: GroupsOf | None = None) -> tuple[str, ...]:
         with self._errors.at(key.place):
-            found = expand(text, self._groups)
+            found = expand(text, groups or self._groups)
             self._expanded += len(found)
             if self._expanded > EXPANDED_MAX:
                 raise LimitError(
@@ -228,7 +189,7 @@ class Nodes:
                 names = inner.items if isinstance(inner, Series) else (inner,)
                 profiles = tuple(map(leaf, names)), key.place
                 _check_profiles(profiles[0])
-        return profiles, read_attributes(Branch(tuple(rest), tree.place), self._errors)
+        return profiles, read_attributes(node_kind(), Branch(tuple(rest), tree.place), self._errors)
 
     def _give_profiles(self, one: Node, profiles: tuple[Leaf, ...], place: Place) -> None:
         if one.profiles is None:
@@ -247,7 +208,7 @@ def _of_attributes(by_name: Mapping[str, Node], group: GroupName) -> Collection[
     if node_kind().attribute(source) is None:
         do = nearest(source, [one.name for one in node_kind().attributes])
         raise UnknownNameError(f"no attribute of nodes is called {source!r}", do=do)
-    return [one.name for one in by_name.values() if one.texts.get(source) == group.name]
+    return [one.name for one in by_name.values() if one.attributes.texts.get(source) == group.name]
 
 
 def _check_profiles(names: Collection[Leaf]) -> None:

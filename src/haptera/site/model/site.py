@@ -3,7 +3,7 @@
 Nothing of them holds unless all of it can be read; what is wrong is told together.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -16,8 +16,10 @@ from haptera.modules import load
 from haptera.rest.schemas import SiteFile
 from haptera.runtime.processes.controllers import ControllerPlace
 from haptera.runtime.processes.places import ModulePlace
+from haptera.site.model.attributes import Attributes
 from haptera.site.model.controllers import read_controllers
 from haptera.site.model.desired import Desired, DesiredReader, Places, read_services
+from haptera.site.model.entities import OtherEntities
 from haptera.site.model.groups import read_groups
 from haptera.site.model.lab import read_lab
 from haptera.site.model.layers import LayerNames, read_layer, read_profiles
@@ -30,7 +32,7 @@ from haptera.site.syntax.tree import Branch, Errors, Place, Tree, leaf
 
 KEYS: Final = (
     *("cluster", "groups", "defaults", "profiles", "nodes", "fault_groups", "services"),
-    *("desired", "policies", "budgets", "modules", "controllers", "lab"),
+    *("entities", "desired", "policies", "budgets", "modules", "controllers", "lab"),
 )
 # Where modules are given settings.
 _WITH_SETTINGS: Final = ("defaults", "profiles", "modules")
@@ -94,14 +96,11 @@ def parse_site(sources: Sequence[SiteFile], constants: Mapping[str, str]) -> Sit
     modules = read_modules(trees.get("modules"), folder, errors)
     services = read_services(said("services"), errors)
     known = LayerNames(services, modules)
-    defaults = read_layer(said("defaults"), known, errors)
-    profiles = read_profiles(said("profiles"), known, errors)
-    nodes = Nodes(read_groups(said("groups"), errors), errors)
-    nodes.declare(said("nodes"), constants)
-    nodes.lay(defaults, profiles)
-    nodes.part(said("fault_groups"))
+    nodes = _nodes(said, known, constants, errors)
     nodes.check_unique([load(name).manifest() for name in modules.bundled])
-    wanted = DesiredReader(nodes, services, modules, constants, errors)
+    others = OtherEntities(nodes, errors)
+    others.read(said("entities"))
+    wanted = DesiredReader(nodes, others, services, modules, errors)
     desired = wanted.read(said("desired"))
     there = There(nodes.by_name, nodes.group_names(), modules.names)
     rules = [
@@ -111,7 +110,7 @@ def parse_site(sources: Sequence[SiteFile], constants: Mapping[str, str]) -> Sit
     site = Site(
         cluster=_cluster(trees.get("cluster"), place, errors),
         entities=(
-            *_entities(nodes, desired, wanted.places(), errors),
+            *_entities(_declared(nodes, others), desired, wanted.places(), errors),
             *(SiteEntity(entity, {}, values) for entity, values in rules),
         ),
         modules=modules.bundled,
@@ -124,6 +123,18 @@ def parse_site(sources: Sequence[SiteFile], constants: Mapping[str, str]) -> Sit
     return site
 
 
+def _nodes(
+    said: Callable[[str], Tree], known: LayerNames, constants: Mapping[str, str], errors: Errors
+) -> Nodes:
+    """All nodes, each with its layers and its attributes filled."""
+    nodes = Nodes(read_groups(said("groups"), errors), constants, errors)
+    nodes.declare(said("nodes"))
+    defaults = read_layer(said("defaults"), known, errors)
+    nodes.lay(defaults, read_profiles(said("profiles"), known, errors))
+    nodes.part(said("fault_groups"))
+    return nodes
+
+
 def _cluster(tree: Tree | None, place: Place, errors: Errors) -> str:
     if tree is None:
         errors.add(HapteraError("the cluster has no name", do="write `cluster: NAME`"), place)
@@ -133,14 +144,18 @@ def _cluster(tree: Tree | None, place: Place, errors: Errors) -> str:
     return ""
 
 
+def _declared(nodes: Nodes, others: OtherEntities) -> Mapping[EntityId, Attributes]:
+    of_nodes = {node_id(name): one.attributes for name, one in nodes.by_name.items()}
+    return {**of_nodes, **others.by_id}
+
+
 def _entities(
-    nodes: Nodes, desired: Desired, places: Places, errors: Errors
+    declared: Mapping[EntityId, Attributes], desired: Desired, places: Places, errors: Errors
 ) -> Iterator[SiteEntity]:
-    declared = {node_id(name): one for name, one in nodes.by_name.items()}
     for entity in sorted({*declared, *desired}):
         one, values, at = declared.get(entity), desired.get(entity, {}), places.get(entity, {})
         texts = {} if one is None else one.texts
-        given = {} if one is None else one.attributes.given
+        given = {} if one is None else one.given
         # Where it is said last: what came before had room.
         for last in [*at.values(), *(value.place for value in given.values())][-1:]:
             with errors.at(last):

@@ -6,7 +6,6 @@ from enum import IntEnum
 from typing import Final
 
 from haptera.kinds import service
-from haptera.kinds.extensions import node_kind
 from haptera.model.declared.desired_check import check_attribute, check_desired, find_desirable
 from haptera.model.declared.schema import Kind
 from haptera.model.entity import EntityId
@@ -99,13 +98,13 @@ def _checked(kind: Kind, tree: Tree, errors: Errors) -> Iterator[tuple[Leaf, Val
                 yield key, check_desired(kind, key.text, text.text)
 
 
-def read_attributes(tree: Tree, errors: Errors) -> Entries:
-    """What a mapping says of nodes that no part changes."""
+def read_attributes(kind: Kind, tree: Tree, errors: Errors) -> Entries:
+    """What a mapping says of entities of a kind that no part changes."""
     found: list[tuple[Leaf, Value]] = []
     for key, value in entries_of(tree, errors):
         with errors.at(value.place):
             text = leaf(value)
-            checked = check_attribute(node_kind(), key.text, "" if is_template(text) else text.text)
+            checked = check_attribute(kind, key.text, "" if is_template(text) else text.text)
             found.append((key, text if is_template(text) else checked))
     return tuple(found)
 
