@@ -18,9 +18,10 @@ from haptera.modules import BUNDLED, load
 from haptera.modules.jobs.gate import enter, gate_path
 from haptera.runtime import clock
 from haptera.runtime.processes.forking import PRELOAD, LoopZygote, ZygoteClient, exec_zygote
+from haptera.runtime.processes.module_frames import Sampled
 from haptera.runtime.processes.process import LIMITS, Limits, ModuleProcesses
 from haptera.sdk import Boot, Manifest
-from tests.runtime import forked
+from tests.runtime import forked, metered
 
 pytestmark = pytest.mark.net
 
@@ -62,6 +63,8 @@ class Rig:
     """Module processes over a real zygote."""
 
     def __init__(self, run_dir: Path, limits: Limits = LIMITS) -> None:
+        self.sampled: list[Sampled] = []
+        self.arrived = asyncio.Event()
         self.there_before = set(descendants(os.getpid()))
         self.heard = Heard()
         self.zygotes: list[ZygoteClient] = []
@@ -73,11 +76,17 @@ class Rig:
                 "trial": "tests.runtime.forked:module",
                 "jobs": BUNDLED["jobs"],
                 "none": "no.such:module",
+                "meter": "tests.runtime.metered:module",
             },
             run_dir=run_dir,
             log_dir=run_dir / "log",
             limits=limits,
+            sampled=self._keep,
         )
+
+    def _keep(self, sampled: Sampled) -> None:
+        self.sampled.append(sampled)
+        self.arrived.set()
 
     def _start(self) -> ZygoteClient:
         self.zygotes.append(exec_zygote(PRELOAD))
@@ -281,3 +290,24 @@ def said(file: str) -> str:
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         return Path(file).read_text()
     return ""
+
+
+def test_what_a_module_measures_is_no_event(tmp_path: Path) -> None:
+    async def scenario(rig: Rig) -> None:
+        await rig.ready("meter", metered.module.manifest())
+        before = clock.now_ns()
+        call = a_call(1, Work.SAMPLE, "sensors", "meter", deadline_at=None)
+        rig.processes.call(call)
+        async with asyncio.timeout(WAIT_S):
+            while len(rig.sampled) < 2:
+                rig.arrived.clear()
+                await rig.arrived.wait()
+        rig.processes.cancel(Cancel(1, "meter"))
+        rig.processes.call(a_call(2, Work.LOOK, "look", "meter"))
+        (answered,) = await rig.heard.until(1)
+
+        assert [one.values for one in rig.sampled[:2]] == [{"temp.inlet": 21.5}] * 2
+        assert before <= rig.sampled[0].at_ns < rig.sampled[1].at_ns
+        assert isinstance(answered, Failed)
+
+    run(scenario, tmp_path)

@@ -203,7 +203,7 @@ class Engine:
         if self.side.node is not None:
             self._begin.touch(self.table.make(node_id(self.side.node)).id)
         self._begin.dirty.update(row.id for row in self.table if row.desired.resident)
-        for name in self.catalog.controllers():
+        for name in self.catalog.from_the_start():
             self.supervisor.need(self._begin, name)
         # Before anything happens: which modules are needed, and so started, is known by now, unless
         # there is more to decide on than there is time for.

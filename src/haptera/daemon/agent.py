@@ -25,12 +25,15 @@ from haptera.daemon.logs import Logs
 from haptera.daemon.parts import ARTEFACTS_PORT, HELLO_PORT, catalog_of, codec_of
 from haptera.daemon.queue.agent_side import AgentQueue
 from haptera.daemon.respawn import Lives, respawn
+from haptera.daemon.samples.sampling import Sampling
 from haptera.daemon.tree.moving import Mover
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.model.events import Enrolled
 from haptera.model.messages import Message
 from haptera.model.parts import Context
+from haptera.model.reading import Series
+from haptera.model.samples import Measurement
 from haptera.modules import BUNDLED
 from haptera.queue.capacity import capacity_of
 from haptera.runtime import clock
@@ -189,7 +192,7 @@ class _Agent:
                     rekey(lambda: (PARENT,), self._rekey),
                 )
                 own = (self._queue(engine).run(), self._lives.run(), keep_telling())
-                for work in (turns, *talk, mover.run(), *own):
+                for work in (turns, *talk, mover.run(), self._sampling.run(), *own):
                     tasks.create_task(work)
         finally:
             self._starter.close()
@@ -203,11 +206,12 @@ class _Agent:
             _log.warning("%s", line)
         return ModuleProcesses(
             self._zygote,
-            lambda events: self._deliver(events),
+            self._sampling.beside(lambda events: self._deliver(events)),
             places={**BUNDLED, **{one.name: one for one in own}},
             run_dir=logs.directory,
             log_dir=logs.log_dir,
             confine=confinements(grounds, catalog.manifests.get),
+            sampled=self._sampling.sampled,
         )
 
     def _queue(self, engine: Engine) -> AgentQueue:
@@ -256,7 +260,12 @@ class _Agent:
             enrolment.hello_ms * MS,
             secrets.SystemRandom().random,
         )
-        return Engine(side, catalog, self._journal.load(), schema, clock.now_ns())
+        engine = Engine(side, catalog, self._journal.load(), schema, clock.now_ns())
+        self._sampling = Sampling(engine, self._tell_measured)
+        self._sampling.ask(
+            lambda call: self._starter.call(call), lambda call: self._processes.cancel(call)
+        )
+        return engine
 
     def _listen(self, enrolment: Enrolment, codec: Codec, driver: Driver) -> None:
         saved = enrolment.session
@@ -302,6 +311,12 @@ class _Agent:
         if clock.now_ns() >= self._quiet_until:
             self._udp.tell(peer, message)
 
+    def _tell_measured(self, entity: EntityId, age_s: float, values: dict[Series, float]) -> None:
+        """Tell the parent once: what is lost is lost."""
+        if clock.now_ns() >= self._quiet_until:
+            told = Measurement(entity.kind, entity.name, int(age_s * 1_000), values)
+            self._udp.tell_measured(PARENT, told)
+
     def _confirmed(self) -> int:
         return self._udp.confirmed(PARENT)
 
@@ -323,5 +338,5 @@ class _Agent:
             ask=self._channel.exchange.send,
             search=self._searcher.search,
             answer=nobody,
-            publish=nobody,
+            publish=lambda effect: self._sampling.changed(effect.entities),
         )

@@ -10,6 +10,7 @@ from haptera.model.answers.plan import RADIUS_PERCENT
 from haptera.model.errors import HapteraError
 from haptera.runtime.processes.controllers import ControllerPlace
 from haptera.runtime.processes.places import ModulePlace
+from haptera.runtime.samples.sample_store import SampleLimits
 
 API_PORT: Final = 4270
 # A file beside the state of a parent that was promoted, while its predecessor's steps may take
@@ -33,6 +34,7 @@ class Ways(msgspec.Struct, frozen=True):
 
 
 WAYS: Final = Ways()
+SAMPLES: Final = SampleLimits()
 
 
 class ParentSettings(msgspec.Struct, frozen=True):
@@ -44,7 +46,8 @@ class ParentSettings(msgspec.Struct, frozen=True):
     over the API without the digest of its plan. Modules are users of their own where the parent is
     root, but those that `keep_user` names; None: all keep its user. A
     parent below others is called `parent_name` in nodes' lists; `above` are the client files of
-    those that it may follow. `etcd` are files of endpoints, where its lease is kept.
+    those that it may follow. `etcd` are files of endpoints, where its lease is kept. `samples` says
+    how much of the numbers that machines report is kept.
     """
 
     directory: str
@@ -65,6 +68,7 @@ class ParentSettings(msgspec.Struct, frozen=True):
     parent_name: str | None = None
     above: tuple[str, ...] = ()
     etcd: tuple[str, ...] = ()
+    samples: SampleLimits = SAMPLES
 
 
 def home_of(directory: Path) -> Path:

@@ -1,6 +1,7 @@
 """Numbers that were measured: what modules tell, and what is kept of each entity."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import msgspec
 
@@ -44,7 +45,7 @@ class Measurement(msgspec.Struct, frozen=True, gc=False):
     kind: str
     name: str
     age_ms: int
-    values: dict[str, float]
+    values: Mapping[Any, float]
 
 
 class Point(msgspec.Struct, frozen=True, gc=False):

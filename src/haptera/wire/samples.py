@@ -3,7 +3,7 @@
 A node names what is on it, and never itself: whose numbers they are, the session tells.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Final
 
 import msgspec
@@ -65,7 +65,7 @@ def decode_samples(body: bytes) -> list[Measurement] | Reject | None:
     return found
 
 
-def _split(values: dict[str, float]) -> Iterable[dict[str, float]]:
+def _split(values: Mapping[str, float]) -> Iterable[dict[str, float]]:
     """As many at once as one section has room for."""
     room, some = CONTENT_BYTES_MAX - _HEAD_BYTES, dict[str, float]()
     for series, value in values.items():

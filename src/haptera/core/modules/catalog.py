@@ -156,6 +156,11 @@ class Catalog:
         """The modules that are not called, but ask."""
         return sorted(one.name for one in self.manifests.values() if one.controller)
 
+    def from_the_start(self) -> list[str]:
+        """The modules that run though nobody asks for a part of theirs: they ask, or measure."""
+        measuring = [one.name for one in self.manifests.values() if one.samplers]
+        return sorted({*self.controllers(), *measuring})
+
     def gates(self, context: Context) -> list[str]:
         """The modules in this context that can keep work from their node."""
         return [one for one in self.modules(context) if self.manifests[one].gate]

@@ -30,28 +30,31 @@ from haptera.daemon.confining import confinement_told, confinements, grounds_of_
 from haptera.daemon.executing.audited import audited
 from haptera.daemon.logs import Logs
 from haptera.daemon.parent.backend import Around, EngineBackend
+from haptera.daemon.parent.boots import boot_of
 from haptera.daemon.parent.client import write_client
 from haptera.daemon.parent.doors import Doors
 from haptera.daemon.parent.image_door import image_servers, keep_above
 from haptera.daemon.parent.record import EventRecorder
 from haptera.daemon.parent.site_at_start import apply_at_start
+from haptera.daemon.parent.succession import succeed_another
 from haptera.daemon.parts import HELLO_PORT, catalog_of, check_stored, codec_of
 from haptera.daemon.queue.backends import Backends
 from haptera.daemon.queue.job_logs import JobLogs
 from haptera.daemon.queue.parent_side import ParentQueue
 from haptera.daemon.queue.pools import Pools
 from haptera.daemon.respawn import Lives
-from haptera.daemon.settings import PROMOTED, ParentSettings
+from haptera.daemon.samples.sample_parts import SampleParts
+from haptera.daemon.settings import ParentSettings
 from haptera.daemon.tree.leased import lease_in_etcd
 from haptera.daemon.tree.place import Tree
 from haptera.daemon.tree.replicas import Replicas
 from haptera.kinds import instance
 from haptera.model.changes import Stored
-from haptera.model.effects import Call, Publish
+from haptera.model.effects import Publish
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.model.events import Event
-from haptera.model.parts import Context, Step
+from haptera.model.parts import Context
 from haptera.modules import BUNDLED
 from haptera.runtime import clock
 from haptera.runtime.driver import Driver
@@ -73,7 +76,6 @@ from haptera.runtime.search.searcher import Searcher
 from haptera.runtime.store.event_log_writer import Recorder
 from haptera.runtime.store.feed import Feed
 from haptera.runtime.store.store import STATE_FILE, Store
-from haptera.sdk import Boot
 from haptera.site.apply.site_process import readers
 from haptera.site.apply.sites import Sites
 
@@ -200,7 +202,7 @@ class _Parent:
             GREET_EACH_NS,
         )
         engine = Engine(side, self._catalog, stored, self._codec.schema, clock.now_ns())
-        self._succeed_another(engine)
+        succeed_another(self._home, engine)
         engine.requests.take_up(self._store.requests(STANDS_H * side.hello_ns / S), clock.now_ns())
         self._driver = Driver(engine, self._meters.turned)
         self._recorder = Recorder(self._home / HISTORY_FOLDER)
@@ -208,6 +210,7 @@ class _Parent:
         self._deliver = self._driver.deliver
         self._table = table = engine.table
         self._jobs = ParentQueue(self._store, table.nodes, table.attributes_of, self._feed.answer)
+        self._numbers = SampleParts(engine, self._home, self._settings.samples)
         self._channel = ParentChannel(
             self._authority,
             engine,
@@ -256,19 +259,9 @@ class _Parent:
         tag = f"haptera-{self._authority.cluster}"
         self._pools = Pools(self._backend, self._jobs, tag)
         self._keepers = (
-            *(job_logs, self._pools, Lives(self._home)),
+            *(job_logs, self._pools, Lives(self._home), self._numbers.sampling),
             Backends(self._backend, self._jobs, self._authority.cluster.hex, self._home),
         )
-
-    def _succeed_another(self, engine: Engine) -> None:
-        """Where this parent was promoted, leave its predecessor's steps the time to take effect."""
-        mark = self._home / PROMOTED
-        if mark.exists():
-            now = clock.now_ns()
-            steps = [one for one in self._catalog.parts() if isinstance(one, Step)]
-            until = engine.safety.succeed(steps, now)
-            loop = asyncio.get_running_loop()
-            loop.call_later((until - now) / S, lambda: mark.unlink(missing_ok=True))
 
     async def _serve(self, stopped: asyncio.Event) -> None:
         settings = self._settings
@@ -276,7 +269,9 @@ class _Parent:
         lease = lease_in_etcd(settings.etcd, self._home, settings.address, later=0)
         if lease is not None:
             await lease.begin(stopped)
-        self._udp.start(self._codec, self._deliver, self._sessions.moved, self._driver.waiting)
+        moved, measured = self._sessions.moved, self._numbers.board.measured
+        waiting = self._driver.waiting
+        self._udp.start(self._codec, self._deliver, moved, waiting, sampled=measured)
         self._sessions.open()
         enrolment = self._enrolment(requests := Counter[str]())
         app = self._app(enrolment.counts, requests)
@@ -325,17 +320,19 @@ class _Parent:
         """Be able to start modules, those of one's own among them."""
         self._processes = ModuleProcesses(
             self._zygote,
-            self._deliver,
+            self._numbers.sampling.beside(self._deliver),
             places={**BUNDLED, **{one.name: one for one in self._settings.own}},
             run_dir=self._logs.directory,
             log_dir=self._logs.log_dir,
             controllers=Controllers(self._settings.controllers, self._backend),
             confine=confinements(self._grounds, self._catalog.manifests.get),
+            sampled=self._numbers.sampling.sampled,
         )
         kept = self._secrets
         self._starter = Starter(
             self._processes, kept.find_at_parent, self._deliver, kept.read_at_parent
         )
+        self._numbers.sampling.ask(self._starter.call, self._processes.cancel)
 
     def _enrolment(self, requests: Counter[str]) -> EnrolServer:
         """What takes claims, and the requests of those who are enrolled."""
@@ -367,10 +364,13 @@ class _Parent:
         self._udp.close()
         self._store.close()
         self._recorder.close()
+        self._numbers.close()
 
     def _performer(self) -> Performer:
         return Performer(
-            call=lambda call: self._starter.call(call, self._boot_of(call)),
+            call=lambda call: self._starter.call(
+                call, boot_of(call, self._store, self._authority, self._settings)
+            ),
             cancel=self._processes.cancel,
             start=self._starter.start,
             stop=self._starter.stop,
@@ -388,12 +388,4 @@ class _Parent:
         self._record.changed(effect.entities)
         self._sessions.heed(effect.entities)
         self._tree.changed(effect.entities)
-
-    def _boot_of(self, call: Call) -> Boot | None:
-        """What a step that boots a node hands on: the token that was minted with its intent."""
-        minted = self._store.minted_for(call.intent) if call.enrols and call.intent else None
-        if minted is None:
-            return None
-        parent = f"{self._settings.address}:{HELLO_PORT}"
-        ca_pem = self._authority.ca_pem.decode()
-        return Boot(minted.text, ca_pem, parent, minted.good_for_s)
+        self._numbers.changed(effect.entities)

@@ -28,6 +28,33 @@ from haptera.sdk.target import Boot
 DRAINED_MS_MAX: Final = 366 * 86_400_000
 
 
+class Sampled(msgspec.Struct, frozen=True, gc=False):
+    """What one round of a call found, and when it began; or why it found nothing."""
+
+    call: int
+    at_ns: int = 0
+    values: dict[str, float] = {}
+    failure: str | None = None
+
+
+def sampled_of(frame: Frame) -> Sampled | None:
+    """What a frame tells of the round of a call, if that measures; None for any other frame.
+
+    Raises:
+        ValueError: it measured what is no number.
+    """
+    match frame:
+        case {"op": "sampled", "id": int(call), "at_ns": int(at_ns), "values": dict(values)}:
+            try:
+                return Sampled(call, at_ns, msgspec.convert(values, dict[str, float]))
+            except msgspec.ValidationError as error:
+                raise ValueError(f"it measured what is no number: {error}") from None
+        case {"op": "failed", "id": int(call), "text": str(text)}:
+            return Sampled(call, failure=text[:TEXT_BYTES_MAX])
+        case _:
+            return None
+
+
 def begin_frame(start: Start, run_dir: Path) -> Frame:
     """What a module is told first, over its link: nobody else sees its settings."""
     settings = msgspec.json.decode(start.settings) if start.settings else {}
@@ -80,6 +107,8 @@ def event_of(start: Start, frame: Frame) -> Event:
             return Failed(call, text[:TEXT_BYTES_MAX], refused, _drained_ms(frame))
         case {"op": "sighted", "id": int(call), "value": str(value), "at_ns": int(at)}:
             return WatchReported(call, value, at, _note(frame))
+        case {"op": "sampled", "id": int(call)}:
+            return Progressed(call, "", None)  # of a call that was cancelled: nobody waits for it
         case {"op": "progress", "id": int(call), "text": str(text)}:
             return Progressed(call, text[:NOTE_BYTES_MAX], _share(frame.get("done")))
         case {"op": "blocked", "text": str(text), "ms": int(blocked_ms)} if blocked_ms >= 0:

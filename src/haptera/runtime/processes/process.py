@@ -29,7 +29,13 @@ from haptera.runtime.processes.confinement.confinement import Confine, Confineme
 from haptera.runtime.processes.controllers import Controllers, ServedController
 from haptera.runtime.processes.forking import Child, LoopZygote
 from haptera.runtime.processes.ipc import Frame, FrameLink
-from haptera.runtime.processes.module_frames import begin_frame, call_frame, event_of
+from haptera.runtime.processes.module_frames import (
+    Sampled,
+    begin_frame,
+    call_frame,
+    event_of,
+    sampled_of,
+)
 from haptera.runtime.processes.output import Output
 from haptera.runtime.processes.places import ModulePlace
 from haptera.sdk.target import Boot
@@ -72,7 +78,7 @@ class ModuleProcesses:
     writes its output to `log_dir`/NAME.log and keeps what must outlive it in `run_dir`. Those of
     `controllers` are started like modules, and served by these. What `confine` says of one holds
     for its processes, which have a folder of their own then, unless they share some of `run_dir`.
-    Needs a running loop.
+    What they measure goes to `sampled`. Needs a running loop.
     """
 
     def __init__(  # noqa: PLR0913 (what a process is made of)
@@ -86,8 +92,10 @@ class ModuleProcesses:
         controllers: Controllers | None = None,
         limits: Limits = LIMITS,
         confine: Confine = unconfined,
+        sampled: Callable[[Sampled], None] = lambda _: None,
     ) -> None:
         self._confine = confine
+        self._sampled = sampled
         self._controllers = controllers
         self._zygote = zygote
         self._deliver = deliver
@@ -115,7 +123,7 @@ class ModuleProcesses:
             asyncio.get_running_loop().call_soon(self._deliver, gone)
             return
         ours, theirs = socket.socketpair()
-        process = _Process(start, ours, output, self._deliver, self._limits)
+        process = _Process(start, ours, output, self._deliver, self._limits, self._sampled)
         if self._controllers is not None and self._controllers.place(module) is not None:
             process.served = self._controllers.serve(module, process.link)
         self._running[module, start.process] = process
@@ -219,8 +227,11 @@ class _Process:
         output: Output,
         deliver: Callable[[list[Event]], None],
         limits: Limits,
+        sampled: Callable[[Sampled], None],
     ) -> None:
         self.start = start
+        self._sampled = sampled
+        self._sampling: set[int] = set()
         self.link = FrameLink(link, self._take, self._break, limits.unsent_bytes_max)
         self.served: ServedController | None = None
         self._output = output
@@ -258,7 +269,10 @@ class _Process:
         return said if self._breach is None else f"was ended: {self._breach}"
 
     def call(self, call: Call, boot: Boot | None, settings: Any) -> None:
-        self._due.add(call.id)
+        if call.work is Work.SAMPLE:
+            self._sampling.add(call.id)
+        else:
+            self._due.add(call.id)
         if call.work is Work.WATCH:
             self._watches.add(call.id)
         frame = call_frame(call, boot)
@@ -267,8 +281,8 @@ class _Process:
         self.link.send(frame)
 
     def cancel(self, call: int) -> None:
-        self._due.discard(call)
-        self._watches.discard(call)
+        for calls in (self._due, self._watches, self._sampling):
+            calls.discard(call)
         self.link.send({"op": "cancel", "id": call})
 
     def hang_up(self) -> None:
@@ -281,7 +295,9 @@ class _Process:
         try:
             events.extend(event for frame in frames if (event := self._event(frame)) is not None)
             unasked_max = self._limits.frames_unasked_max
-            unasked_max += self._limits.frames_a_watch_max * len(self._watches)
+            unasked_max += self._limits.frames_a_watch_max * (
+                len(self._watches) + len(self._sampling)
+            )
             over = self._unasked > unasked_max
             if over or self.link.arrived_bytes - self._seen_bytes > self._limits.bytes_max:
                 raise ValueError("it sent more than was requested")
@@ -297,6 +313,10 @@ class _Process:
         if self.served is not None and frame.get("op") != "ready":
             self._unasked += 1
             self.served.take(frame)
+            return None
+        if (told := sampled_of(frame)) is not None and told.call in self._sampling:
+            self._unasked += 1
+            self._sampled(told)
             return None
         event = event_of(self.start, frame)
         match event:

@@ -1,0 +1,1 @@
+"""Numbers that machines report, beside the engine: who measures, who is told, what is kept."""

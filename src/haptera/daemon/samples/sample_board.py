@@ -1,0 +1,161 @@
+"""What a parent knows of numbers: the last of each series, who listens, and what is kept."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from haptera.core.engine import Engine
+from haptera.daemon.samples.sampling import sample_key
+from haptera.model.entity import EntityId
+from haptera.model.parts import Context
+from haptera.model.reading import SERIES_MAX, Reading, Series, fitting, split_series
+from haptera.model.samples import SAMPLE_AGE_S_MAX, Measurement, Point, Sample, SampleBatch
+from haptera.runtime.samples.sample_store import SampleStore
+
+# What is older is no longer told as the state of a machine.
+FRESH_S: Final = 120.0
+# So many sets of series, each as they are told together, are known to be sound at a time.
+SETS_MAX: Final = 4_096
+
+Listener = Callable[[SampleBatch], None]
+_Limits = tuple[tuple[float, float], ...]
+
+
+class SampleBoard:
+    """The numbers of one parent; all of it is used in the loop's own thread.
+
+    >>> board.subscribe(lambda batch: ...)                       # doctest: +SKIP
+    >>> await board.window(entity, "temp.inlet", since, until)   # doctest: +SKIP
+    """
+
+    def __init__(self, engine: Engine, store: SampleStore, wall_s: Callable[[], float]) -> None:
+        self._engine = engine
+        self._store = store
+        self._wall_s = wall_s
+        self._last: dict[EntityId, dict[Series, Sample]] = {}
+        self._listeners: dict[int, Listener] = {}
+        self._sound: dict[tuple[str, tuple[str, ...]], _Limits | None] = {}
+        self.counts: Counter[str] = Counter()
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Hand each batch to the listener as it comes; what is returned ends that.
+
+        It is called in the loop, 1,000 times a second in a large cluster: it must be quick.
+        """
+        key = max(self._listeners, default=0) + 1
+        self._listeners[key] = listener
+
+        def end() -> None:
+            self._listeners.pop(key, None)
+
+        return end
+
+    async def window(
+        self, entity: EntityId, series: Series, since: float, until: float
+    ) -> list[tuple[float, float]]:
+        """What was measured of a series in this time, as (when, how much), the oldest first."""
+        return [(one.at, one.mean) for one in await self.points(entity, series, since, until)]
+
+    async def points(
+        self,
+        entity: EntityId,
+        series: Series,
+        since: float,
+        until: float,
+        step_s: int | None = None,
+    ) -> list[Point]:
+        """The points of a series in this time, those of each step as one."""
+        return await self._store.read(str(entity), series, since, until, step_s)
+
+    def last(self, entity: EntityId) -> Mapping[Series, Sample]:
+        """The last of each series of an entity, as far as it is fresh."""
+        since = self._wall_s() - FRESH_S
+        found = self._last.get(entity, {})
+        return {name: one for name, one in found.items() if one.at >= since}
+
+    def all_last(self) -> Iterable[tuple[EntityId, Mapping[Series, Sample]]]:
+        """As `last`, of all entities that there is anything of."""
+        for entity in list(self._last):
+            if found := self.last(entity):
+                yield entity, found
+
+    def reading(self, kind: str, series: str) -> Reading | None:
+        """What this series is declared as, by any module."""
+        named = split_series(series)
+        return None if named is None else self._readings(kind, None).get(named[0])
+
+    def measured(self, peer: str, told: Iterable[Measurement]) -> None:
+        """A node tells what its modules have measured, of itself and what is on it."""
+        for one in told:
+            entity = sample_key(peer, one.kind, one.name)
+            if self._engine.table.get(entity) is None:
+                self.counts["of no entity"] += len(one.values)
+            elif one.age_ms > SAMPLE_AGE_S_MAX * 1_000:
+                self.counts["out of time"] += len(one.values)
+            else:
+                values = self._fitting(one.kind, one.values)
+                self.counts["not declared, or impossible"] += len(one.values) - len(values)
+                if values:
+                    self.take(entity, one.age_ms / 1_000, values)
+
+    def take(self, entity: EntityId, age_s: float, values: dict[Series, float]) -> None:
+        """Keep what was measured so long ago, and hand it on."""
+        batch = SampleBatch(entity, self._wall_s() - age_s, values)
+        known = self._last.setdefault(entity, {})
+        if len(known) + len(values) > SERIES_MAX:
+            self._make_room(entity, known)
+        for one in batch.samples():
+            if one.series in known or len(known) < SERIES_MAX:
+                known[one.series] = one
+        self._store.add(batch)
+        for listener in list(self._listeners.values()):
+            listener(batch)
+
+    def heed(self, changed: Iterable[EntityId]) -> None:
+        """Of these entities some may be gone."""
+        for entity in changed:
+            if entity in self._last and self._engine.table.get(entity) is None:
+                del self._last[entity]
+
+    def _make_room(self, entity: EntityId, known: dict[Series, Sample]) -> None:
+        fresh = self.last(entity)
+        for name in [name for name in known if name not in fresh]:
+            del known[name]
+
+    def _fitting(self, kind: str, told: Mapping[str, float]) -> dict[Series, float]:
+        """What can have been measured on a node; what is told again and again, checked quickly."""
+        names = tuple(told)
+        if (kind, names) not in self._sound:
+            if len(self._sound) >= SETS_MAX:
+                self._sound.clear()
+            self._sound[kind, names] = self._limits(kind, names)
+        limits = self._sound[kind, names]
+        if limits is not None and all(
+            low <= value <= high for (low, high), value in zip(limits, told.values(), strict=True)
+        ):
+            return {Series(name): value for name, value in told.items()}
+        return fitting(self._readings(kind, Context.SELF), told)
+
+    def _limits(self, kind: str, names: tuple[str, ...]) -> _Limits | None:
+        """Of series that may all be told together, between what each is."""
+        readings = self._readings(kind, Context.SELF)
+        found = [readings.get((split_series(name) or ("", None))[0]) for name in names]
+        limits = tuple((one.low, one.high) for one in found if one is not None)
+        if len(limits) < len(names):
+            return None
+        inside = {name: low for name, (low, _) in zip(names, limits, strict=True)}
+        return limits if len(fitting(readings, inside)) == len(names) else None
+
+    def _readings(self, kind: str, context: Context | None) -> dict[str, Reading]:
+        """What modules declare of a kind, by name; of those that run in a context, if one is given.
+
+        It is compiled anew for each set of series: a module may be replaced.
+        """
+        return {
+            reading.name: reading
+            for manifest in self._engine.catalog.manifests.values()
+            if context in (None, manifest.context)
+            for sampler in manifest.samplers
+            if sampler.kind == kind
+            for reading in sampler.readings
+        }
