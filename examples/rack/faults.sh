@@ -63,13 +63,27 @@ wait_for "$unknown has asked" is_unclaimed
 ask claim "$(mac "$unknown")" "$unknown" -m "found in slot 3"
 bmc "$unknown" chassis power off
 
-# DHCP is corrupt: what boots, with a BIOS and with UEFI, is offered its files, asks in vain, and
-# fetches nothing. A cable is pulled at that time, for a minute.
-uefi=rack2n7 unlinked=rack1n2
-corrupt_at=$(now_s) since=$(now_ms)
-breaks dhcp
+# A second DHCP server is there, and its offers are taken: it is named, and nothing is fetched.
+second=192.0.2.66 uefi=rack2n7 second_at=$(now_s) since=$(now_ms)
+breaks dhcp2
 ask set "$unknown" power=on agent=up >/dev/null
 breaks machine "$uefi"
+is_of_second() { ask why -v "$1" | grep -q "noted  netboot: took an address from another DHCP server, $second"; }
+for one in "$unknown" "$uefi"; do
+  wait_for "the second DHCP server of $one is named" is_of_second "$one"
+  (($(sent "$one" "$second_at" 'udp dst port 69 or tcp') == 0)) || fail "$one was served by a second DHCP server"
+done
+took "second DHCP server" "$unknown and $uefi took its offers: it is named"
+
+# DHCP is corrupt: what boots, with a BIOS and with UEFI, is offered its files, asks in vain, and
+# fetches nothing. A cable is pulled at that time, for a minute.
+unlinked=rack1n2
+since=$(now_ms)
+breaks dhcp # which ends the other fault
+# Firmware may have given up by now.
+breaks machine "$unknown"
+breaks machine "$uefi"
+corrupt_at=$(now_s)
 link_is_lost() {
   breaks cable "$unlinked"
   sleep "$link_loss_s"
@@ -159,6 +173,15 @@ wait_for "$lied_of is up again" is_up "$lied_of" 2
 told_rounds "$lied_of" "shutdown 1,power 0,$once"
 took "BMC lies" "it was told to switch off, once, and $lied_of is up again"
 
+# A BMC shows another certificate: no password goes there, and it is told; then it is the former.
+pinned=$uefi told_before=$(orders "$uefi") since=$(now_ms)
+breaks pin "$pinned"
+wait_for "the other certificate is told" why_says "$pinned" 'has another certificate than before'
+breaks pin "$pinned" --mend
+wait_for "$pinned is in sync" in_sync "$pinned"
+[[ $(orders "$pinned") == "$told_before" ]] || fail "the BMC of $pinned was told something"
+took "other certificate" "$pinned was left alone, and the file of its pin is named"
+
 # While no other boots, a kernel is missing: the machine is not switched on, and the file is named.
 kernel=$root/parent/minos/kernel told_before=$(orders "$unknown") since=$(now_ms)
 mv "$kernel" "$kernel.away"
@@ -181,4 +204,4 @@ took "parent killed (-9)" "all are in sync, and no BMC was told anything"
 # Who was not broken was not touched, from its first start on.
 untouched "$hung"
 untouched "$unlinked"
-told "$uefi" "$once$once$once"
+told "$uefi" "$once$once$once$once"

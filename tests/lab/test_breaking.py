@@ -2,19 +2,29 @@
 
 import os
 import shutil
+import ssl
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from ipaddress import IPv4Address, IPv4Interface
 from pathlib import Path
 
 import pytest
 
 from haptera.cli.main import OK, REFUSED, run
+from haptera.lab.breaking import OTHER_SERVER
 from haptera.lab.layout import Places
 from haptera.lab.leftovers import note_started
-from haptera.lab.machine_bmc import Language, MachineBmcConfig, write_bmc
-from haptera.lab.redfish_bmc import shown_power
+from haptera.lab.machine_bmc import Language, MachineBmcConfig, certify, write_bmc
+from haptera.lab.redfish_bmc import CERTIFICATE, KEY, shown_power
+from haptera.modules.netboot import dhcp
+from haptera.modules.netboot.answers import answer
+from haptera.modules.netboot.dhcp import DhcpMessage
+from haptera.modules.netboot.offers import Here
 from tests.kills.processes import wait_for
+from tests.modules.test_netboot_obligations import ACK, OFFER, offered
 from tests.network import why_no_networks
 
 pytestmark = pytest.mark.net
@@ -27,6 +37,27 @@ echo ready
 wait
 read -r _
 """
+# What sends a datagram from the rack's bridge, and reads what comes to the card of a machine.
+SEND = """
+import socket, sys
+from haptera.modules.netboot import dhcp
+
+card = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0800))
+card.bind(("card", 0))
+card.settimeout(30)
+parent = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+parent.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+parent.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"br0")
+parent.bind(("", 67))
+parent.sendto(bytes.fromhex(sys.argv[1]), ("255.255.255.255", 68))
+print(card.recv(2048)[42:].hex())
+"""
+# Instead of a machine's port, a cable whose other end is held here.
+WIRE = """\
+link add machine0 type veth peer name card
+ip link set card up
+ip link set br0 up
+ip addr add 10.9.0.1/24 dev br0"""
 # The network of a rack: a bridge, with the port of one machine.
 NETWORK = """
 ip link set lo up
@@ -117,6 +148,22 @@ def test_a_bmc_says_that_its_machine_is_on_until_it_is_mended(
     assert readings == [off, on, off]
 
 
+def test_a_bmc_has_another_certificate_until_it_is_mended(tmp_path: Path) -> None:
+    with chassis(tmp_path):
+        home = Places(tmp_path).node("n1") / "bmc"
+        (home / "address").write_text("127.1.2.1:8443\n")
+        certify(home, "127.1.2.1")
+        first = {name: (home / name).read_text() for name in (CERTIFICATE, KEY)}
+        for words in (["n1"], ["n1"], ["n1", "--mend"]):
+            assert lab_break(tmp_path, "pin", *words) == OK
+            # Its chassis starts it anew, with what is there now.
+            wait_for("it ends", lambda: not runs(tmp_path, "bmc/bmc.pid"), within_s=60)
+            assert runs(tmp_path, "qemu.pid")
+            shown = {name: (home / name).read_text() for name in first}
+            assert (shown == first) is ("--mend" in words)
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(home / CERTIFICATE, home / KEY)
+
+
 def test_a_machine_is_killed_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with chassis(tmp_path):
         assert lab_break(tmp_path, "machine", "n1") == OK
@@ -145,6 +192,8 @@ def test_nobody_else_is_killed_who_has_the_number_of_a_machine(
         ("bmc n7", "this lab has no virtual machine 'n7'"),
         ("bmc n1 --for soon", "'soon' is not a duration"),
         ("bmc", "Name a machine, except for dhcp"),
+        ("dhcp2 n1", "Name a machine, except for dhcp"),
+        ("pin n1", "the BMC of n1 has no certificate"),
         ("dhcp n1", "Name a machine, except for dhcp"),
         ("machine n1 --mend", "Its cluster switches a machine on again"),
         ("bmc n1 --mend --for 1s", "Either --for or --mend"),
@@ -198,3 +247,26 @@ def test_a_cable_and_dhcp_are_those_of_the_labs_own_network(tmp_path: Path) -> N
         for _ in range(2):
             assert lab_break(tmp_path, "dhcp", "--mend") == OK
             assert there("nft", "list", "ruleset") == ""
+
+
+@pytest.mark.skipif((why := why_no_networks()) is not None, reason=str(why))
+@pytest.mark.skipif(shutil.which("nft") is None, reason="nft forges offers: apt install nftables")
+def test_offers_are_of_a_second_server_until_it_is_mended(tmp_path: Path) -> None:
+    here, offer = Here(IPv4Interface("10.9.0.1/24"), 4281), offered()
+    replies = [answer(one, offer, here) for one in (OFFER, ACK)]
+    made, given = (one for one in replies if one is not None)
+    network = NETWORK.replace("tuntap add dev machine0 mode tap", WIRE)
+    with chassis(tmp_path, "unshare", "-n", before=network) as pid:
+
+        def comes(message: DhcpMessage) -> DhcpMessage | None:
+            enter = ["nsenter", f"--net=/proc/{pid}/ns/net", sys.executable, "-c", SEND]
+            told = subprocess.check_output([*enter, dhcp.encode(message).hex()], text=True)
+            return dhcp.parse(bytes.fromhex(told))
+
+        assert comes(made) == made
+        assert lab_break(tmp_path, "dhcp2") == OK
+        theirs = {**made.options, dhcp.SERVER: IPv4Address(OTHER_SERVER).packed}
+        assert comes(made) == replace(made, options=theirs)
+        assert comes(given) == given
+        assert lab_break(tmp_path, "dhcp2", "--mend") == OK
+        assert comes(made) == made

@@ -52,13 +52,13 @@ def offered(node: str = "n01") -> BootOffer:
 
 
 def served(
-    request: DhcpMessage | bytes, offer: BootOffer
+    request: DhcpMessage | bytes, offer: BootOffer, here: Here = HERE
 ) -> tuple[DhcpMessage, tuple[str, int]] | None:
     """What the server sends and where to, read from its bytes."""
     data = request if isinstance(request, bytes) else dhcp.encode(request)
     offers, wire = Offers(), Wire()
     offers.open(offer)
-    server = DhcpServer(offers, HERE, Strangers(None, lambda: 0.0), answer)
+    server = DhcpServer(offers, here, Strangers(None, lambda: 0.0), answer)
     server.connection_made(wire)  # type: ignore[arg-type]
     server.datagram_received(data, ("10.9.0.99", 68))
     if not wire.sent:
@@ -207,6 +207,19 @@ def test_an_address_that_is_declined_is_told() -> None:
     assert offer.reached == "declined its address: another machine has it"
     served(asked(dhcp.DECLINE, {dhcp.SERVER: OTHER.packed}, MINE), other := offered())
     assert other.reached == "has not requested an address yet"
+
+
+def test_an_address_of_another_server_is_told_unless_that_gives_them_by_right() -> None:
+    theirs = asked(dhcp.ASK, PXE, {dhcp.SERVER: OTHER.packed}, ANOTHERS)
+    offer = offered()
+    assert served(theirs, offer) is None
+    assert offer.reached == f"took an address from another DHCP server, {OTHER}"
+    # That machine is reset, and takes ours.
+    for request in (OFFER, ACK):
+        served(request, offer)
+    assert offer.reached == "has an address"
+    served(theirs, offer := offered(), replace(HERE, proxies=True))
+    assert offer.reached == "has not requested an address yet"
 
 
 # RFC 6842 (61), 3046 (82) and 4578 (93, 94, 97): what comes back as it came, in every answer.

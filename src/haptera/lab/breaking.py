@@ -4,7 +4,8 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
@@ -12,38 +13,53 @@ from typing import Final
 from haptera.lab import tree
 from haptera.lab.layout import Places
 from haptera.lab.leftovers import running
-from haptera.lab.redfish_bmc import SAYS
+from haptera.lab.machine_bmc import certify
+from haptera.lab.redfish_bmc import CERTIFICATE, KEY, SAYS
 from haptera.lab.tree import LabProcess
 from haptera.model.errors import Code, HapteraError, UnknownNameError
 
 _MACHINE: Final = "machine "
+# What is put aside while another takes its place.
+_KEPT: Final = ".kept"
 # What is run in the rack's network namespace, and the package that has it.
 _TOOLS: Final = {"nsenter": "util-linux", "ip": "iproute2", "nft": "nftables"}
 _NO_TABLE: Final = "add table bridge haptera_lab\ndelete table bridge haptera_lab\n"
-# The transaction's number is 4 bytes behind the header of UDP (RFC 2131): without it, a reply is no
-# client's; iPXE takes one without the magic cookie. This hook sees what the parent sends to the
-# bridge's ports.
+# This hook sees what the parent sends to the bridge's ports; both faults are of its DHCP replies.
 _FORGED: Final = (
     _NO_TABLE
     + """\
-table bridge haptera_lab {
-  chain forged {
+table bridge haptera_lab {{
+  chain forged {{
     type filter hook output priority 0
-    ether type ip udp sport 67 @th,96,32 set 0
-  }
-}
+    ether type ip udp sport 67 {rewritten}
+  }}
+}}
 """
 )
+# By their place in bits behind the header of UDP (RFC 2131). Without its transaction's number, a
+# reply is no client's; iPXE takes one without the magic cookie.
+_UNKNOWN: Final = "@th,96,32 set 0"
+# An offer (53, 1, 2) whose next option, the server that made it (54, 4, …), is another: the machine
+# asks that one for the address. It is an address for examples (RFC 5737).
+OTHER_SERVER: Final = "192.0.2.66"
+_ANOTHERS: Final = "@th,1984,40 0x3501023604 @th,2024,32 set 0xc0000242"
 
 
 class LabFault(StrEnum):
-    """What breaks: of one machine; or, DHCP, of all."""
+    """What breaks: of one machine; or, of DHCP, of all."""
 
     CABLE = "cable"
     BMC = "bmc"
     READING = "reading"
     MACHINE = "machine"
+    PIN = "pin"
     DHCP = "dhcp"
+    DHCP2 = "dhcp2"
+
+    @property
+    def of_all(self) -> bool:
+        """Whether it is of the whole lab, not of a machine."""
+        return self in (LabFault.DHCP, LabFault.DHCP2)
 
 
 class Rack:
@@ -83,8 +99,12 @@ class Rack:
                 self._say(node, "1\n")
             case LabFault.MACHINE:
                 self._signal(node, "qemu.pid", signal.SIGKILL)
+            case LabFault.PIN:
+                self._change_certificate(node)
             case LabFault.DHCP:
-                self._inside(["nft", "-f", "-"], _FORGED)
+                self._inside(["nft", "-f", "-"], _FORGED.format(rewritten=_UNKNOWN))
+            case LabFault.DHCP2:
+                self._inside(["nft", "-f", "-"], _FORGED.format(rewritten=_ANOTHERS))
 
     def mend(self, fault: LabFault, node: str | None) -> None:
         """Undo that, whether or not it was broken; a machine is switched on by its cluster.
@@ -99,7 +119,9 @@ class Rack:
                 self._signal(node, "bmc/bmc.pid", signal.SIGCONT)
             case LabFault.READING:
                 self._say(node, None)
-            case LabFault.DHCP:
+            case LabFault.PIN:
+                self._restore_certificate(node)
+            case LabFault.DHCP | LabFault.DHCP2:
                 self._inside(["nft", "-f", "-"], _NO_TABLE)
             case LabFault.MACHINE:
                 raise ValueError("who mends a machine that was killed is its cluster")
@@ -119,13 +141,43 @@ class Rack:
         """Have its BMC say that of the power from now on; what is so, where it is None."""
         self._of(node)
         said = self._places.node(str(node)) / "bmc" / SAYS
-        try:
+        with _of_this_user():
             if power is None:
                 said.unlink(missing_ok=True)
             else:
                 said.write_text(power, encoding="ascii")
-        except PermissionError:
-            raise _forbidden() from None
+
+    def _change_certificate(self, node: str | None) -> None:
+        """Have its BMC show another, as after a reset of its firmware, or as a stranger's would."""
+        home = self._certified(node)
+        with _of_this_user():
+            for name in (CERTIFICATE, KEY):
+                if not (home / f"{name}{_KEPT}").exists():
+                    (home / name).rename(home / f"{name}{_KEPT}")
+            certify(home, (home / "address").read_text(encoding="ascii").rpartition(":")[0])
+        self._begin_anew(node)
+
+    def _restore_certificate(self, node: str | None) -> None:
+        home = self._certified(node)
+        with _of_this_user():
+            for name in (CERTIFICATE, KEY):
+                if (home / f"{name}{_KEPT}").exists():
+                    (home / f"{name}{_KEPT}").replace(home / name)
+        self._begin_anew(node)
+
+    def _begin_anew(self, node: str | None) -> None:
+        """Have its chassis start its BMC anew; one that is just being started will do."""
+        with suppress(_OffError):
+            self._signal(node, "bmc/bmc.pid", signal.SIGKILL)
+
+    def _certified(self, node: str | None) -> Path:
+        """The folder of its BMC."""
+        self._of(node)
+        home = self._places.node(str(node)) / "bmc"
+        if not (home / CERTIFICATE).exists():
+            what = f"the BMC of {node} has no certificate"
+            raise HapteraError(what, where=str(home), do="name a machine whose platform is redfish")
+        return home
 
     def _signal(self, node: str | None, file: str, number: signal.Signals) -> None:
         """Send it to this child of the chassis, not to another that has its number by now."""
@@ -167,9 +219,21 @@ class Rack:
             raise HapteraError(said, where=" ".join(command), do="see that the lab still runs")
 
 
-def _is_off(node: str | None, path: Path) -> HapteraError:
+class _OffError(HapteraError):
+    """A machine, or its BMC, does not run."""
+
+
+def _is_off(node: str | None, path: Path) -> _OffError:
     do = f"switch it on first: haptera set {node} power=on"
-    return HapteraError(f"{node} does not run", where=str(path), do=do)
+    return _OffError(f"{node} does not run", where=str(path), do=do)
+
+
+@contextmanager
+def _of_this_user() -> Iterator[None]:
+    try:
+        yield
+    except PermissionError:
+        raise _forbidden() from None
 
 
 def _forbidden() -> HapteraError:

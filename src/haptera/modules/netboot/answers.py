@@ -9,6 +9,7 @@ What an answer has to have, and must not have, is in RFC 2131 (table 3 and 4.3),
 
 from collections.abc import Mapping
 from dataclasses import replace
+from ipaddress import IPv4Address
 from typing import Final
 
 from haptera.modules.netboot import dhcp
@@ -91,6 +92,12 @@ def _file_only(
     if request.op != dhcp.REQUEST or kind is None or file is None or not boots(request):
         return None
     return _fitted(request, _with_file(_message(request, here, kind), request, here, file))
+
+
+def taken_from(request: DhcpMessage, here: Here) -> IPv4Address | None:
+    """The other server whose address a machine takes, where only ours should give any."""
+    other = request.address(dhcp.SERVER) if request.type == dhcp.ASK else None
+    return None if here.proxies or other == here.address else other
 
 
 def _is_for(request: DhcpMessage, here: Here) -> bool:

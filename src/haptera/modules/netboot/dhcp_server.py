@@ -55,6 +55,7 @@ class DhcpServer(asyncio.DatagramProtocol):
             offer.reached = "declined its address: another machine has it"
             _log.warning("%s declined %s, which another machine has", offer.node, offer.address)
             return
+        self._note_other(request, offer)
         if answers.begins(request, offer):
             offer.begin_anew()
         reply = self._answer(request, offer, self._here)
@@ -67,6 +68,11 @@ class DhcpServer(asyncio.DatagramProtocol):
         asks_us_alone = self._answer is answers.boot_server_answer
         to = addr if asks_us_alone else _destination(request, reply)
         self._transport.sendto(dhcp.encode(reply), to)
+
+    def _note_other(self, request: DhcpMessage, offer: BootOffer) -> None:
+        if (other := answers.taken_from(request, self._here)) is not None:
+            offer.reached = f"took an address from another DHCP server, {other}"
+            _log.warning("%s %s: stop that one, or have it leave it out", offer.node, offer.reached)
 
 
 async def serve_dhcp(

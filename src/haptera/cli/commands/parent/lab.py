@@ -14,6 +14,7 @@ from haptera.model.walltime import parse_duration_ms
 
 # In a lab there is nothing to be afraid for.
 EVERYTHING_PERCENT: Final = 100
+FAULTS: Final = ("cable", "bmc", "reading", "machine", "pin", "dhcp", "dhcp2")
 _SITE = click.Path(path_type=Path)
 
 
@@ -74,7 +75,7 @@ def lab(
 
 
 @lab.command("break")
-@click.argument("what", type=click.Choice(["cable", "bmc", "reading", "machine", "dhcp"]))
+@click.argument("what", type=click.Choice(FAULTS))
 @click.argument("node", required=False)
 @click.option("--for", "duration", metavar="TIME", help="Mend it after this time: 60s, 5m.")
 @click.option("--mend", is_flag=True, help="Mend what is broken.")
@@ -85,8 +86,10 @@ def break_(
     r"""Inject a fault into a lab with virtual machines, from another terminal.
 
     `cable` takes the link of a machine's network card away, `bmc` suspends the process of a BMC,
-    `reading` has a BMC report that its machine is on, also when it is off, `machine` kills a
-    machine, and `dhcp` corrupts what the parent's DHCP server sends to all.
+    `reading` has a BMC report that its machine is on, also when it is off, `pin` has a Redfish BMC
+    show another certificate than before, and `machine` kills a machine. Of the whole lab, `dhcp`
+    corrupts what the parent's DHCP server sends, and with `dhcp2` machines take the offers of a
+    second DHCP server.
 
     \b
     Examples:
@@ -99,8 +102,8 @@ def break_(
     from haptera.lab.layout import Places
 
     fault = LabFault(what)
-    if (fault is LabFault.DHCP) is (node is not None):
-        raise click.UsageError("Name a machine, except for dhcp: that is of the whole lab.")
+    if fault.of_all is (node is not None):
+        raise click.UsageError("Name a machine, except for dhcp and dhcp2: those are of all.")
     if fault is LabFault.MACHINE and (mend or duration is not None):
         raise click.UsageError("Its cluster switches a machine on again: no --for, no --mend.")
     if mend and duration is not None:
