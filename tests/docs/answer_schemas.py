@@ -13,6 +13,7 @@ import msgspec
 
 from haptera.cli.commands.inspect.chain import ChainForm
 from haptera.cli.commands.inspect.watch import NotThere
+from haptera.cli.commands.machines.health import HealthRuleForm, ToldForm
 from haptera.cli.commands.module.check import CheckForm
 from haptera.cli.commands.parent.secret import SecretView
 from haptera.cli.commands.site.check import SiteChecked
@@ -74,6 +75,8 @@ ANSWERS: Final[dict[str, tuple[Any, ...]]] = {
     "get": (EntityView, list[EntityView], list[PastView], JobView, list[JobView]),
     "set": (EntityView, Bulk),
     "power": (EntityView, Bulk),
+    "health rules": (list[HealthRuleForm],),
+    "health test": (list[ToldForm],),
     "image diff": (ImageDifference,),
     "image list": (list[EntityView],),
     "image show": (EntityView,),

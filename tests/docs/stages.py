@@ -295,6 +295,7 @@ STAGES: dict[str, Stage] = {
     "docs/reference/graph.md picture": desk("docs/reference/graph.md"),
     "docs/reference/graph.md json": desk(),
     "docs/reference/groups.md": parent(desk("docs/reference/groups.md")),
+    "docs/reference/health.md": desk("docs/reference/health.md"),
     "docs/reference/history.md": told(two_writes),
     "docs/reference/history.md more": parent(desk(**{"site.yaml": A_RACK})),
     "docs/reference/images.md": told(two_images),

@@ -63,6 +63,7 @@ _COMMANDS: Final = {
     },
     "Machines and images": {
         "power": "haptera.cli.commands.machines.power:switch",
+        "health": "haptera.cli.commands.machines.health:health",
         "console": "haptera.cli.commands.machines.console:console",
         "bmc": "haptera.cli.commands.machines.bmc:bmc",
         "exec": "haptera.cli.commands.node.exec_:execute",

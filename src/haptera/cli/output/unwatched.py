@@ -15,10 +15,10 @@ _VERBS: Final[Mapping[str, Sequence[str]]] = {
     "a plan is a snapshot: `--save` it, and `haptera apply --plan` shows changes since": ["plan"],
     "it is a snapshot; `haptera diff --watch FILE` shows the difference from a file": ["export"],
     "it reads local files, for which there are no events: run it again": [
-        *("audit verify", "check", "import ansible", "import clustershell", "import layercake"),
-        *("import warewulf", "minos show", "module lint", "secret list"),
+        *("audit verify", "check", "health test", "import ansible", "import clustershell"),
+        *("import layercake", "import warewulf", "minos show", "module lint", "secret list"),
     ],
-    "its output never changes": ["completion", "site schema"],
+    "its output never changes": ["completion", "health rules", "site schema"],
     "a drawing is a snapshot; `haptera chain --watch ENTITY` shows the steps left": ["graph"],
     "it ends when the condition holds": ["wait"],
     "an image that was built does not change": ["image diff"],

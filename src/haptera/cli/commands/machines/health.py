@@ -1,0 +1,151 @@
+"""`haptera health`: the rules that say how healthy machines are, and what they would have said."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import click
+import msgspec
+
+from haptera.cli.input.completing import files
+from haptera.cli.lazy import Words
+from haptera.cli.main import OK
+from haptera.cli.output.printing import Format, names_option, output_option, print_data, print_names
+from haptera.cli.output.tables import print_table
+from haptera.health.bundled import BUNDLED, BY_NAME
+from haptera.health.recorded import LINE_BYTES_MAX, RecordedSample, Told, parse_recorded, replay
+from haptera.health.rule import Fingerprint, Grade, HealthRule, Trend, parse_pipeline
+from haptera.model.declared.desired_check import nearest
+from haptera.model.errors import HapteraError, UnknownNameError, UnreadableError
+from haptera.model.walltime import utc_text_s
+
+_TOLD: Final = ("TIME", "GRADE", "ENTITY", "SENSOR", "VALUE", "EXPECTED")
+_RULES: Final = ("RULE", "GRADE", "MODE", "SENSORS", "PIPELINE", "SOURCE")
+
+
+class HealthRuleForm(msgspec.Struct, frozen=True):
+    """A health rule, as `-o json` prints it."""
+
+    name: str
+    sensors: str
+    pipeline: str
+    grade: Grade
+    mode: str
+    source: str
+
+
+class ToldForm(msgspec.Struct, frozen=True):
+    """What a rule says from a time on (`at`, in seconds since 1970); no grade: nothing any more."""
+
+    at: float
+    entity: str
+    series: str
+    grade: Grade | None = None
+    value: float | None = None
+    expected_at: float | None = None
+
+
+@click.group("health", cls=Words)
+def health() -> None:
+    """Rules that say, by the readings of sensors, how healthy machines are."""
+
+
+@health.command("rules")
+@names_option
+def rules(output: str) -> int:
+    r"""List the health rules that come with haptera, each with the source of its limits.
+
+    No parent is asked.
+
+    \b
+    Examples:
+      haptera health rules
+      haptera health rules -o json
+
+    Exit codes: 0 listed, 2 wrong usage.
+    """
+    if Format(output).for_people:
+        print_table(_RULES, [_row(one) for one in BUNDLED], output)
+    else:
+        print_names(BY_NAME, [_form(one) for one in BUNDLED], output)
+    return OK
+
+
+@health.command("test")
+@click.argument("rule", metavar="RULE")
+@click.option(
+    "--against", metavar="FILE", required=True, shell_complete=files, help="Recorded samples."
+)
+@click.option("--sensors", metavar="PATTERN", default="*", help="Of a pipeline: what it reads.")
+@output_option
+def test(rule: str, against: str, sensors: str, output: str) -> int:
+    r"""Run a health rule over recorded samples, and print what it would have said, and when.
+
+    RULE is the name of a rule (`haptera health rules`), or a pipeline of your own. FILE has one
+    sample a line: objects of JSON with at, series, value and perhaps entity, or CSV with these as
+    its first line. No parent is asked.
+
+    \b
+    Examples:
+      haptera health test inlet-trend --against samples.csv
+      haptera health test 'median 5 | above 40 clear 35 for 1m' --sensors temp.* --against s.json
+
+    Exit codes: 0 it was run, 1 the rule or the file cannot be read, 2 wrong usage.
+    """
+    meant = _meant(rule, sensors)
+    with _opened(against) as stream:
+        told = [*replay(meant, _samples(stream, against))]
+    if Format(output).for_people:
+        print_table(_TOLD, [_told_row(one) for one in told], output, none="it says nothing")
+    else:
+        print_data([_told_form(one) for one in told], output)
+    return OK
+
+
+def _meant(text: str, sensors: str) -> HealthRule:
+    if text in BY_NAME:
+        return BY_NAME[text]
+    if " " not in text:
+        raise UnknownNameError(f"there is no health rule {text!r}", do=nearest(text, BY_NAME))
+    pipeline = parse_pipeline(text)
+    if isinstance(pipeline.test, Fingerprint):
+        what = "a fingerprint reads what other rules say"
+        raise HapteraError(what, do="test each of these rules")
+    grade = Grade.PREDICTED if isinstance(pipeline.test, Trend) else Grade.DEGRADED
+    return HealthRule(text, sensors, pipeline, grade)
+
+
+def _opened(file: str) -> AbstractContextManager[BinaryIO]:
+    try:
+        return Path(file).open("rb")
+    except OSError as error:
+        what = f"cannot be read: {error.strerror}"
+        raise UnreadableError(what, where=file, do="name a file of samples") from error
+
+
+def _samples(stream: BinaryIO, file: str) -> Iterator[RecordedSample]:
+    return parse_recorded(iter(lambda: stream.readline(LINE_BYTES_MAX + 1), b""), file)
+
+
+def _row(one: HealthRule) -> tuple[str, ...]:
+    return one.name, one.grade, one.mode, one.sensors, str(one.pipeline), one.source
+
+
+def _form(one: HealthRule) -> HealthRuleForm:
+    return HealthRuleForm(one.name, one.sensors, str(one.pipeline), one.grade, one.mode, one.source)
+
+
+def _told_row(one: Told) -> tuple[str, ...]:
+    form = _told_form(one)
+    grade = Grade.OK if form.grade is None else form.grade
+    value = "" if form.value is None else f"{form.value:g}"
+    expected = "" if form.expected_at is None else utc_text_s(int(form.expected_at))
+    return utc_text_s(int(one.at)), grade, one.entity, one.series, value, expected
+
+
+def _told_form(one: Told) -> ToldForm:
+    if (found := one.symptom) is None:
+        return ToldForm(one.at, one.entity, one.series)
+    likely = None if found.expected is None else round(found.expected.likely, 3)
+    return ToldForm(one.at, one.entity, one.series, found.grade, found.value, likely)
