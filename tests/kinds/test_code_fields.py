@@ -13,6 +13,7 @@ from tests.kinds.code_fields import Field, of_kinds, of_request, of_settings
 NO_CODE = {
     "settings of ipmi: user": "an account of the BMC",
     "settings of redfish: user": "an account of the BMC",
+    "settings of sensors: disks": "mount points, of which the space is measured",
 }
 # So are these, of requests.
 NO_CODE_ASKED = {

@@ -19,6 +19,7 @@ BUNDLED: Mapping[str, str] = {
     "qemu": "haptera.modules.qemu:module",
     "redfish": "haptera.modules.redfish:module",
     "replica": "haptera.modules.replica.module:module",
+    "sensors": "haptera.modules.sensors.module:module",
     "service": "haptera.modules.service.module:module",
     "slurm": "haptera.modules.slurm.module:module",
     "system": "haptera.modules.system.module:module",

@@ -1,0 +1,93 @@
+"""The module `sensors`: numbers that a node measures of itself, each sort in rounds of its own.
+
+What hangs, as a file system of a network does, delays its own sort alone.
+"""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from haptera.modules.sensors import kernel, temperatures
+from haptera.modules.sensors.checks import CheckProgram, checked, state, words_of
+from haptera.modules.sensors.tree import KernelTree
+from haptera.sdk import Context, Measured, Module, Reading, Target
+
+used = Reading("node", "disk.used_percent", unit="%", items_max=16, low=0, high=100)
+
+CHECKS_EVERY_S: Final = 60
+CHECKS_WITHIN_S: Final = 30
+
+
+@dataclass(frozen=True)
+class SensorSettings:
+    """`root` is where /sys and /proc are, `disks` the mounts of which the space is measured."""
+
+    root: str = "/"
+    disks: tuple[str, ...] = ("/",)
+    checks: tuple[CheckProgram, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        for one in self.checks:
+            words_of(one)
+
+
+class NodeSensors:
+    """The sensors of one node."""
+
+    def __init__(self, target: Target) -> None:
+        settings: SensorSettings = target.settings
+        self.tree = KernelTree(Path(settings.root))
+        self.disks = settings.disks
+        self.checks = settings.checks
+
+
+module = Module("sensors", connect=NodeSensors, context=Context.SELF, settings=SensorSettings)
+
+
+@module.sampler(temperatures.inlet, temperatures.cpu, temperatures.other, temperatures.fan)
+def heat(one: NodeSensors) -> Measured:
+    return temperatures.temperatures(one.tree)
+
+
+@module.sampler(kernel.corrected, kernel.uncorrected)
+def memory_errors(one: NodeSensors) -> Measured:
+    return kernel.memory_errors(one.tree)
+
+
+@module.sampler(
+    kernel.throttles,
+    kernel.memory,
+    kernel.cpu_some,
+    kernel.memory_some,
+    kernel.memory_full,
+    kernel.io_full,
+)
+def load(one: NodeSensors) -> Measured:
+    return kernel.load(one.tree)
+
+
+@module.sampler(kernel.net_errors)
+def network(one: NodeSensors) -> Measured:
+    return kernel.network_errors(one.tree)
+
+
+@module.sampler(used, every_s=30)
+def disks(one: NodeSensors) -> Measured:
+    return {used.series(disk): used_percent(one.tree.root, disk) for disk in one.disks}
+
+
+@module.sampler(state, every_s=CHECKS_EVERY_S, within_s=CHECKS_WITHIN_S + 5)
+async def checks(one: NodeSensors) -> Measured:
+    return await checked(one.checks, CHECKS_WITHIN_S)
+
+
+def used_percent(root: Path, disk: str) -> float | None:
+    """How full a file system is for its users, as `df` has it; None where there is none."""
+    try:
+        found = os.statvfs(root / disk.lstrip("/"))
+    except (OSError, ValueError):
+        return None
+    taken = found.f_blocks - found.f_bfree
+    usable = taken + found.f_bavail
+    return None if usable <= 0 else 100 * taken / usable

@@ -1,0 +1,63 @@
+"""Small files of a kernel's trees, below a root that a test can choose: whatever lies there."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from haptera.modules.regular import open_regular
+from haptera.sdk import Refused
+
+# No file of /sys and /proc that is read here is longer; of another, this much is read.
+TEXT_BYTES_MAX: Final = 65_536
+# A folder with more is none of a machine's.
+NAMES_MAX: Final = 4_096
+_DIGITS: Final = re.compile(r"(\d+)", re.ASCII)
+_NUMBER: Final = re.compile(rb"\s*([+-]?[0-9]{1,18})\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class KernelTree:
+    """`/sys` and `/proc`, as they stand below a folder."""
+
+    root: Path
+
+    def text(self, path: str) -> str | None:
+        """What a file says; None where there is none, or it cannot be read."""
+        found = self._bytes(path)
+        return None if found is None else found.decode(errors="replace")
+
+    def number(self, path: str) -> int | None:
+        """The number that a file says; None where it says none."""
+        found = _NUMBER.fullmatch(self._bytes(path) or b"")
+        return None if found is None else int(found[1])
+
+    def names(self, folder: str, pattern: str) -> list[str]:
+        """The names in a folder that match, in people's order: cpu2 before cpu10."""
+        try:
+            found = [one.name for one in (self.root / folder).iterdir()]
+        except (OSError, ValueError):
+            return []
+        return sorted(
+            (one for one in found[:NAMES_MAX] if re.fullmatch(pattern, one)), key=_in_order
+        )
+
+    def has(self, path: str) -> bool:
+        """Whether something is there."""
+        try:
+            return (self.root / path).exists()
+        except OSError:
+            return False
+
+    def _bytes(self, path: str) -> bytes | None:
+        try:
+            with open_regular(self.root / path) as file:
+                return file.read(TEXT_BYTES_MAX)
+        except (OSError, Refused, ValueError):
+            # Gone, not there, no file, or a device that does not answer: nothing is known.
+            return None
+
+
+def _in_order(name: str) -> list[tuple[int, str]]:
+    parts = _DIGITS.split(name)
+    return [(int(one), "") if one.isdecimal() else (-1, one) for one in parts if one]
