@@ -8,7 +8,7 @@ from typing import Final
 
 from haptera.health.bundled import BY_NAME
 from haptera.health.judge import Symptom, judge
-from haptera.health.readings import Point
+from haptera.health.readings import Timed
 from haptera.health.rule import HealthRule, Trend
 
 MINUTE: Final = 60.0
@@ -47,7 +47,7 @@ class Recording:
     shape: str
     rule: HealthRule
     sensor: str
-    points: tuple[Point, ...]
+    points: tuple[Timed, ...]
     meets_at: float | None
 
 
@@ -130,7 +130,7 @@ def _recorded(kind: SensorKind, shape: str, course: Course, rng: Random) -> Reco
     noise = rng.uniform(*kind.noise) * way
     interval = rng.choice((10.0, 30.0, 60.0))
     gaps = [rng.uniform(0, LASTS_S) for _ in range(rng.choice((0, 0, 1, 2)))]
-    points: list[Point] = []
+    points: list[Timed] = []
     at = rng.uniform(0, interval)
     counted, reset_at = rng.randrange(50), rng.uniform(0, LASTS_S) if rng.random() < 0.3 else None
     fraction, before = 0.0, course(0.0)
@@ -150,7 +150,7 @@ def _recorded(kind: SensorKind, shape: str, course: Course, rng: Random) -> Reco
                 value = rng.choice((0.0, usual + 3 * way, 255.0))
             value = round(value, rng.choice((0, 1)) if noise else 2)
         if not any(gap < at < gap + 240 for gap in gaps):
-            points.append(Point(BEGIN_S + at, value))
+            points.append(Timed(BEGIN_S + at, value))
         at += interval * rng.uniform(0.9, 1.1)
     return Recording(shape, rule, kind.sensor, tuple(points), _meets(course))
 

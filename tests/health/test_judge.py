@@ -6,7 +6,7 @@ import pytest
 
 from haptera.health.filters import filtered
 from haptera.health.judge import Symptom, fingerprints, grade_of, is_of, judge
-from haptera.health.readings import Point
+from haptera.health.readings import Timed
 from haptera.health.rule import Grade, HealthRule, Mode, parse_pipeline
 from haptera.model.errors import HapteraError
 
@@ -21,11 +21,11 @@ def said(
     of: HealthRule, values: Iterable[float], every_s: float = 10
 ) -> list[tuple[float, str | None]]:
     """When what is said changes, as the readings come in."""
-    points: list[Point] = []
+    points: list[Timed] = []
     symptom: Symptom | None = None
     found: list[tuple[float, str | None]] = []
     for number, value in enumerate(values):
-        points.append(Point(number * every_s, value))
+        points.append(Timed(number * every_s, value))
         now = judge(of, "temp.inlet", points, symptom, number * every_s)
         if (now is None) != (symptom is None):
             found.append((number * every_s, None if now is None else now.grade))
@@ -52,7 +52,7 @@ def test_a_limit_below_is_one() -> None:
 
 def test_a_ramp_is_predicted_before_its_limit_with_the_time_of_it() -> None:
     values = ramp(80, slope=0.25)
-    points = [Point(10.0 * number, value) for number, value in enumerate(values[: 180 + 55 * 6])]
+    points = [Timed(10.0 * number, value) for number, value in enumerate(values[: 180 + 55 * 6])]
     symptom = judge(rule(RAMP), "temp.inlet", points, None, points[-1].at)
     assert symptom is not None
     assert symptom.grade is Grade.PREDICTED
@@ -91,21 +91,21 @@ def test_what_was_predicted_stays_so_while_the_limit_is_passed() -> None:
 
 def test_a_gap_ends_a_hold_and_a_trend_that_nothing_was_seen_of() -> None:
     hot = rule("above 42 for 1m")
-    points = [Point(at, 43.0) for at in (0, 10, 20, 30, 1_000, 1_010)]
+    points = [Timed(at, 43.0) for at in (0, 10, 20, 30, 1_000, 1_010)]
     assert judge(hot, "temp.inlet", points, None, 1_010) is None
     values = ramp(50, slope=0.25)
-    early = [Point(10.0 * number, value) for number, value in enumerate(values[:400])]
-    late = [Point(10.0 * number, value) for number, value in enumerate(values)][478:]
+    early = [Timed(10.0 * number, value) for number, value in enumerate(values[:400])]
+    late = [Timed(10.0 * number, value) for number, value in enumerate(values)][478:]
     assert judge(rule(RAMP), "temp.inlet", [*early, *late], None, late[-1].at) is None
 
 
 def test_a_clock_that_was_set_back_begins_anew_and_one_ahead_is_not_believed() -> None:
     hot = rule("above 42 for 30s")
-    old = [Point(5_000 + at, 43.0) for at in range(0, 100, 10)]
-    new = [Point(float(at), 43.0) for at in (0, 10, 20)]
+    old = [Timed(5_000 + at, 43.0) for at in range(0, 100, 10)]
+    new = [Timed(float(at), 43.0) for at in (0, 10, 20)]
     assert judge(hot, "temp.inlet", [*old, *new], None, 20) is None
-    assert judge(hot, "temp.inlet", [*old, *new, Point(30, 43.0)], None, 30) is not None
-    assert judge(hot, "temp.inlet", [Point(10, 20.0), Point(9_000, 90.0)], None, 10) is None
+    assert judge(hot, "temp.inlet", [*old, *new, Timed(30, 43.0)], None, 30) is not None
+    assert judge(hot, "temp.inlet", [Timed(10, 20.0), Timed(9_000, 90.0)], None, 10) is None
 
 
 def test_readings_that_are_no_numbers_or_that_no_sensor_has_say_nothing() -> None:
@@ -114,7 +114,7 @@ def test_readings_that_are_no_numbers_or_that_no_sensor_has_say_nothing() -> Non
 
 
 def test_what_falls_silent_is_not_healed() -> None:
-    before = judge(rule("above 42"), "temp.inlet", [Point(0, 50.0)], None, 0)
+    before = judge(rule("above 42"), "temp.inlet", [Timed(0, 50.0)], None, 0)
     assert before is not None
     assert judge(rule("above 42"), "temp.inlet", [], before, 86_400) == before
 
@@ -129,13 +129,18 @@ def test_what_falls_silent_is_not_healed() -> None:
     ids=["it counts", "it was reset", "it was misread"],
 )
 def test_a_counter_counts_what_it_rose_by(counter: list[float], rises: list[float]) -> None:
-    points = [Point(float(at), value) for at, value in enumerate(counter)]
+    points = [Timed(float(at), value) for at, value in enumerate(counter)]
     pipeline = parse_pipeline("rise | above 1")
     assert [one.value for one in filtered(points, pipeline.filters)] == rises
 
 
 def test_what_is_counted_decays_by_half_in_each_half_life() -> None:
-    points = [Point(0, 0.0), Point(1, 8.0), Point(3_601, 8.0), Point(7_201, 8.0)]
+    points = [
+        Timed(0, 0.0),
+        Timed(1, 8.0),
+        Timed(3_601, 8.0),
+        Timed(7_201, 8.0),
+    ]
     left = filtered(points, parse_pipeline("rise | decay 1h | above 1").filters)
     assert [round(one.value, 6) for one in left] == [8, 4, 2]
 

@@ -49,8 +49,9 @@ async def can_be_planned_with(exam: Exam) -> str:
     if errors:
         text = "; ".join(f"{one.place}: {one.text} [{one.rule}]" for one in errors)
         raise CheckFailed(text, errors[0].fix or "see docs/reference/lint.md")
-    if not exam.manifest.parts and not exam.manifest.gate:
-        raise CheckFailed("it declares no part", "declare a look, a step, or a gate")
+    declared = exam.manifest
+    if not declared.parts and not declared.samplers and not declared.gate:
+        raise CheckFailed("it declares no part", "declare a look, a step, a gate or a sampler")
     return "the lint finds no error"
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from haptera.health.readings import Point, middle
+from haptera.health.readings import Timed, middle
 from haptera.model.walltime import duration_text
 
 
@@ -49,7 +49,7 @@ class Decay:
 Filter = Within | Median | Rise | Decay
 
 
-def filtered(points: Sequence[Point], filters: Sequence[Filter]) -> Sequence[Point]:
+def filtered(points: Sequence[Timed], filters: Sequence[Filter]) -> Sequence[Timed]:
     """What is left of these points after all filters."""
     for one in filters:
         match one:
@@ -64,14 +64,14 @@ def filtered(points: Sequence[Point], filters: Sequence[Filter]) -> Sequence[Poi
     return points
 
 
-def _medians(points: Sequence[Point], count: int) -> Iterator[Point]:
+def _medians(points: Sequence[Timed], count: int) -> Iterator[Timed]:
     for end in range(count, len(points) + 1):
         some = points[end - count : end]
         # Of the moment in the middle: a ramp is not seen late.
-        yield Point(some[count // 2].at, middle(one.value for one in some))
+        yield Timed(some[count // 2].at, middle(one.value for one in some))
 
 
-def _rises(points: Sequence[Point]) -> Iterator[Point]:
+def _rises(points: Sequence[Timed]) -> Iterator[Timed]:
     """A counter that falls was reset; one that is back at once where it was, was misread."""
     last: float | None = None
     before_fall: float | None = None
@@ -82,13 +82,13 @@ def _rises(points: Sequence[Point]) -> Iterator[Point]:
         if before_fall is not None and one.value >= before_fall:
             last = before_fall
         before_fall = last if one.value < last else None
-        yield Point(one.at, max(0.0, one.value - last))
+        yield Timed(one.at, max(0.0, one.value - last))
         last = one.value
 
 
-def _decaying(points: Sequence[Point], half_life_s: float) -> Iterator[Point]:
+def _decaying(points: Sequence[Timed], half_life_s: float) -> Iterator[Timed]:
     level, at = 0.0, points[0].at if points else 0.0
     for one in points:
         level = level * 0.5 ** ((one.at - at) / half_life_s) + one.value
         at = one.at
-        yield Point(at, level)
+        yield Timed(at, level)

@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from haptera.health.filters import Rise, filtered
-from haptera.health.readings import GAP_INTERVALS, Point, interval_s, orderly, since_gap
+from haptera.health.readings import GAP_INTERVALS, Timed, interval_s, orderly, since_gap
 from haptera.health.rule import (
     GRADES,
     Beyond,
@@ -44,7 +44,7 @@ class Symptom:
 
 
 def judge(
-    rule: HealthRule, sensor: str, points: Sequence[Point], before: Symptom | None, now: float
+    rule: HealthRule, sensor: str, points: Sequence[Timed], before: Symptom | None, now: float
 ) -> Symptom | None:
     """What a rule says of a sensor, by its readings and by what it said before."""
     there = orderly(points, now)
@@ -111,7 +111,7 @@ def is_of(rule: HealthRule, sensor: str) -> bool:
     return sensor == rule.sensors or fnmatchcase(sensor.partition("[")[0], rule.sensors)
 
 
-def _is_worth_it(rule: HealthRule, points: Sequence[Point]) -> bool:
+def _is_worth_it(rule: HealthRule, points: Sequence[Timed]) -> bool:
     """Whether the readings as they are may make a symptom: a glance, for most of them do not."""
     test = rule.pipeline.test
     if not points or any(isinstance(one, Rise) for one in rule.pipeline.filters):
@@ -120,7 +120,7 @@ def _is_worth_it(rule: HealthRule, points: Sequence[Point]) -> bool:
         return True
     sign = _sign(test.side)
     return may_rise(
-        [Point(one.at, sign * one.value) for one in (*points[:GLANCE], *points[-GLANCE:])]
+        [Timed(one.at, sign * one.value) for one in (*points[:GLANCE], *points[-GLANCE:])]
     )
 
 
@@ -128,7 +128,7 @@ def _is_worth_it(rule: HealthRule, points: Sequence[Point]) -> bool:
 Held = tuple[float, float, Expectation | None]
 
 
-def _beyond(test: Threshold, points: Sequence[Point], before: Symptom | None) -> Held | None:
+def _beyond(test: Threshold, points: Sequence[Timed], before: Symptom | None) -> Held | None:
     sign = _sign(test.side)
     near = since_gap(points, GAP_INTERVALS * interval_s(points))
     start = _since(near, lambda one: sign * one.value > sign * test.limit)
@@ -142,7 +142,7 @@ def _beyond(test: Threshold, points: Sequence[Point], before: Symptom | None) ->
     return before.since, before.seen, None
 
 
-def _since(points: Sequence[Point], holds: Callable[[Point], bool]) -> float | None:
+def _since(points: Sequence[Timed], holds: Callable[[Timed], bool]) -> float | None:
     """Since when this holds of all up to the last one; None where it does not hold of that."""
     start = None
     for one in reversed(points):
@@ -152,9 +152,9 @@ def _since(points: Sequence[Point], holds: Callable[[Point], bool]) -> float | N
     return start
 
 
-def _trending(test: Trend, points: Sequence[Point], before: Symptom | None) -> Held | None:
+def _trending(test: Trend, points: Sequence[Timed], before: Symptom | None) -> Held | None:
     sign = _sign(test.side)
-    rising = [Point(one.at, sign * one.value) for one in points]
+    rising = [Timed(one.at, sign * one.value) for one in points]
     at, limit = rising[-1].at, sign * test.limit
     met = rising[-1].value >= limit
     expected = None if met else expected_at(rising, limit, test.window_s)
@@ -172,7 +172,7 @@ def _trending(test: Trend, points: Sequence[Point], before: Symptom | None) -> H
     return None if at - before.seen >= WITHDRAWN_S else (before.since, before.seen, before.expected)
 
 
-def _unchanged(test: Unchanged, points: Sequence[Point]) -> Held | None:
+def _unchanged(test: Unchanged, points: Sequence[Timed]) -> Held | None:
     start = _since(points, lambda one: one.value == points[-1].value)
     if start is None or points[-1].at - start < test.hold_s:
         return None

@@ -13,7 +13,7 @@ OVERTAKEN_S_MAX: Final = 60.0
 GAP_INTERVALS: Final = 8
 
 
-class Point(NamedTuple):
+class Timed(NamedTuple):
     """One reading: when, in seconds since 1970, and what."""
 
     at: float
@@ -30,15 +30,15 @@ def middle(values: Iterable[float]) -> float:
     return some[(len(some) - 1) // 2]
 
 
-def orderly(points: Iterable[Point], now: float) -> list[Point]:
+def orderly(points: Iterable[Timed], now: float) -> list[Timed]:
     """These points without what is no number, what is of the future, and what repeats.
 
     Where the clock was set back, all that was read before is of another clock, and goes.
 
-    >>> orderly([Point(10, 1.0), Point(20, float("nan")), Point(20, 2.0), Point(20, 3.0)], 30)
-    [Point(at=10, value=1.0), Point(at=20, value=2.0)]
+    >>> orderly([Timed(10, 1.0), Timed(20, float("nan")), Timed(20, 2.0), Timed(20, 3.0)], 30)
+    [Timed(at=10, value=1.0), Timed(at=20, value=2.0)]
     """
-    found: list[Point] = []
+    found: list[Timed] = []
     for one in points:
         if not (isfinite(one.at) and isfinite(one.value)) or one.at > now + AHEAD_S_MAX:
             continue
@@ -50,17 +50,17 @@ def orderly(points: Iterable[Point], now: float) -> list[Point]:
     return found
 
 
-def interval_s(points: Sequence[Point]) -> float:
+def interval_s(points: Sequence[Timed]) -> float:
     """How long after each other these were read, as a rule; 0 where there are less than two."""
     if len(points) < 2:
         return 0.0
     return middle(two.at - one.at for one, two in pairwise(points))
 
 
-def since_gap(points: Sequence[Point], longest_s: float) -> Sequence[Point]:
+def since_gap(points: Sequence[Timed], longest_s: float) -> Sequence[Timed]:
     """The last of these points, between which no pause is longer.
 
-    >>> [one.at for one in since_gap([Point(at, 0.0) for at in (0, 10, 20, 200, 210)], 60)]
+    >>> [one.at for one in since_gap([Timed(at, 0.0) for at in (0, 10, 20, 200, 210)], 60)]
     [200, 210]
     """
     for at in range(len(points) - 1, 0, -1):

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from haptera.health.judge import Symptom, is_of, judge
-from haptera.health.readings import Point
+from haptera.health.readings import Timed
 from haptera.health.rule import HealthRule, Trend
 from haptera.health.trend import PARTS
 from haptera.model.errors import Code, HapteraError, LimitError, ParseError
@@ -67,7 +67,7 @@ def replay(rule: HealthRule, samples: Iterable[RecordedSample]) -> Iterator[Told
     """When what the rule says changes, as the samples come in."""
     test = rule.pipeline.test
     step_s = test.window_s / PARTS if isinstance(test, Trend) else 0.0
-    kept: dict[tuple[str, str], list[Point]] = {}
+    kept: dict[tuple[str, str], list[Timed]] = {}
     said: dict[tuple[str, str], Symptom | None] = {}
     asked: dict[tuple[str, str], float] = {}
     for one in samples:
@@ -75,7 +75,7 @@ def replay(rule: HealthRule, samples: Iterable[RecordedSample]) -> Iterator[Told
             continue
         key = one.entity, one.series
         points = kept.setdefault(key, [])
-        points.append(Point(one.at, one.value))
+        points.append(Timed(one.at, one.value))
         if 0 <= one.at - asked.get(key, -step_s) < step_s:
             continue
         asked[key] = one.at

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Final
 
-from haptera.health.readings import Point, middle, since_gap
+from haptera.health.readings import Timed, middle, since_gap
 
 # A window is read as the medians of so many parts: 496 pairs, whatever the sensor's interval is.
 PARTS: Final = 32
@@ -53,7 +53,7 @@ class Expectation:
     latest: float
 
 
-def expected_at(points: Sequence[Point], limit: float, window_s: float) -> Expectation | None:
+def expected_at(points: Sequence[Timed], limit: float, window_s: float) -> Expectation | None:
     """When readings that rise steadily meet a limit above; None where nothing is certain of it.
 
     All of the window must rise, its later half on its own, and not so much slower than before that
@@ -89,7 +89,7 @@ def _ends_below(limit: float, earlier: TrendLine, later: TrendLine, lasts_s: flo
     return later.level + later.slope * lasts_s * ratio / (1 - ratio) < limit
 
 
-def may_rise(points: Sequence[Point]) -> bool:
+def may_rise(points: Sequence[Timed]) -> bool:
     """Whether what was read last lies above what was read first: what does not, is no trend.
 
     It costs little, and most sensors are told by it.
@@ -98,10 +98,10 @@ def may_rise(points: Sequence[Point]) -> bool:
     return middle(one.value for one in points[-GLANCE:]) > first
 
 
-def line_of(points: Sequence[Point]) -> TrendLine:
+def line_of(points: Sequence[Timed]) -> TrendLine:
     """The line through two points or more, by the median of the slopes of all pairs.
 
-    >>> line = line_of([Point(at, 20 + at / 10) for at in range(10)])
+    >>> line = line_of([Timed(at, 20 + at / 10) for at in range(10)])
     >>> round(line.slope, 3), round(line.level, 3)
     (0.1, 20.9)
     """
@@ -119,19 +119,19 @@ def line_of(points: Sequence[Point]) -> TrendLine:
     return TrendLine(slope, slopes[low], slopes[high], level, at)
 
 
-def _parts(points: Sequence[Point], window_s: float) -> list[Point]:
+def _parts(points: Sequence[Timed], window_s: float) -> list[Timed]:
     """The medians of equal parts of the window; a part without readings has none."""
     inside = [one for one in points if one.at > points[-1].at - window_s]
-    found: dict[int, list[Point]] = {}
+    found: dict[int, list[Timed]] = {}
     for one in since_gap(inside, GAP_MAX * window_s):
         found.setdefault(int(one.at * PARTS / window_s), []).append(one)
     return [
-        Point(middle(one.at for one in some), middle(one.value for one in some))
+        Timed(middle(one.at for one in some), middle(one.value for one in some))
         for some in found.values()
     ]
 
 
-def _steps(parts: Sequence[Point]) -> bool:
+def _steps(parts: Sequence[Timed]) -> bool:
     """Whether most of the rise is one step, between some neighbours and the next ones.
 
     It stands out of what lies between all other neighbours, which is noise.
