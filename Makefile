@@ -7,9 +7,10 @@
 # make changed            as root: of the long tests and real parts those that what changed since BASE=REV concerns
 # make nightly            as root: everything, with seeds of the day: about an hour
 # make soak HOURS=500     simulate clusters for this many hours; WITHIN_S=600: for so many seconds at most
+# make release            from a tag: all artefacts, below build/release/VERSION/
 # make lock               new requirements*.txt from pyproject.toml (ARGS=--upgrade: newest versions)
 # make clean              remove everything that the commands above created here
-.PHONY: help demo example setup setup-dev check test changed nightly real-parts soak lint types contracts lock clean
+.PHONY: help demo example setup setup-dev check test changed nightly real-parts soak lint types contracts lock release clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
@@ -91,6 +92,10 @@ contracts:
 lock:
 	$(BUILD_REQUIRES) | $(COMPILE) pyproject.toml - --extra parent -o requirements.txt
 	$(BUILD_REQUIRES) | $(COMPILE) pyproject.toml - --extra parent --extra dev -c requirements.txt -o requirements-dev.txt
+
+# What it says of a tag is what it is made of: see tools/release/.
+release: setup-dev
+	.venv/bin/python -m tools.release $(ARGS)
 
 # Not while a lab runs, or what a killed one left: without .haptera/ nobody could find it again.
 clean:

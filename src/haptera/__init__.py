@@ -1,3 +1,4 @@
 """haptera: a distributed, declarative state engine for clusters."""
 
-__version__ = "0.1.0"
+# A checkout is of no version; `make release` writes that of the tag.
+__version__ = "0.dev0"

@@ -38,7 +38,7 @@ TALLIES = Tallies(
     refusals={("burst", "quota"): 3},
 )
 COUNTED = """\
-haptera_info{cluster="quick",version="0.1.0"} 1.0
+haptera_info{cluster="quick",version="0.dev0"} 1.0
 haptera_entities{condition="converged",kind="node"} 3.0
 haptera_entities{condition="stuck",kind="node"} 1.0
 haptera_children{tier="fresh"} 3.0

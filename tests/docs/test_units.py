@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-UNITS = ROOT / "contrib" / "systemd"
+UNITS = ROOT / "src" / "haptera" / "cli" / "units"
 PAGE = (ROOT / "docs" / "tutorial" / "install.md").read_text()
 
 
