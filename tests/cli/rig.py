@@ -64,6 +64,14 @@ def told(what, where=None, do=None):
     return "".join(f"{line}\n" for line in lines)
 
 
+def point_at(url, token, monkeypatch, tmp_path, mode=0o600):
+    path = tmp_path / "client.json"
+    path.write_text(json.dumps({"url": url, "token": token}))
+    path.chmod(mode)
+    monkeypatch.setenv("HAPTERA_CLIENT", str(path))
+    return path
+
+
 def client_of(home):
     return home / ".haptera" / "client.json"
 

@@ -19,8 +19,9 @@ from haptera.model.changes import Author, Declare, SetDesired, Undeclare
 from haptera.model.entity import EntityId, node_id
 from haptera.rest.unclaimed import UnclaimedView
 from tests.api.serving import WITHIN_S, serving
+from tests.cli.clusters import CHAIN
 from tests.cli.rig import command
-from tests.cli.test_commands import CHAIN, point_at, typed
+from tests.cli.test_commands import point_at, typed
 from tests.docs.answer_schemas import ANSWERS, FOLDER, VERBS
 from tests.docs.problem_schema import valid_by
 

@@ -2,40 +2,24 @@
 
 import json
 import os
-import re
 import subprocess
 
 import pytest
 
-from haptera.cli.main import OK, REFUSED, USAGE
+from haptera.cli.main import OK, REFUSED
 from haptera.cli.output.plans import print_sum
 from haptera.model.answers.plan import Plan, Rewrite
-from haptera.model.answers.views import Condition
-from haptera.model.changes import Declare, SetDesired
-from haptera.model.entity import node_id
-from tests.api.serving import WITHIN_S, serving
+from tests.api.serving import WITHIN_S
+from tests.cli.clusters import cluster_of
 from tests.cli.rig import command
-from tests.cli.test_commands import CHAIN, point_at, typed
-
-NODES = [f"n{number}" for number in range(1, 21)]
-SITE = """\
-cluster: quick
-nodes: {"n[1-20]": {}}
-desired: {"n[1-20]": {power: off}}
-"""
+from tests.cli.test_commands import typed
 
 pytestmark = pytest.mark.net
 
 
 @pytest.fixture
 def cluster(monkeypatch, tmp_path):
-    """Twenty nodes that are on; whatever is changed disrupts three of them."""
-    nodes = [Declare(node_id(one), {}, "site") for one in NODES]
-    with serving(*nodes, *(SetDesired(one.entity, "power", "on", "site") for one in nodes)) as one:
-        one.backend.disrupts = NODES[:3]
-        point_at(one.url, "write-token", monkeypatch, tmp_path)
-        (tmp_path / "site.yaml").write_text(SITE)
-        monkeypatch.chdir(tmp_path)
+    with cluster_of("twenty", monkeypatch, tmp_path) as one:
         yield one
 
 
@@ -106,55 +90,3 @@ def test_a_revert_of_much_is_not_done_by_saying_yes(cluster, capsys):
     named = digest(capsys, "revert", "40", "--dry-run")
     assert at_terminal(named, "revert", "40")[0] == OK
     assert cluster.backend.revision() == 60
-
-
-def test_a_saved_plan_is_applied_as_long_as_it_holds(cluster, capsys):
-    code, out, _ = typed(capsys, "plan", "site.yaml", "--save", "night.plan")
-    assert (code, out.splitlines()[0]) == (OK, "20 changes (20 set) at revision 40")
-    code, out, _ = typed(capsys, "apply", "--plan", "night.plan", "--why", "weekend")
-    assert (code, out) == (OK, "20 changes (20 set) written (revision 60)\n")
-    assert cluster.backend.history[-1][1].why == "weekend"
-
-    code, out, _ = typed(capsys, "revert", "60", "--save", "back.plan")
-    assert (code, out.splitlines()[0], cluster.backend.revision()) == (
-        OK,
-        "20 changes (20 set) at revision 60",
-        60,
-    )
-    typed(capsys, "apply", "--plan", "back.plan")
-    assert (cluster.backend.revision(), cluster.backend.history[-1][1].why) == (80, "revert of 60")
-
-
-def test_a_saved_plan_that_no_longer_holds_is_refused_and_it_says_why(cluster, capsys):
-    typed(capsys, "plan", "site.yaml", "--save", "night.plan")
-    for name in NODES[:2]:
-        broken = {"condition": Condition.ACTING, "chain": CHAIN}
-        cluster.do(cluster.backend.say, node_id(name), **broken)
-    assert typed(capsys, "apply", "--plan", "night.plan") == (
-        REFUSED,
-        "",
-        "error: observed: node on n[1-2]: would be started now, too\n"
-        "  plan again, and check the new plan: nothing was applied\n",
-    )
-    assert cluster.backend.revision() == 40
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "error"),
-    [
-        (["apply"], USAGE, "name either files of a site or a saved plan (--plan)"),
-        (["apply", "site.yaml", "--plan", "x"], USAGE, "name either files of a site or a saved"),
-        (["apply", "--plan", "x", "--take"], USAGE, "leave out --dry-run, --take and --digest"),
-        (["apply", "--plan", "none"], REFUSED, "cannot be read: No such file or directory"),
-        (["apply", "--plan", "site.yaml"], REFUSED, "is not a plan: "),
-        (["apply", "site.yaml", "--digest", "12"], REFUSED, "'12' is not a plan digest"),
-        (["apply", "site.yaml", "--digest", "0" * 12], REFUSED, "is out of date"),
-        (["plan", "site.yaml", "--save", "/"], USAGE, "is a directory"),
-        (["plan", "--problem", "-", "--save", "x"], USAGE, "--save and --take go with a site's"),
-    ],
-)
-def test_what_cannot_be_is_told(cluster, capsys, words, code, error):
-    told = typed(capsys, *words)
-    assert told[:2] == (code, "")
-    assert error in re.sub(r"\s+", " ", told[2])
-    assert cluster.backend.revision() == 40

@@ -7,11 +7,11 @@ import pytest
 
 from haptera.cli.main import OK, REFUSED
 from haptera.model.answers.past import Happened, PastView, Sort
-from haptera.model.changes import Declare, SetDesired
-from haptera.model.entity import EntityId, node_id
+from haptera.model.changes import SetDesired
+from haptera.model.entity import EntityId
 from haptera.runtime.clock import wall_s
-from tests.api.serving import serving
-from tests.cli.test_commands import point_at, typed
+from tests.cli.clusters import cluster_of
+from tests.cli.test_commands import typed
 from tests.docs.answer_schemas import FOLDER, VERBS
 from tests.docs.problem_schema import valid_by
 
@@ -24,17 +24,7 @@ SYSTEMS = [EntityId("system", "compute", node) for node in NODES]
 
 @pytest.fixture
 def cluster(monkeypatch, tmp_path):
-    images = [EntityId("image", name, None) for name in ("a", "b")]
-    changes = [
-        Declare(CONTROLLER, {}, "site"),
-        *(Declare(node_id(node), {}, "site") for node in NODES),
-        *(Declare(image, {}, "site") for image in images),
-        *(SetDesired(image, "state", "built", "site") for image in images),
-        *(Declare(one, {}, "site") for one in SYSTEMS),
-        *(SetDesired(one, "image", "a", "site") for one in SYSTEMS),
-    ]
-    with serving(*changes) as one:
-        point_at(one.url, "write-token", monkeypatch, tmp_path)
+    with cluster_of("systems", monkeypatch, tmp_path) as one:
         yield one
 
 
@@ -68,22 +58,6 @@ def test_a_roll_is_written_with_all_of_its_systems_or_not_at_all(cluster, capsys
     assert [wanted(cluster, one) for one in SYSTEMS] == [system, system]
 
 
-@pytest.mark.parametrize(
-    ("words", "error"),
-    [
-        (("system:compute@n1", "--image", "nix"), "image:nix"),
-        (("system:login", "--image", "b"), "system:login"),
-        (("system:compute@n1", "--image", "a"), "run a, or no image"),
-        (("system:compute@n1", "--image", "b", "--take", "--max-unavailable", "0"), "'0'"),
-        (("system:compute@n1", "--image", "b", "--take", "--health", "'"), "into words"),
-    ],
-)
-def test_what_cannot_be_rolled_is_told_and_nothing_is_written(cluster, capsys, words, error):
-    code, out, errors = typed(capsys, "roll", *words, "--no-wait")
-    assert (code, out, error in errors) == (REFUSED, "", True), errors
-    assert wanted(cluster, ROLL) == {}
-
-
 def test_what_is_wished_of_a_roll_is_written_and_a_resumed_one_tries_anew(cluster, capsys):
     begin(capsys, "--take")
     for wish in ("pause", "abort", "undo"):
@@ -97,23 +71,6 @@ def test_what_is_wished_of_a_roll_is_written_and_a_resumed_one_tries_anew(cluste
     assert [wanted(cluster, one)["attempt"] for one in SYSTEMS] == [2, 2]
 
 
-def test_a_roll_is_shown_and_forgotten(cluster, capsys):
-    begin(capsys, "--take")
-    _, out, _ = typed(capsys, "roll", "status")
-    assert out.splitlines()[1].split() == [
-        *("b", "b", "running", "0", "0", "2", "waits", "for"),
-        *("system:compute@n1,", "system:compute@n2", "to", "have", "the", "image", "ready"),
-    ]
-    assert typed(capsys, "roll", "rm", "b") == (OK, "", "")
-    assert [wanted(cluster, one) for one in (ROLL, *SYSTEMS)] == [
-        {},
-        {"image": "a", "attempt": 1},
-        {"image": "a", "attempt": 1},
-    ]
-    none = "there is no roll: haptera roll SELECTOR --image NAME begins one\n"
-    assert typed(capsys, "roll", "status") == (OK, "", none)
-
-
 def test_what_a_roll_wrote_is_taken_back_with_it_but_where_its_image_runs(cluster, capsys):
     begin(capsys, "--take")
     taken, _ = SYSTEMS
@@ -125,19 +82,6 @@ def test_what_a_roll_wrote_is_taken_back_with_it_but_where_its_image_runs(cluste
     assert typed(capsys, "roll", "rm", "b") == (OK, "", "")
     assert [wanted(cluster, one)["image"] for one in SYSTEMS] == ["a", "a"]
     assert [wanted(cluster, one).get("spare") for one in SYSTEMS] == [None, None]
-
-
-def test_a_roll_that_nobody_would_carry_out_is_not_begun(cluster, capsys):
-    cluster.do(cluster.backend.store.pop, CONTROLLER)
-    code, _, errors = begin(capsys, "--take")
-    assert (code, "no controller of rolls runs at this parent" in errors) == (REFUSED, True)
-    assert wanted(cluster, ROLL) == {}
-
-
-def test_a_roll_that_is_not_there_is_told(cluster, capsys):
-    for words in (("status", "x"), ("pause", "x"), ("resume", "x"), ("rm", "x")):
-        code, _, errors = typed(capsys, "roll", *words)
-        assert (code, "roll:x" in errors) == (REFUSED, True)
 
 
 def test_the_course_of_a_roll_is_told_from_the_record(cluster, capsys):
