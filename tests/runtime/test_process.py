@@ -292,8 +292,8 @@ def said(file: str) -> str:
     return ""
 
 
-def test_what_a_module_measures_is_no_event(tmp_path: Path) -> None:
-    async def scenario(rig: Rig) -> None:
+async def test_what_a_module_measures_is_no_event(tmp_path: Path) -> None:
+    async with running(tmp_path) as rig:
         await rig.ready("meter", metered.module.manifest())
         before = clock.now_ns()
         call = a_call(1, Work.SAMPLE, "sensors", "meter", deadline_at=None)
@@ -309,5 +309,3 @@ def test_what_a_module_measures_is_no_event(tmp_path: Path) -> None:
         assert [one.values for one in rig.sampled[:2]] == [{"temp.inlet": 21.5}] * 2
         assert before <= rig.sampled[0].at_ns < rig.sampled[1].at_ns
         assert isinstance(answered, Failed)
-
-    run(scenario, tmp_path)
