@@ -26,6 +26,7 @@ FORMS = {
     "plans": ["1"],
     "queue": ["1000"],
     "refusals": ["1"],
+    "rehearsal": ["50"],
     "restart": ["100"],
     "row_memory": ["500"],
     "selecting": ["1"],

@@ -26,6 +26,7 @@ from haptera.model.answers.graph import DrawingView
 from haptera.model.answers.past import Happened, Page, PastView
 from haptera.model.answers.views import BrakeView, EntityDetail, EntityView
 from haptera.modules.image.difference import ImageDifference
+from haptera.rehearsal.summary import RehearsalSummary
 from haptera.rest.jobs import HolderView, JobView, QueueView, Submitted
 from haptera.rest.schemas import (
     AppliedView,
@@ -59,6 +60,7 @@ PUBLISHED: Final[dict[str, tuple[type[msgspec.Struct], str]]] = {
 ANSWERS: Final[dict[str, tuple[Any, ...]]] = {
     "apply": (AppliedView,),
     "plan": (AppliedView,),
+    "rehearse": (RehearsalSummary,),
     "diff": (Difference, list[DifferenceView]),
     "export": (Exported,),
     "import ansible": (Imported,),

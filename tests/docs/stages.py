@@ -289,6 +289,7 @@ desired: {n1: {power: on, agent: up}}
 # Of each session, by its page and the name of its fences.
 STAGES: dict[str, Stage] = {
     "CONTRIBUTING.md": desk(**CHECKOUT),
+    "docs/explain/rehearsals.md": parent(desk(**HALLS), site="none.yaml"),
     "docs/reference/cli.md": desk(),
     "docs/reference/freezes.md": parent(desk(**{"site.yaml": A_RACK})),
     "docs/reference/graph.md": parent(desk("docs/reference/graph.md", **{"site.yaml": ONE_NODE})),

@@ -34,6 +34,7 @@ _COMMANDS: Final = {
     "Site files": {
         "apply": "haptera.cli.commands.site.apply:apply",
         "plan": "haptera.cli.commands.site.plan:plan",
+        "rehearse": "haptera.cli.commands.site.rehearse:rehearse",
         "diff": "haptera.cli.commands.site.diff:diff",
         "export": "haptera.cli.commands.site.export:export",
         "import": "haptera.cli.commands.site.import_:import_from",

@@ -11,6 +11,7 @@ from haptera.model.answers.views import SETTLED
 from haptera.model.changes import Author, Change
 from haptera.model.declared.packing import schema_digest
 from haptera.model.declared.schema import Kind
+from haptera.model.entity import EntityId
 from haptera.model.events import (
     Enrolled,
     Proposed,
@@ -129,6 +130,11 @@ class World:
         rng = self.clock.rng(f"clock/{name}")
         origin, ppm = rng.randrange(UPTIME_NS_MAX), rng.choice((-1, 0, 1)) * self.drift_ppm
         return MachineClock(self.clock, f"{name} {origin:x}", origin, ppm)
+
+    def device(self, entity: EntityId) -> Machine:
+        """The machine that an entity is on."""
+        assert entity.node is not None, f"{entity} is on no machine"
+        return self.machines[entity.node]
 
     def parents_of(self, name: str) -> tuple[str, ...]:
         """The parents that a node, or a parent below, may have."""

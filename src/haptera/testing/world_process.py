@@ -47,7 +47,7 @@ from haptera.model.parts import Context, Step
 from haptera.runtime.performer import Performer, nobody
 from haptera.testing.clock import Clock, MachineClock
 from haptera.testing.disk import Disk
-from haptera.testing.machine import Machine
+from haptera.testing.machine import Answer
 from haptera.testing.network import Network
 from haptera.testing.radio import Radio, Station
 from haptera.testing.searching import searched
@@ -63,26 +63,41 @@ SEARCH_NS = 50 * MS
 WALL_OFFSET_NS = 1_800_000_000 * S
 
 
+class Device(Protocol):
+    """Carries out what modules are asked to do: a machine, or a model of all there is."""
+
+    def handle(self, call: Call, answer: Answer, died: Callable[[], None]) -> None:
+        """Do what the module of this call would do with the real thing; it may die of it."""
+
+
 class Surroundings(Protocol):
-    """What a process has around it: a `World`."""
+    """Everything around a process: a `World`. Without a `tape` nothing is recorded."""
 
     clock: Clock
     hello_ns: int
     checked_every: int
     network: Network
-    catalog: Catalog
     schema: int
-    machines: dict[str, Machine]
-    tape: list[TapeEntry]
     speaks: dict[int, str]
     clocks: dict[int, MachineClock]
     workers_killed: float
+
+    @property
+    def catalog(self) -> Catalog:
+        """The kinds and parts that processes start with from now on."""
+
+    @property
+    def tape(self) -> list[TapeEntry] | None:
+        """Where events and effects are recorded."""
 
     def process(self, name: str) -> "WorldProcess | None":
         """Another process, by its name on the network."""
 
     def machine_clock(self, name: str) -> MachineClock:
         """That of the machine on which a process of this name begins."""
+
+    def device(self, entity: EntityId) -> Device:
+        """Where calls for this entity go."""
 
 
 class WorldProcess:
@@ -219,11 +234,12 @@ class WorldProcess:
         effects = self.engine.handle(batch, self.clock.now)
         if self.turns % self.world.checked_every == 0:
             self.engine.check()
-        self.world.tape.extend(
-            TapeEntry(now, self.name, self.instance, one)
-            for one in (*batch, *effects)
-            if not isinstance(one, UNTAPED)
-        )
+        if self.world.tape is not None:
+            self.world.tape.extend(
+                TapeEntry(now, self.name, self.instance, one)
+                for one in (*batch, *effects)
+                if not isinstance(one, UNTAPED)
+            )
         self._performer.perform(effects)
         deadline = self.engine.deadline()
         if deadline is not None:
@@ -271,12 +287,11 @@ class WorldProcess:
             self.feed(life, [Ticked()])
 
     def _call(self, call: Call) -> None:
-        life, node, module = self._life, call.entity.node, call.module
-        assert node is not None
+        life, module = self._life, call.module
         if call.deadline_at is not None:
             deadline_at = self.clock.reaches(call.deadline_at)
             call = msgspec.structs.replace(call, deadline_at=deadline_at)
-        self.world.machines[node].handle(
+        self.world.device(call.entity).handle(
             call,
             lambda answer: self.feed(life, [self._dated(answer)]),
             lambda: self.feed(life, [self._killed(module)]),

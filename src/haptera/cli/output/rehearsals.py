@@ -1,0 +1,64 @@
+"""What a rehearsal came to, for people."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from haptera.cli.output.printing import say
+from haptera.cli.output.words import printable
+from haptera.model.walltime import duration
+from haptera.rehearsal.summary import RehearsalSummary, Spread
+
+# How much of what waits and what is left is shown.
+SHOWN_MAX: Final = 5
+
+
+def print_rehearsed(summary: RehearsalSummary) -> None:
+    """Print a table of the runs, then what waits, what is left, and what to know of it."""
+    runs = "once" if summary.runs == 1 else f"{summary.runs} times"
+    say(f"rehearsed {runs} from revision {summary.revision}, seeds from {summary.first_seed}")
+    if summary.settled < summary.runs:
+        within = f"within {_time(summary.horizon_s)}"
+        say(f"done {within} in {summary.settled} of {summary.runs} runs", fg="red")
+    rows = [("", "median", "90 %", "most"), *_rows(summary)]
+    width = max(len(row[0]) for row in rows)
+    for row in rows:
+        say("  ".join([row[0].ljust(width), *(cell.rjust(8) for cell in row[1:])]).rstrip())
+    for text, colour in _remarks(summary):
+        say(printable(text), fg=colour)
+
+
+def _rows(summary: RehearsalSummary) -> Iterator[tuple[str, ...]]:
+    if (settled := summary.settled_s) is not None:
+        yield "done after", _time(settled.median), _time(settled.p90), _time(settled.most)
+    for name, one in (
+        ("steps", summary.steps),
+        ("steps that failed", summary.failed),
+        ("nodes disrupted", summary.disrupted_nodes),
+        ("disrupted at once", summary.disrupted_at_once),
+        ("refused by jobs", summary.refused_by_jobs),
+    ):
+        yield name, *_numbers(one)
+
+
+def _remarks(summary: RehearsalSummary) -> Iterator[tuple[str, str | None]]:
+    for one in summary.waits[:SHOWN_MAX]:
+        yield f"waits, {_time(one.entity_s)} in all: {one.why}", None
+    for left in summary.left[:SHOWN_MAX]:
+        yield f"left in {left.runs} of {summary.runs} runs: {left.entity}: {left.why}", "yellow"
+    for breach in summary.breaches:
+        yield f"broken after {_time(breach.at_s)}: {breach.invariant}: {breach.how}", "red"
+    if summary.restless:
+        names = ", ".join([*summary.restless][:SHOWN_MAX])
+        yield f"not as desired before the change: {names}", "yellow"
+    if summary.unmeasured:
+        yield f"never measured there, so assumed: {', '.join(summary.unmeasured)}", None
+    if summary.missing:
+        yield f"not installed here, so left as it is: {', '.join(summary.missing)}", "yellow"
+
+
+def _numbers(spread: Spread) -> tuple[str, str, str]:
+    return f"{spread.median:g}", f"{spread.p90:g}", f"{spread.most:g}"
+
+
+def _time(seconds: float) -> str:
+    return duration(round(seconds * 1_000))

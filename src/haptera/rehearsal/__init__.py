@@ -1,0 +1,1 @@
+"""Plays a change in virtual time on a copy of the cluster: a real engine on a modelled rest."""

@@ -1,0 +1,122 @@
+"""Faults that people name, `n[1-4]: power cut at 10m`, and what they do to a rehearsed cluster."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from haptera.core.state.limits import S
+from haptera.kinds.node import power
+from haptera.model.entity import node_id
+from haptera.model.errors import ParseError
+from haptera.model.parts import Look
+from haptera.model.walltime import parse_duration_ms
+from haptera.selectors.nodeset import expand
+from haptera.testing.actual import NodeFaults
+from haptera.testing.folded import FoldedWorld
+
+_FAULT: Final = re.compile(
+    r"(?:(?P<on>[^:]+):\s*)?(?P<what>[a-z ]+?)(?:\s+at\s+(?P<at>\w+))?(?:\s+for\s+(?P<for>\w+))?"
+)
+# How long something stays broken where nothing is said, in seconds.
+LASTS_S: Final = 600.0
+
+
+@dataclass(frozen=True)
+class PlannedFault:
+    """What breaks where and when, in seconds since the change."""
+
+    what: str
+    on: tuple[str, ...]
+    at_s: float
+    for_s: float
+
+    @property
+    def until_s(self) -> float:
+        return self.at_s + self.for_s
+
+
+def parse_fault(text: str) -> PlannedFault:
+    """Read a fault: `[NODES:] WHAT [at TIME] [for TIME]`.
+
+    >>> parse_fault("n[1-2]: power cut at 10m for 5m")
+    PlannedFault(what='power cut', on=('n1', 'n2'), at_s=600.0, for_s=300.0)
+
+    Raises:
+        HapteraError: it is none.
+    """
+    found = _FAULT.fullmatch(text.strip())
+    if found is None or found["what"] not in FAULTS:
+        do = f"write 'NODES: WHAT at TIME for TIME', WHAT being {', '.join(FAULTS)}"
+        raise ParseError(f"{text!r} is no fault", do=do)
+    what, on = found["what"], found["on"]
+    if (on is None) != (what == PARENT_DIES):
+        do = f"name nodes before a colon for all but {PARENT_DIES!r}"
+        raise ParseError(f"{text!r} does not say where", do=do)
+    at_s = 0.0 if found["at"] is None else parse_duration_ms(found["at"]) / 1_000
+    for_s = LASTS_S if found["for"] is None else parse_duration_ms(found["for"]) / 1_000
+    return PlannedFault(what, () if on is None else tuple(expand(on)), at_s, for_s)
+
+
+def inject(world: FoldedWorld, fault: PlannedFault) -> None:
+    """Break it now, and mend it when its time is over."""
+    if fault.what == PARENT_DIES:
+        world.kill_parent(fault.for_s)
+        return
+    for node in fault.on:
+        if node_id(node) in world.actual.values:
+            world.clock.happened[fault.what] += 1
+            mend = FAULTS[fault.what](world, node)
+            world.clock.after(int(fault.for_s * S), mend)
+
+
+def _cut(world: FoldedWorld, node: str) -> Callable[[], None]:
+    """It loses its power; what was wrong with its supply, nobody can switch on over it."""
+    world.actual.cut(node)
+    broken = world.actual.broken.setdefault(node, NodeFaults())
+    serving = _serving(world, power.name)
+    broken.barren |= serving
+    return partial(broken.barren.difference_update, serving)
+
+
+def _hang(world: FoldedWorld, node: str) -> Callable[[], None]:
+    """Its BMC answers nothing any more."""
+    broken = world.actual.broken.setdefault(node, NodeFaults())
+    serving = _serving(world, power.name)
+    broken.mute |= serving
+    return partial(broken.mute.difference_update, serving)
+
+
+def _spoil(world: FoldedWorld, node: str) -> Callable[[], None]:
+    """Nothing that is started on it comes up."""
+    broken = world.actual.broken.setdefault(node, NodeFaults())
+    modules = {path.partition(".")[0] for path in world.catalog.of_nodes}
+    broken.barren |= modules
+    return partial(broken.barren.difference_update, modules)
+
+
+def _strand(world: FoldedWorld, node: str) -> Callable[[], None]:
+    """Once it is booted, its agent does not come up."""
+    broken = world.actual.broken.setdefault(node, NodeFaults())
+    broken.bare = True
+    return broken.restore
+
+
+def _serving(world: FoldedWorld, variable: str) -> set[str]:
+    """The modules that look at or change this variable of nodes."""
+    return {
+        one.module
+        for one in world.catalog.parts()
+        if isinstance(one, Look) and (one.kind, one.at) == ("node", variable)
+    }
+
+
+PARENT_DIES: Final = "parent dies"
+FAULTS: Final[Mapping[str, Callable[[FoldedWorld, str], Callable[[], None]]]] = {
+    "power cut": _cut,
+    "bmc hangs": _hang,
+    "nothing starts": _spoil,
+    "no agent": _strand,
+    PARENT_DIES: _cut,
+}

@@ -1,0 +1,185 @@
+"""A cluster folded into its parent: one real engine runs all parts, on a model of what is there.
+
+Nodes have no agents of their own here, so no hello is sent and nothing sealed: ten thousand nodes
+and a day pass in a minute or two. In return, nothing shows what the network between a parent and
+its nodes does.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace as replaced
+from itertools import count
+from typing import Final
+
+from msgspec.structs import replace
+
+from haptera.core.engine import Engine
+from haptera.core.modules.catalog import Catalog
+from haptera.core.state.limits import S
+from haptera.core.state.side import PARENT
+from haptera.core.sync.presence import HEAR
+from haptera.model.answers.views import SETTLED
+from haptera.model.changes import Author, Change, StoredEntity
+from haptera.model.declared.packing import schema_digest
+from haptera.model.declared.schema import Applied, Kind
+from haptera.model.entity import EntityId
+from haptera.model.events import Proposed
+from haptera.model.parts import AT_ONCE_MAX, Context, Manifest
+from haptera.testing.actual import Actual, PartTimes, Values
+from haptera.testing.clock import Clock, MachineClock
+from haptera.testing.disk import Disk
+from haptera.testing.network import Network, NetworkFaults
+from haptera.testing.tape import TapeEntry
+from haptera.testing.world_process import HELLO_S, WorldProcess
+
+# What is watched tells of each change here, so nothing is looked at again for its age alone.
+SELDOM_MS: Final = 86_400_000
+EPOCH: Final = 7
+# Restarted by what watches over it.
+RESTART_NS: Final = 2 * S
+AGENTS: Final = "agents"
+# In place of hellos: a look, which a model of the node answers.
+PRESENCE: Final = Manifest(
+    AGENTS,
+    "1",
+    Context.PARENT,
+    (
+        replaced(
+            HEAR, module=AGENTS, name="look_agent", every_ms=SELDOM_MS, watched=True,
+        ),
+    ),
+    (),
+    at_once=AT_ONCE_MAX,
+)  # fmt: skip
+
+
+class FoldedCatalog(Catalog):
+    """The parts of all sides, all to be run at the parent."""
+
+    def __init__(self, kinds: Mapping[str, Kind], manifests: Iterable[Manifest]) -> None:
+        manifests = [*manifests]
+        self.of_nodes = frozenset(
+            part.path for one in manifests for part in one.parts if part.context is Context.SELF
+        )
+        super().__init__(kinds, [*map(_folded, manifests), PRESENCE])
+
+    def _declare(self, manifests: dict[str, Manifest]) -> None:
+        super()._declare({name: one for name, one in manifests.items() if name != HEAR.module})
+
+
+class FoldedWorld:
+    """One parent with all that it manages. One seed is one history.
+
+    `entities` are what it has stored, `values` how they really are: of what is compared by its
+    digest, `current` or `stale`. `pace` says how long parts take and how often steps fail.
+
+    Raises:
+        HapteraError: the manifests cannot be planned with.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        kinds: Mapping[str, Kind],
+        manifests: Iterable[Manifest],
+        entities: Iterable[StoredEntity],
+        values: Mapping[EntityId, Values],
+        pace: PartTimes | None = None,
+    ) -> None:
+        self.clock = Clock(seed)
+        self.network = Network(self.clock, NetworkFaults())
+        self.hello_ns = HELLO_S * S
+        self.checked_every = 1_000_000
+        self.catalog = catalog = FoldedCatalog(kinds, manifests)
+        self.schema = schema_digest(kinds.values(), catalog.parts())
+        self.tape: list[TapeEntry] | None = None
+        self.speaks: dict[int, str] = {}
+        self.clocks: dict[int, MachineClock] = {}
+        self.workers_killed = 0.0
+        self.actual = Actual(
+            self.clock, kinds, catalog.parts(), catalog.of_nodes, pace or PartTimes()
+        )
+        self.actual.wishes = self
+        disk = Disk(self.clock, PARENT, EPOCH)
+        # Copies: what is written changes them, and other worlds begin with the same.
+        disk.entities = {one.entity: replace(one, desired={**one.desired}) for one in entities}
+        disk.revision = disk.desired_revision = max(
+            (one.revision for one in disk.entities.values()), default=0
+        )
+        self.parent = WorldProcess(self, PARENT, disk, None)
+        self.parent.start()
+        for entity in sorted(disk.entities):
+            self.actual.put(entity, self._begun_with(entity, values.get(entity, {})))
+        self._tickets = count(1)
+
+    def propose(self, changes: Iterable[Change], author: Author | None = None) -> int:
+        """Ask for changes of what is desired; returns the ticket of the reply."""
+        ticket = next(self._tickets)
+        self.parent.deliver([Proposed(ticket, tuple(changes), None, author)])
+        return ticket
+
+    @property
+    def engine(self) -> Engine:
+        """The parent's engine, while it is up."""
+        assert self.parent.engine is not None, "the parent is down"
+        return self.parent.engine
+
+    def settled(self) -> bool:
+        """Whether all is as desired, and nothing is under way."""
+        engine = self.parent.engine
+        return engine is not None and all(
+            row.stance.condition in SETTLED and row.work.stepping is None for row in engine.table
+        )
+
+    def run(self, seconds: float) -> None:
+        """Let time pass."""
+        self.clock.run_until(self.clock.now + int(seconds * S))
+
+    def kill_parent(self, away_s: float) -> None:
+        """Kill the parent's daemon, which is started again after so long."""
+        self.clock.happened["parent killed"] += 1
+        self.parent.crash()
+        self.clock.after(int(away_s * S) or RESTART_NS, self._restart)
+
+    def process(self, name: str) -> WorldProcess | None:
+        """The parent; nobody else takes part."""
+        return self.parent if name == PARENT else None
+
+    def machine_clock(self, name: str) -> MachineClock:
+        """The world's time."""
+        return MachineClock(self.clock, "world")
+
+    def device(self, entity: EntityId) -> Actual:
+        """Where calls for this entity go."""
+        return self.actual
+
+    def digest(self, entity: EntityId, variable: str) -> str:
+        """The digest of the plain data that this variable compares."""
+        row = self.engine.table.get(entity)
+        return Applied.STALE if row is None else row.digest(variable)
+
+    def _restart(self) -> None:
+        if self.parent.engine is None:
+            self.parent.start()
+
+    def _begun_with(self, entity: EntityId, values: Values) -> Values:
+        kind = self.catalog.kinds[entity.kind]
+        begun = {}
+        for name, value in values.items():
+            variable = kind.variable(name)
+            if variable is None or value == variable.unknown:
+                continue
+            is_current = variable.values is Applied and value == Applied.CURRENT
+            begun[name] = self.digest(entity, name) if is_current else value
+        return begun
+
+
+def _folded(manifest: Manifest) -> Manifest:
+    looks = (
+        replaced(one, context=Context.PARENT, every_ms=SELDOM_MS, watched=True)
+        for one in manifest.looks
+    )
+    steps = (replaced(one, context=Context.PARENT) for one in manifest.steps)
+    return replaced(
+        manifest, context=Context.PARENT, looks=tuple(looks), steps=tuple(steps),
+        at_once=AT_ONCE_MAX if manifest.context is Context.SELF else manifest.at_once,
+    )  # fmt: skip
