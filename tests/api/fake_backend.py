@@ -44,9 +44,12 @@ from haptera.model.entity import parse_entity
 from haptera.model.errors import HapteraError
 from haptera.model.events import Asked, Released
 from haptera.model.news import News
+from haptera.model.reading import Reading, split_series
+from haptera.model.samples import Sample
 from haptera.model.token_scope import Scope
 from haptera.planner.domain.pieces import at_once
 from haptera.rest.schemas import ReplicaView, ReportTaken
+from haptera.runtime.clock import wall_s
 from haptera.runtime.identity.tokens import ApiToken, Bearer, Certified, MintedToken
 from haptera.runtime.network.peer_messages import LogAsked
 from haptera.runtime.store import keyed
@@ -103,8 +106,34 @@ def everything(_entity):
     return True
 
 
+class FakeSamples:
+    """Numbers by entity and series, each of now; readings that are declared, by name."""
+
+    def __init__(self):
+        self.measured = {"temp.inlet": Reading("node", "temp.inlet", unit="°C")}
+        self.now = {}  # numbers by entity and series
+        self.told = []  # points of any series
+        self.asked = []
+
+    def last(self, entity):
+        at = wall_s()
+        found = self.now.get(entity, {})
+        return {name: Sample(entity, name, at, value) for name, value in found.items()}
+
+    def all_last(self):
+        return [(entity, self.last(entity)) for entity in self.now]
+
+    def reading(self, kind, series):
+        return self.measured.get(split_series(series)[0])
+
+    async def points(self, entity, series, since, until, step_s=None):
+        self.asked.append((entity, series, round(until - since), step_s))
+        return self.told
+
+
 class FakeBackend:
     def __init__(self):
+        self.samples = FakeSamples()
         self.epoch = 7
         self.radius_percent = 10
         self.bus = Bus(f"7-{secrets.token_hex(4)}", lambda: self.store)

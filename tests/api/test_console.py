@@ -3,7 +3,7 @@
 from http import HTTPStatus
 
 from haptera.api.app import make_app
-from haptera.api.routes.console_readings import STANDS_S, ConsoleReadings
+from haptera.api.requests.console_readings import STANDS_S, ConsoleReadings
 from haptera.model.changes import Declare
 from haptera.model.entity import node_id
 from haptera.modules.console import ConsoleRecord, record_of

@@ -8,7 +8,7 @@ import pytest
 
 from haptera.api.app import endpoints
 from haptera.api.routes.stream import StreamRoute
-from haptera.client import calls
+from haptera.client import calls, sample_calls
 from haptera.model.news import News
 from haptera.model.token_scope import Scope
 from haptera.queue.duty import DutyMode, DutyState
@@ -81,6 +81,8 @@ CALLS = [
     calls.replica("standby", 7, 3, "0f"),
     calls.report(b"what changed"),
     calls.events("rack1*", types=[News.GONE, News.DESIRED], kinds=["node"]),
+    sample_calls.samples("rack1*", series="temp.inlet"),
+    sample_calls.series("node:n1", "disk.used[/]", last_s=7_200, step_s=60),
 ]
 
 
@@ -109,12 +111,13 @@ def test_whatever_the_api_answers_there_is_a_call_for():
 
 
 def test_all_calls_are_held_beside_the_api():
-    named = {name for name, one in vars(calls).items() if callable(one) and is_call(one)}
-    assert len(CALLS) == len(named)
+    every = [one for file in (calls, sample_calls) for one in vars(file).values()]
+    assert len(CALLS) == len([one for one in every if callable(one) and is_call(one)])
 
 
 def is_call(one):
-    return getattr(one, "__module__", None) == calls.__name__ and not one.__name__.startswith("_")
+    files = (calls.__name__, sample_calls.__name__)
+    return getattr(one, "__module__", None) in files and not one.__name__.startswith("_")
 
 
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: f"{call.method} {call.path}")

@@ -14,12 +14,12 @@ from haptera.api.backend import Backend
 from haptera.api.openapi import openapi_endpoint
 from haptera.api.requests.body import as_json
 from haptera.api.requests.callers import ENTRY, Callers, EntryRules
+from haptera.api.requests.console_readings import ConsoleReadings
 from haptera.api.requests.endpoint import Caller, Contract, Endpoint, ScopedRoute, check_scopes
 from haptera.api.requests.meters import Meters
 from haptera.api.requests.problems import on_bug, on_haptera_error, on_http_error
 from haptera.api.routes.brake import BrakeRoutes
 from haptera.api.routes.bulk import BulkRoutes
-from haptera.api.routes.console_readings import ConsoleReadings
 from haptera.api.routes.entities import EntityRoutes
 from haptera.api.routes.execution import ExecutionRoute
 from haptera.api.routes.freezes import FreezeRoutes
@@ -30,6 +30,7 @@ from haptera.api.routes.nodes import NodeRoutes
 from haptera.api.routes.page import page_endpoints
 from haptera.api.routes.queue import JobRoutes
 from haptera.api.routes.replica import ReplicaRoutes
+from haptera.api.routes.samples import SampleRoutes
 from haptera.api.routes.sites import SiteReader, SiteRoutes
 from haptera.api.routes.stream import StreamRoute
 from haptera.api.routes.tokens import TokenRoutes
@@ -109,6 +110,7 @@ def endpoints(
     yield from InventoryRoute(backend).endpoints()
     yield from JobRoutes(backend, wall_s).endpoints()
     yield from ExecutionRoute(backend).endpoints()
+    yield from SampleRoutes(backend).endpoints()
     yield from streams.endpoints()
     yield from page_endpoints()
 

@@ -23,6 +23,8 @@ from haptera.model.changes import Author, Change, StoredEntity
 from haptera.model.effects import Reply
 from haptera.model.entity import EntityId
 from haptera.model.events import HandedDown
+from haptera.model.reading import Reading, Series
+from haptera.model.samples import Point, Sample
 from haptera.queue.duty import Duty
 from haptera.queue.entry import Submission
 from haptera.queue.job import Job
@@ -77,6 +79,29 @@ class JobDesk(Protocol):
     def why(self, job: Job) -> str: ...
 
 
+class SampleDesk(Protocol):
+    """The numbers that machines report."""
+
+    def last(self, entity: EntityId) -> Mapping[Series, Sample]:
+        """The last of each series of an entity, where it is fresh."""
+
+    def all_last(self) -> Iterable[tuple[EntityId, Mapping[Series, Sample]]]:
+        """As `last`, of all entities that have some."""
+
+    def reading(self, kind: str, series: str) -> Reading | None:
+        """What a series of a kind is declared as."""
+
+    async def points(
+        self,
+        entity: EntityId,
+        series: Series,
+        since: float,
+        until: float,
+        step_s: int | None = None,
+    ) -> list[Point]:
+        """The points of a series in this time, those of each step as one."""
+
+
 class Backend(Protocol):
     """Questions are answered from memory: about one entity at once, about all over many turns.
 
@@ -85,6 +110,9 @@ class Backend(Protocol):
 
     @property
     def epoch(self) -> int: ...
+
+    @property
+    def samples(self) -> SampleDesk: ...
 
     @property
     def radius_percent(self) -> int:

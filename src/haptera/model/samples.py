@@ -71,6 +71,11 @@ def downsampled(points: Iterable[Point], step_s: float) -> list[Point]:
     return [_together(at, some) for at, some in sorted(steps.items())]
 
 
+def whole(points: list[Point]) -> Point:
+    """All these as one; there is at least one."""
+    return _together(points[0].at, points)
+
+
 def _together(at: float, some: list[Point]) -> Point:
     count = sum(one.count for one in some)
     mean = sum(one.mean * one.count for one in some) / count

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from haptera.api.backend import Backend
 from haptera.api.requests.body import as_json, read_body
+from haptera.api.requests.console_readings import ConsoleReadings
 from haptera.api.requests.endpoint import (
     NOT_FOUND,
     UNWRITTEN,
@@ -24,7 +25,6 @@ from haptera.api.requests.endpoint import (
 )
 from haptera.api.requests.lines import Lines, document, wants_lines
 from haptera.api.requests.query import AFTER, AGENT, EXPLAIN, KIND, NODES, SELECT, TAKE, WHY
-from haptera.api.routes.console_readings import ConsoleReadings
 from haptera.api.routes.logs import log_place, log_view
 from haptera.api.writes.patching import Patcher, missing, tag_of
 from haptera.kinds import KINDS

@@ -40,7 +40,7 @@ class Tallies:
     agents over TLS by what they asked for, or why they asked for nothing, connections to the API by
     why they were ended. `lag` tells how many commits a standby lacks, None where there is none;
     `home` is the store's folder, None without one. Instances are by their pool and phase, refusals
-    of these by their pool and cause.
+    of these by their pool and cause. `dropped` are numbers of machines, by why.
     """
 
     datagrams: Mapping[str, int] = field(default_factory=dict)
@@ -51,6 +51,7 @@ class Tallies:
     slots: Mapping[tuple[str, str], int] = field(default_factory=dict)
     refusals: Mapping[tuple[str, str], int] = field(default_factory=dict)
     home: Path | None = None
+    dropped: Callable[[], Mapping[str, int]] = Counter
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,9 @@ class Counted(Collector):
         yield _gauge("pool_instances", text, ("pool", "phase"), self._tallies.slots.items())
         text = "Instances that a pool's provider refused, by cause."
         yield _counter("pool_refusals", text, ("pool", "cause"), self._tallies.refusals.items())
+        text = "Numbers of machines that were dropped."
+        dropped = (((reason,), count) for reason, count in self._tallies.dropped().items())
+        yield _counter("samples_dropped", text, ("reason",), dropped)
 
 
 class CountedJobs(Collector):

@@ -29,6 +29,7 @@ from haptera.daemon.parent.follow_ups import follow_ups
 from haptera.daemon.parts import absent_manifests
 from haptera.daemon.queue.job_logs import JobLogs
 from haptera.daemon.queue.parent_side import ParentQueue
+from haptera.daemon.samples.sample_board import SampleBoard
 from haptera.daemon.tree.below import Below
 from haptera.daemon.tree.replicas import Replicas
 from haptera.model.answers.explained import Explained
@@ -114,6 +115,7 @@ class Around:
     below: Below
     jobs: ParentQueue
     job_logs: JobLogs
+    samples: SampleBoard
 
 
 class EngineBackend:
@@ -137,14 +139,13 @@ class EngineBackend:
         self.radius_percent = RADIUS_PERCENT
         tag = secrets.token_hex(_TAG_BYTES)
         self.bus = Bus(f"{epoch}-{tag}", lambda: (row.id for row in engine.table))
-        self._deliver = around.deliver
-        self._ask_agent = around.ask
+        self._deliver, self._ask_agent = around.deliver, around.ask
         self.execute = around.execute
         self._sessions, self.evict = around.sessions, around.sessions.evict
         self._logs = around.logs
         self._replicas, self.replica = around.replicas, around.replicas.tell
         self._below, self.report = around.below, around.below.take
-        self.jobs = around.jobs
+        self.jobs, self.samples = around.jobs, around.samples
         self._job_logs = around.job_logs
         self._tickets = count(1)
         self._answers: dict[int, asyncio.Future[Reply | PlanReply]] = {}

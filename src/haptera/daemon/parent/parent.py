@@ -252,6 +252,7 @@ class _Parent:
                 self._tree.below,
                 self._jobs,
                 job_logs,
+                self._numbers.board,
             ),
         )
         self._tree.follow(self._settings, self._backend, partial(keep_above, self._authority))
@@ -311,7 +312,10 @@ class _Parent:
             self._backend,
             self._sites,
             cluster=self._settings.name,
-            tallies=Tallies(*counts, self._pools.standing, self._pools.refused, self._home),
+            tallies=Tallies(
+                *(*counts, self._pools.standing, self._pools.refused, self._home),
+                dropped=self._numbers.dropped,
+            ),
             meters=self._meters,
             entry=self._doors.entry,
         )

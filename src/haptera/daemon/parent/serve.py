@@ -5,12 +5,21 @@ from pathlib import Path
 
 from haptera.daemon.cluster import ClusterIdentity, read_cluster
 from haptera.daemon.parent.parent import run
-from haptera.daemon.settings import HELLO_MS, WAYS, ParentSettings, Ways, check_address, home_of
+from haptera.daemon.settings import (
+    HELLO_MS,
+    SAMPLES,
+    WAYS,
+    ParentSettings,
+    Ways,
+    check_address,
+    home_of,
+)
 from haptera.daemon.tree.above import join
 from haptera.model.answers.plan import RADIUS_PERCENT
 from haptera.model.errors import UnreadableError
 from haptera.runtime.identity.private import private_directory
 from haptera.runtime.processes.forking import ZygoteClient
+from haptera.runtime.samples.sample_store import SampleLimits
 from haptera.site.model.site import load_site
 from haptera.site.syntax.sources import constants_of
 
@@ -33,6 +42,7 @@ def serve(  # noqa: PLR0913 (an argument for each option)
     keep_user: tuple[str, ...] = (),
     below: BelowArguments | None = None,
     etcd: tuple[str, ...] = (),
+    samples_bytes: int = SAMPLES.bytes_max,
     zygote: ZygoteClient | None = None,
 ) -> None:
     """Run a parent with its state below `directory`, until interrupted or terminated.
@@ -62,6 +72,7 @@ def serve(  # noqa: PLR0913 (an argument for each option)
             parent_name=None if below is None else below.name,
             above=() if below is None else below.above,
             etcd=etcd,
+            samples=SampleLimits(samples_bytes),
         ),
         zygote,
     )

@@ -35,6 +35,8 @@ class SampleBoard:
         self._last: dict[EntityId, dict[Series, Sample]] = {}
         self._listeners: dict[int, Listener] = {}
         self._sound: dict[tuple[str, tuple[str, ...]], _Limits | None] = {}
+        self._declared_by = engine.catalog.manifests
+        self._declared: dict[tuple[str, Context | None], dict[str, Reading]] = {}
         self.counts: Counter[str] = Counter()
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
@@ -124,21 +126,20 @@ class SampleBoard:
 
     def _fitting(self, kind: str, told: Mapping[str, float]) -> dict[Series, float]:
         """What can have been measured on a node; what is told again and again, checked quickly."""
-        names = tuple(told)
+        readings, names = self._readings(kind, Context.SELF), tuple(told)
         if (kind, names) not in self._sound:
             if len(self._sound) >= SETS_MAX:
                 self._sound.clear()
-            self._sound[kind, names] = self._limits(kind, names)
+            self._sound[kind, names] = self._limits(readings, names)
         limits = self._sound[kind, names]
         if limits is not None and all(
             low <= value <= high for (low, high), value in zip(limits, told.values(), strict=True)
         ):
             return {Series(name): value for name, value in told.items()}
-        return fitting(self._readings(kind, Context.SELF), told)
+        return fitting(readings, told)
 
-    def _limits(self, kind: str, names: tuple[str, ...]) -> _Limits | None:
+    def _limits(self, readings: Mapping[str, Reading], names: tuple[str, ...]) -> _Limits | None:
         """Of series that may all be told together, between what each is."""
-        readings = self._readings(kind, Context.SELF)
         found = [readings.get((split_series(name) or ("", None))[0]) for name in names]
         limits = tuple((one.low, one.high) for one in found if one is not None)
         if len(limits) < len(names):
@@ -147,15 +148,21 @@ class SampleBoard:
         return limits if len(fitting(readings, inside)) == len(names) else None
 
     def _readings(self, kind: str, context: Context | None) -> dict[str, Reading]:
-        """What modules declare of a kind, by name; of those that run in a context, if one is given.
-
-        It is compiled anew for each set of series: a module may be replaced.
-        """
-        return {
-            reading.name: reading
-            for manifest in self._engine.catalog.manifests.values()
-            if context in (None, manifest.context)
-            for sampler in manifest.samplers
-            if sampler.kind == kind
-            for reading in sampler.readings
-        }
+        """What modules declare of a kind, by name; of those in a context, if one is given."""
+        manifests = self._engine.catalog.manifests
+        if self._declared_by is not manifests:
+            # A module was replaced: what it declares now counts.
+            self._declared_by = manifests
+            self._declared.clear()
+            self._sound.clear()
+        key = kind, context
+        if key not in self._declared:
+            self._declared[key] = {
+                reading.name: reading
+                for manifest in manifests.values()
+                if context in (None, manifest.context)
+                for sampler in manifest.samplers
+                if sampler.kind == kind
+                for reading in sampler.readings
+            }
+        return self._declared[key]

@@ -85,7 +85,7 @@ class SampleStore:
         if len(measured) * len(names) >= MEASURED_MAX:
             self.counts["too many of one entity"] += len(names)
         else:
-            measured.append((batch.at, names, array("d", batch.values.values())))
+            measured.append((round(batch.at, 3), names, array("d", batch.values.values())))
 
     async def read(
         self, entity: str, series: Series, since: float, until: float, step_s: int | None = None

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 
 import click
 
@@ -18,13 +19,13 @@ from haptera.cli.output.live.redrawing import (
 )
 from haptera.cli.output.printing import Format, entities_option, print_entities, say
 from haptera.cli.output.words import printable, standing, values
-from haptera.client import Client, calls
+from haptera.client import Client, calls, sample_calls
 from haptera.kinds import KINDS
 from haptera.model.answers.past import PastView
 from haptera.model.answers.views import EntityView
 from haptera.model.declared.desired_check import nearest
 from haptera.model.errors import Code, HapteraError, UnknownNameError
-from haptera.model.walltime import utc_text_s
+from haptera.model.walltime import parse_duration_ms, utc_text_s
 from haptera.rest.job_selector import JOB, is_of_jobs
 from haptera.rest.jobs import JOBS_MAX
 from haptera.rest.schemas import Past
@@ -54,14 +55,18 @@ _DECLARED = "declare one in the site file, then haptera apply FILE"
 )
 @click.argument("names", metavar="[NAME...]", nargs=-1)
 @click.option("--at", help="Show the state at a time: 10m (ago), 2h, 2026-11-21 18:00 (UTC).")
+@click.option("--samples", "series", metavar="SERIES", help="Show a number: temp.inlet.")
+@click.option("--last", help="With --samples: how far back to begin: 2h.", metavar="TIME")
 @watch_option
 @entities_option
 @click.pass_context
-def get(
+def get(  # noqa: PLR0913 (what can be shown)
     ctx: click.Context,
     what: str,
     names: tuple[str, ...],
     at: str | None,
+    series: str | None,
+    last: str | None,
     watch: bool,
     output: str,
 ) -> None:
@@ -77,9 +82,16 @@ def get(
       haptera get service --at 10m
       haptera get --watch 'rack1* and power=off'
       haptera get 'job:*@n3 and state=running'
+      haptera get node:n1 --samples temp.inlet --last 2h
     """
     client, what = the_client(ctx), _meant(what, names)
-    if what == JOB or is_of_jobs(what):
+    if last is not None and series is None:
+        raise click.UsageError("--last says how much of --samples SERIES is shown")
+    if series is not None:
+        if watch or at is not None or what == JOB or is_of_jobs(what):
+            raise click.UsageError("--samples shows entities as they are: leave out the rest")
+        _show_samples(client, what, series, last, output)
+    elif what == JOB or is_of_jobs(what):
         _get_jobs(client, what, at, watch, output)
     elif at is not None:
         if watch:
@@ -113,6 +125,8 @@ def _show(client: Client, what: str, output: str) -> None:
     elif _ENTITY.fullmatch(what) is not None:
         view = client.ask(calls.entity(what))
         _print_views([view], view, output)
+        if Format(output) is Format.WIDE:
+            _print_numbers(client, what, output)
     elif what.isalpha():
         found = client.ask(calls.entities(what)).entities
         if not found:
@@ -122,6 +136,49 @@ def _show(client: Client, what: str, output: str) -> None:
         found = selected(client, what).entities
         one = found[0] if [view.entity for view in found] == [what] else None
         _print_views(found, found if one is None else one, output)
+
+
+def _show_samples(client: Client, what: str, series: str, last: str | None, output: str) -> None:
+    """A series of one entity; or of many, the last number of each."""
+    from haptera.cli.output import samples  # only here: other answers have no numbers
+
+    one = _one(client, what)
+    if one is None:
+        if last is not None:
+            raise click.UsageError("--last shows the numbers of one entity: name one")
+        found = client.ask(sample_calls.samples(_selector(what), series=series)).entities
+        if Format(output).for_people:
+            none = f"no {series} was measured of {what} in the last two minutes"
+            samples.print_last(found, series, output, none=none)
+        else:
+            print_entities([each.entity for each in found], found, output)
+        return
+    last_s = parse_duration_ms(last or "1h") // 1_000
+    step_s = max(1, last_s // samples.BLOCKS_MAX) if Format(output).for_people else None
+    view = client.ask(sample_calls.series(one, series, last_s=max(1, last_s), step_s=step_s))
+    if Format(output).for_people:
+        none = f"no {series} was measured of {one} in {last or '1h'}"
+        samples.print_series(view, output, none=none)
+    else:
+        print_entities([one], view, output)
+
+
+def _one(client: Client, what: str) -> str | None:
+    """The name of the one entity that is meant."""
+    if _ENTITY.fullmatch(what) is not None:
+        return what
+    if _WORD.fullmatch(what) is None or what in KINDS:
+        return None
+    return client.ask(calls.entity(f"node:{what}")).entity
+
+
+def _print_numbers(client: Client, entity: str, output: str) -> None:
+    """The last number of each series of an entity, if there are any."""
+    from haptera.cli.output import samples  # only here: other answers have no numbers
+
+    with suppress(UnknownNameError):  # of a parent of an earlier version
+        for one in client.ask(sample_calls.samples(entity)).entities:
+            samples.print_all_last(one, output)
 
 
 def _get_jobs(client: Client, what: str, at: str | None, watch: bool, output: str) -> None:

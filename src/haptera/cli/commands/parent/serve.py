@@ -4,7 +4,7 @@ import gc
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
@@ -26,6 +26,11 @@ _hello_option = click.option(
     help="The heartbeat interval between parent and nodes (H).",
 )
 
+
+# How much disk space numbers take, if it is not said, and how little and much may be said.
+SAMPLES_MIB: Final = 2_048
+SAMPLES_MIB_MIN: Final = 16
+SAMPLES_MIB_MAX: Final = 1 << 20
 
 etcd_option = click.option(
     "--etcd",
@@ -98,6 +103,14 @@ def radius_option(default: int) -> Callable[[Command], Command]:
 )
 @etcd_option
 @radius_option(RADIUS_PERCENT)
+@click.option(
+    "--samples-mib",
+    metavar="MIB",
+    type=click.IntRange(SAMPLES_MIB_MIN, SAMPLES_MIB_MAX),
+    default=SAMPLES_MIB,
+    show_default=True,
+    help="How much disk space the numbers of machines may take.",
+)
 def serve(  # noqa: PLR0913 (an argument for each option)
     directory: Path,
     site: Path | None,
@@ -113,6 +126,7 @@ def serve(  # noqa: PLR0913 (an argument for each option)
     above: tuple[Path, ...],
     etcd: tuple[Path, ...],
     radius_percent: int,
+    samples_mib: int,
 ) -> int:
     r"""Run a parent: the engine, its store and its API.
 
@@ -137,9 +151,9 @@ def serve(  # noqa: PLR0913 (an argument for each option)
         below = None if name is None else BelowArguments(name, _places(above))
         ways, hello_ms = Ways(api, hosts, socket, let_in), round(hello_s * 1000)
         etcds = _places(etcd)
-        run(
-            directory, site, listen, ways, radius_percent, hello_ms, keep_user, below, etcds, zygote
-        )
+        samples = samples_mib << 20
+        terms = (ways, radius_percent, hello_ms, keep_user, below, etcds, samples)
+        run(directory, site, listen, *terms, zygote)
     return 0
 
 
