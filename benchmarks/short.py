@@ -19,6 +19,7 @@ FORMS = {
     "detector": ["--nodes", "2", "--hours", "0.02"],
     "events": ["1"],
     "groups": ["1", "0"],
+    "health": ["200", "3"],
     "hello_path": ["1"],
     "module_restart": ["1"],
     "module_scale": ["100"],

@@ -48,7 +48,7 @@ class Shelf:
         if any(at == one.at for one in self.plain.get((node, next(iter(values))), ())):
             return  # two numbers of one moment: either may be told
         self.store.add(SampleBatch(node_id(node), at, values))
-        while self.store._waiting:  # the disk of a test is not to be too slow
+        while self.store.waiting:  # the disk of a test is not to be too slow
             os.sched_yield()
         for series, value in values.items():
             one = Point(at, value, value, value, 1)
@@ -239,7 +239,7 @@ while True:
         store.add(SampleBatch(node_id(f"n{node}"), now[0], {"temp.inlet": float(number)}))
     number += 1
     now[0] += WINDOW_S
-    while store._waiting:
+    while store.waiting:
         pass
     print(number, flush=True)
 """

@@ -71,6 +71,17 @@ def downsampled(points: Iterable[Point], step_s: float) -> list[Point]:
     return [_together(at, some) for at, some in sorted(steps.items())]
 
 
+def stepped(measured: Iterable[tuple[float, float]], step_s: float) -> list[Point]:
+    """As `downsampled`, of numbers as they came: (when, how much)."""
+    steps: dict[float, list[float]] = {}
+    for at, value in measured:
+        steps.setdefault(at // step_s, []).append(value)
+    return [
+        Point(step * step_s, min(some), sum(some) / len(some), max(some), len(some))
+        for step, some in sorted(steps.items())
+    ]
+
+
 def whole(points: list[Point]) -> Point:
     """All these as one; there is at least one."""
     return _together(points[0].at, points)

@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from haptera.model.reading import Series
-from haptera.model.samples import SAMPLE_AGE_S_MAX, Point, SampleBatch, downsampled
+from haptera.model.samples import SAMPLE_AGE_S_MAX, Point, SampleBatch, downsampled, stepped
 from haptera.runtime.identity.private import private_directory
 from haptera.runtime.samples.chunk_file import ChunkFile, set_aside
 from haptera.runtime.samples.chunks import (
@@ -72,6 +72,11 @@ class SampleStore:
         self._waiting: dict[int, Window] = {}
         self._names: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._writer = _Writer(self._folder, kept, self.counts, self._waiting)
+
+    @property
+    def waiting(self) -> int:
+        """How many windows wait for the disk."""
+        return len(self._waiting)
 
     def add(self, batch: SampleBatch) -> None:
         """Keep this; it is written some time."""
@@ -265,13 +270,13 @@ class _Writer:
         since, until = hour * HOUR_S, (hour + 1) * HOUR_S
         places = range(end - _WINDOWS_AN_HOUR, end + 1)
         for count, name in enumerate(raw.entities(places[0], places[-1] + 1), 1):
-            series: dict[str, list[Point]] = {}
+            series: dict[str, list[tuple[float, float]]] = {}
             for chunk in raw.get(name, places):
                 for one, measured in (decode_raw(chunk) or {}).items():
                     series.setdefault(one, []).extend(
-                        _point(at, value) for at, value in measured if since <= at < until
+                        each for each in measured if since <= each[0] < until
                     )
-            points = {one: downsampled(some, STEP_S) for one, some in series.items() if some}
+            points = {one: stepped(some, STEP_S) for one, some in series.items() if some}
             if points:
                 yield name, encode_points(points)
             if count % TOGETHER == 0:
