@@ -1,5 +1,6 @@
 """What of an image is looked at before it is run: its paths, as they are seen from inside."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -86,6 +87,12 @@ def test_an_image_without_an_init_is_refused_by_name(root: Path, image: ImageMan
 def test_an_image_with_an_init_gets_no_other(root: Path, name: str) -> None:
     (root / "usr/sbin" / name).write_bytes(ELF)
     assert not needs_reaper(an_image(name), root)
+
+
+def test_an_image_whose_first_process_is_no_file_is_refused_without_waiting(root: Path) -> None:
+    os.mkfifo(root / "usr/sbin/tini")
+    with pytest.raises(Refused, match="tini is a FIFO"):
+        needs_reaper(an_image("tini"), root)
 
 
 def test_an_image_whose_first_process_is_none_gets_one(root: Path) -> None:

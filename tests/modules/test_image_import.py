@@ -254,9 +254,10 @@ def test_a_store_that_is_full_takes_no_more_until_there_is_room(rig: Rig, root: 
     asyncio.run(build(an_import(rig, str(other), quota_mb=16)))
 
 
-def test_a_source_is_told_by_how_it_is_written(root: Path) -> None:
+def test_a_source_is_told_by_how_it_is_written(root: Path, tmp_path: Path) -> None:
     assert source_of(str(root)).sort is SourceSort.FOLDER
     assert source_of("docker://debian:12").sort is SourceSort.CONTAINER
-    assert source_of(f"oci:{root}:latest").sort is SourceSort.CONTAINER
+    (tmp_path / "layout").mkdir()
+    assert source_of(f"oci:{tmp_path}/layout:latest").sort is SourceSort.CONTAINER
     with pytest.raises(Refused, match="is no whole path"):
         source_of("containers-storage:debian")

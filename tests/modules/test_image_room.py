@@ -6,6 +6,7 @@ import os
 import resource
 import socket
 import tarfile
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 
@@ -104,6 +105,35 @@ def test_what_is_no_file_is_refused_and_keeps_no_other_import_waiting(
     ]
     asyncio.run(build(an_import(rig, "a", root)))
     assert rig.store.manifest("a") is not None
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files to others")
+@pytest.mark.parametrize("form", ["{}", "oci-archive:{}:latest"])
+def test_what_others_may_change_makes_no_image(tmp_path: Path, form: str) -> None:
+    folder = tmp_path / "theirs"
+    folder.mkdir(mode=0o755)
+    (folder / "root.tar").write_bytes(b"")
+    source = form.format(folder / "root.tar")
+    assert source_of(source).place
+    os.chown(folder, 65_534, 65_534)
+    with pytest.raises(Refused, match=f"{folder} belongs to user 65534"):
+        source_of(source)
+    os.chown(folder, 0, 0)
+    (folder / "root.tar").chmod(0o666)
+    with pytest.raises(Refused, match="others than its owner may write"):
+        source_of(source)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files to others")
+def test_a_recipe_that_others_may_change_is_not_carried_out(rig: Rig, tmp_path: Path) -> None:
+    recipe = tmp_path / "recipe"
+    recipe.mkdir(mode=0o755)
+    (recipe / "Dockerfile").write_text("FROM scratch\n")
+    (recipe / "Dockerfile").chmod(0o666)
+    one = an_import(rig, "a", "/")
+    one = replace(one, target=replace(one.target, values={"recipe": str(recipe)}))
+    with pytest.raises(Refused, match="others than its owner may write"):
+        asyncio.run(build(one))
 
 
 def test_a_file_of_holes_is_refused_by_its_size_before_it_is_copied(

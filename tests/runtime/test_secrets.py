@@ -1,6 +1,7 @@
 """Secrets where they are kept, and on their way to a module's process, which alone is told them."""
 
 import asyncio
+import os
 import stat
 from base64 import urlsafe_b64encode
 
@@ -82,6 +83,28 @@ def test_what_this_machine_keeps_is_read_unless_others_can(tmp_path, monkeypatch
         with pytest.raises(HapteraError, match=what) as raised:
             found(kept, text)
         assert "from a file" not in str(raised.value)
+
+
+def test_a_secret_that_is_no_file_keeps_nobody_waiting(tmp_path, monkeypatch):
+    monkeypatch.setenv("HAPTERA_SECRET_FILES", str(tmp_path))
+    kept = SecretStore(tmp_path)
+    os.mkfifo(tmp_path / "fifo", 0o600)
+    (tmp_path / "secrets").mkdir(mode=0o700)
+    os.mkfifo(tmp_path / "secrets/bmc", 0o600)
+    for text in (f"file:{tmp_path}/fifo", "bmc", f"file:{tmp_path}/secrets"):
+        with pytest.raises(HapteraError, match=r"no plain file|Is a directory"):
+            found(kept, text)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files to others")
+def test_a_secret_that_belongs_to_somebody_else_is_not_used(tmp_path, monkeypatch):
+    monkeypatch.setenv("HAPTERA_SECRET_FILES", str(tmp_path))
+    (tmp_path / "key").write_text("theirs\n")
+    (tmp_path / "key").chmod(0o600)
+    os.chown(tmp_path / "key", 65_534, 65_534)
+    with pytest.raises(HapteraError, match="belongs to user 65534; give it to root") as refused:
+        found(SecretStore(tmp_path), f"file:{tmp_path}/key")
+    assert "theirs" not in str(refused.value)
 
 
 def test_a_file_elsewhere_is_not_read_whoever_names_it(tmp_path, monkeypatch):

@@ -22,6 +22,7 @@ from haptera.modules.image.sources import (
     SourceSort,
     bare,
     check_init,
+    check_owned,
     pour,
     source_of,
     unpacked,
@@ -181,8 +182,11 @@ class Build:
         return told
 
     def _check(self) -> None:
-        if self.is_recipe and not (Path(self.made_of) / RECIPE).is_file():
+        recipe = Path(self.made_of) / RECIPE
+        if self.is_recipe and not recipe.is_file():
             raise Refused(f"there is no {RECIPE} in {self.made_of}: name the folder that has one")
+        if self.is_recipe:
+            check_owned(recipe)
         tools = {**TOOLS, "mkfs.erofs": "erofs-utils"} if self.form is ImageFormat.EROFS else TOOLS
         missing = [package for tool, package in tools.items() if shutil.which(tool) is None]
         if missing:

@@ -15,7 +15,8 @@ from haptera.kinds.inventory import FileSort
 from haptera.modules.image.inventory import Contents
 from haptera.modules.image.manifest import CHUNK_BYTES, ImageManifest, command_places
 from haptera.modules.regular import open_regular
-from haptera.sdk import Refused
+from haptera.sdk import HapteraError, Refused
+from haptera.sdk.owned_files import owned
 
 _TRANSPORT: Final = re.compile(rf"(?P<transport>{REMOTE}|{'|'.join(LOCAL)}):(?P<rest>.+)")
 _SQUASHFS: Final = b"hsqs"
@@ -41,7 +42,7 @@ def source_of(text: str) -> ImageSource:
     """What a source is.
 
     Raises:
-        Refused: nothing of the sort is there, or may be read.
+        Refused: nothing of the sort is there, or may be read; or others may change it.
     """
     match = _TRANSPORT.fullmatch(text)
     if match and match["transport"] == REMOTE:
@@ -50,6 +51,7 @@ def source_of(text: str) -> ImageSource:
     if not place.is_absolute():
         raise Refused(f"{place} is no whole path: begin with /, or with docker://")
     head = _head(place)
+    check_owned(place)
     if match:
         _check_below(place)
         return ImageSource(SourceSort.CONTAINER, text)
@@ -57,6 +59,20 @@ def source_of(text: str) -> ImageSource:
         return ImageSource(SourceSort.FOLDER, text)
     is_squashfs = head.startswith(_SQUASHFS)
     return ImageSource(SourceSort.SQUASHFS if is_squashfs else SourceSort.TAR, text)
+
+
+def check_owned(place: Path) -> None:
+    """See that nobody but root, and who runs this, can put something else there.
+
+    What an image is made of runs as root on nodes.
+
+    Raises:
+        Refused: others may.
+    """
+    try:
+        owned(str(place))
+    except HapteraError as error:
+        raise Refused(str(error)) from None
 
 
 def unpacked(packed: BinaryIO) -> BinaryIO | BufferedIOBase:

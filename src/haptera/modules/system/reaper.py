@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from haptera.modules.image.manifest import ImageManifest, command_places
+from haptera.modules.regular import open_regular
 from haptera.modules.system.bundle import SYSTEMD_STOP, inside
 
 # Programs that are made to be the first process; whatever is no program, but a script, is none.
@@ -53,11 +54,15 @@ def reaper(architecture: str) -> bytes | None:
 
 
 def needs_reaper(manifest: ImageManifest, root: Path) -> bool:
-    """Whether the command of an image is none of the programs that are first processes."""
+    """Whether the command of an image is none of the programs that are first processes.
+
+    Raises:
+        Refused: it is no file at all.
+    """
     if manifest.stop_signal == SYSTEMD_STOP:
         return False
     found = next((one for place in command_places(manifest) if (one := inside(root, place))), None)
     if found is None or found.name not in INITS:
         return True
-    with found.open("rb") as file:
+    with open_regular(found) as file:
         return file.read(len(ELF)) != ELF

@@ -24,7 +24,7 @@ from haptera.model.effects import Call, Start, Stop
 from haptera.model.entity import EntityId
 from haptera.model.errors import Code, HapteraError
 from haptera.model.events import Event, Exited, Failed
-from haptera.runtime.identity.private import private_directory, write_durable
+from haptera.runtime.identity.private import open_regular, private_directory, write_durable
 from haptera.runtime.identity.sealing import VARIABLE, Sealer, is_sealed
 from haptera.runtime.processes.process import ModuleProcesses
 from haptera.sdk.boundary import Boundary
@@ -374,16 +374,17 @@ def _below(path: Path, reference: Reference) -> Path:
 
 
 def _read(path: Path, what: str, bytes_max: int, *, none: str | None = None) -> bytes:
-    """The content of a file that nobody else can read; where there is none, `none` says so."""
+    """The content of a file that is nobody else's; where there is none, `none` says so."""
     try:
-        with path.open("rb") as file:
-            others = os.fstat(file.fileno()).st_mode & (stat.S_IRWXG | stat.S_IRWXO)
-            content = file.read(bytes_max)
+        with open_regular(path) as file:
+            state, content = os.fstat(file.fileno()), file.read(bytes_max)
     except OSError as error:
         said = none if isinstance(error, FileNotFoundError) else None
         raise HapteraError(f"{what}: {said or error.strerror}") from None
-    if others:
+    if state.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise HapteraError(f"{what}: others can read its file; chmod 600 it")
+    if state.st_uid not in (0, os.geteuid()):
+        raise HapteraError(f"{what}: its file belongs to user {state.st_uid}; give it to root")
     return content
 
 
