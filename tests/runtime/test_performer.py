@@ -4,6 +4,8 @@ from dataclasses import fields
 from functools import partial
 from typing import get_args
 
+import pytest
+
 from haptera.model.effects import (
     Call,
     Cancel,
@@ -25,8 +27,9 @@ from haptera.model.effects import (
     Write,
 )
 from haptera.model.entity import node_id
+from haptera.model.events import Event, Exited, Failed, PlanFailed
 from haptera.model.messages import Mark, Message
-from haptera.runtime.performer import Performer
+from haptera.runtime.performer import Performer, never, nobody
 
 N1 = node_id("n1")
 MESSAGE = Message(1, 1, 1, Mark(), Mark())
@@ -59,6 +62,39 @@ def test_each_effect_is_carried_out_by_the_one_who_does_such_in_its_order() -> N
     performer = Performer(**{one.name: partial(noted, one.name) for one in fields(Performer)})
     performer.perform(effect for _, effect in DONE)
     assert done == DONE
+
+
+@pytest.mark.parametrize(("by", "effect"), DONE)
+def test_an_effect_that_cannot_be_carried_out_is_the_only_one(by: str, effect: Effect) -> None:
+    done: list[object] = []
+    heard: list[Event] = []
+
+    def broken(*_: object) -> None:
+        raise UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed")
+
+    others = {one.name: lambda *what: done.append(what[0]) for one in fields(Performer)}
+    performer = Performer(**{**others, by: broken})
+    after = Tell("n2", MESSAGE) if by != "tell" else Cancel(2, "power")
+    perform = performer.each(heard.extend)
+    if by in ("write", "keep"):
+        with pytest.raises(UnicodeEncodeError):
+            perform([effect, after])
+        return
+    perform([effect, after])
+    assert len(done) == 1
+    words = "UnicodeEncodeError: 'utf-8' codec can't encode character '\\ud800' in position 0:"
+    expected = {
+        "call": Failed(1, f"{words} surrogates not allowed"),
+        "start": Exited("power", f"was not started: {words} surrogates not allowed"),
+        "search": PlanFailed(1, f"{words} surrogates not allowed"),
+    }
+    assert heard == [expected[by] for _ in [by] if by in expected]
+
+
+def test_what_an_engine_cannot_want_ends_it() -> None:
+    others = {one.name: nobody for one in fields(Performer)}
+    with pytest.raises(AssertionError):
+        Performer(**{**others, "ask": never}).each(nobody)([FetchList("n1")])
 
 
 def test_all_effects_that_there_are_were_tried() -> None:

@@ -184,7 +184,7 @@ class _Agent:
         mover = Mover(enrolment, engine, self._move, channel.reaches, self._confirmed)
         try:
             async with asyncio.TaskGroup() as tasks:
-                turns = driver.run(self._performer().perform)
+                turns = driver.run(self._performer().each(driver.deliver))
                 talk = (
                     channel.exchange.run(),
                     channel.serve(self._requests, self._executor(engine).execute),

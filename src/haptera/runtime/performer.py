@@ -24,7 +24,9 @@ from haptera.model.effects import (
     Tell,
     Write,
 )
+from haptera.model.events import Event, Exited, Failed, PlanFailed
 from haptera.model.messages import Message
+from haptera.sdk.boundary import Boundary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +76,41 @@ class Performer:
                     self.publish(effect)
                 case _:
                     assert_never(effect)
+
+    def each(self, deliver: Callable[[list[Event]], None]) -> Callable[[Iterable[Effect]], None]:
+        """As `perform`, but what goes wrong with an effect is its own: it came to nothing.
+
+        Only what is to be durable ends all, for the engine goes by that: it is begun anew, from
+        what the disk holds. So does what an engine cannot want.
+        """
+
+        def perform(effects: Iterable[Effect]) -> None:
+            for effect in effects:
+                if isinstance(effect, Write | SaveDesired):
+                    self.perform((effect,))
+                    continue
+                with Boundary(f"effect {type(effect).__name__}", (AssertionError,)) as one:
+                    self.perform((effect,))
+                if one.fault is not None:
+                    deliver(came_to_nothing(effect, one.fault))
+
+        return perform
+
+
+def came_to_nothing(effect: Effect, fault: str) -> list[Event]:
+    """What the engine hears of an effect that could not be carried out, if it waits for that.
+
+    A datagram is sent again, and an errand run again, when nothing is heard of it.
+    """
+    match effect:
+        case Call(id):
+            return [Failed(id, fault)]
+        case Start(module, process):
+            return [Exited(module, f"was not started: {fault}", process)]
+        case SearchPlan(id):
+            return [PlanFailed(id, fault)]
+        case _:
+            return []
 
 
 def nobody(_: object) -> None:

@@ -281,7 +281,9 @@ class _Parent:
         with old_objects_frozen():
             async with asyncio.TaskGroup() as tasks:
                 running = [
-                    tasks.create_task(self._driver.run(self._performer().perform)),
+                    tasks.create_task(
+                        self._driver.run(self._performer().each(self._driver.deliver))
+                    ),
                     tasks.create_task(self._jobs.run()),
                     *(tasks.create_task(one.run()) for one in (self._sessions, *self._keepers)),
                     tasks.create_task(
