@@ -20,6 +20,8 @@ from tests.queue.processes import ME
 pytestmark = [pytest.mark.net, pytest.mark.slow]
 
 SMALL = Size(1, 64)
+# Nothing that the tests' own Slurm needs.
+HIDDEN = ("/var/lib/haptera",)
 
 
 def backend(name: str, **desired: str) -> list[Declare | SetDesired]:
@@ -34,7 +36,7 @@ def backend(name: str, **desired: str) -> list[Declare | SetDesired]:
 async def kept(folder: Path, *changes: Declare | SetDesired) -> AsyncIterator[ParentQueue]:
     """Backends that run."""
     async with real_backend(folder, *changes) as parent:
-        running = asyncio.create_task(Backends(parent, parent.jobs, "c0ffee", folder).run())
+        running = asyncio.create_task(Backends(parent, parent.jobs, "c0ffee", folder, HIDDEN).run())
         try:
             yield parent.jobs
             assert not running.done()

@@ -258,10 +258,11 @@ class _Parent:
         self._tree.follow(self._settings, self._backend, partial(keep_above, self._authority))
         self._backend.radius_percent = self._settings.radius_percent
         tag = f"haptera-{self._authority.cluster}"
+        hidden = self._grounds.hidden
         self._pools = Pools(self._backend, self._jobs, tag)
         self._keepers = (
             *(job_logs, self._pools, Lives(self._home), self._numbers.sampling),
-            Backends(self._backend, self._jobs, self._authority.cluster.hex, self._home),
+            Backends(self._backend, self._jobs, self._authority.cluster.hex, self._home, hidden),
         )
 
     async def _serve(self, stopped: asyncio.Event) -> None:
@@ -281,9 +282,7 @@ class _Parent:
         with old_objects_frozen():
             async with asyncio.TaskGroup() as tasks:
                 running = [
-                    tasks.create_task(
-                        self._driver.run(self._performer().each(self._driver.deliver))
-                    ),
+                    tasks.create_task(self._driver.run(self._performer().each(self._deliver))),
                     tasks.create_task(self._jobs.run()),
                     *(tasks.create_task(one.run()) for one in (self._sessions, *self._keepers)),
                     tasks.create_task(

@@ -12,6 +12,7 @@ from haptera.daemon.queue.parent_side import ParentQueue
 from haptera.daemon.queue.slurm import SlurmBackend
 from haptera.kinds import backend
 from haptera.modules.slurm.jobs import Slurm
+from haptera.runtime.processes.confined import confined_words
 from haptera.runtime.processes.control import Source
 from haptera.sdk.boundary import Boundary
 
@@ -25,9 +26,20 @@ Terms = dict[str, str]
 
 
 class Backends:
-    """All backends; `tag` is this cluster's, `directory` is where they may keep a file."""
+    """All backends; `tag` is this cluster's, `directory` is where they may keep a file.
 
-    def __init__(self, source: Source, jobs: ParentQueue, tag: str, directory: Path) -> None:
+    What they run, and what that loads, reaches nothing that is `hidden`.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        jobs: ParentQueue,
+        tag: str,
+        directory: Path,
+        hidden: tuple[str, ...],
+    ) -> None:
+        self._hidden = hidden
         self._source = source
         self._jobs = jobs
         self._tag = tag
@@ -63,6 +75,11 @@ class Backends:
     def _backend(self, name: str, terms: Terms) -> SlurmBackend:
         _log.info("backend %s: %s", name, terms)
         conf, output = terms.get(backend.conf.name), terms.get(backend.output.name)
-        user = partial(job_user, terms.get(backend.user.name))
-        slurm = Slurm(conf, output, self._directory / SCRIPT, user)
+        lesser = partial(_lesser, self._hidden, terms.get(backend.user.name))
+        slurm = Slurm(conf, output, self._directory / SCRIPT, lesser)
         return SlurmBackend(name, self._tag, slurm, self._jobs)
+
+
+def _lesser(hidden: tuple[str, ...], user: str | None, reads: tuple[str, ...]) -> tuple[str, ...]:
+    """What has a command run as this user, or as one without rights."""
+    return confined_words(hidden, job_user(user), reads)

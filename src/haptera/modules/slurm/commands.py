@@ -2,11 +2,10 @@
 
 import asyncio
 import os
-import pwd
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from haptera.sdk import HapteraError
 from haptera.sdk.owned_files import owned
@@ -15,11 +14,17 @@ ANSWER_BYTES_MAX: Final = 256 << 20
 WORDS_MAX: Final = 400
 PATH: Final = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 
-FindUser = Callable[[], pwd.struct_passwd | None]
+# As a shell says that a command cannot be run, and that it is not there.
+CANNOT, MISSING = 126, 127
+
+# The words before a command that have it run with less rights than who asks, if these are enough
+# to read some files.
+Lesser = Callable[[tuple[str, ...]], tuple[str, ...]]
 
 
-def nobody_else() -> None:
-    """They run as who asks."""
+def no_lesser(_reads: tuple[str, ...]) -> tuple[str, ...]:
+    """They have the rights of who asks."""
+    return ()
 
 
 class SlurmAwayError(HapteraError):
@@ -38,13 +43,13 @@ class SlurmRefusedError(HapteraError):
 class SlurmCommands:
     """Asks one Slurm; `conf` is its configuration, where it is not at its usual place.
 
-    It names plug-ins that Slurm's commands load, so nobody else may have changed it. They run as
-    `user` then is, and wait for its controller by themselves, for longer than `within_s` allows.
+    It names plug-ins that Slurm's commands load, so nobody else may have changed it. They run with
+    `lesser` rights, and wait for its controller by themselves, for longer than `within_s` allows.
     """
 
     conf: str | None
     within_s: float
-    user: FindUser = nobody_else
+    lesser: Lesser = no_lesser
 
     async def run(self, *command: str, given: Path | None = None) -> bytes:
         """What it prints; it may read the file that is `given`.
@@ -69,6 +74,10 @@ class SlurmCommands:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
+        if process.returncode == MISSING:
+            raise _missing(name, "No such file or directory")
+        if process.returncode == CANNOT:
+            raise SlurmAwayError(f"{name}: {wrong.decode(errors='replace').strip()[:WORDS_MAX]}")
         if process.returncode != 0:
             text = " ".join(wrong.decode(errors="replace").split())[:WORDS_MAX]
             raise SlurmRefusedError(f"{name}: {text}")
@@ -77,32 +86,31 @@ class SlurmCommands:
         return out
 
     async def _started(self, command: tuple[str, ...], given: Path) -> asyncio.subprocess.Process:
-        user = self._as_user()
+        before = self._before()
         try:
             with given.open("rb") as file:
                 return await asyncio.create_subprocess_exec(
+                    *before,
                     *command,
                     stdin=file,
                     stdout=asyncio.subprocess.PIPE,
                     stderr=asyncio.subprocess.PIPE,
                     env=self._environment(),
-                    **user,
                 )
         except OSError as error:
-            do = "install slurm-client on the parent"
-            raise SlurmMissingError(f"{command[0]}: {error.strerror}", do=do) from error
+            raise _missing(command[0], error.strerror) from error
 
-    def _as_user(self) -> dict[str, Any]:
+    def _before(self) -> tuple[str, ...]:
         try:
-            user = self.user()
+            return self.lesser(() if self.conf is None else (self.conf,))
         except OSError as error:
             do = "create the user, or have the backend name another one"
             raise SlurmAwayError(str(error), do=do) from error
-        if user is None or user.pw_uid == os.geteuid():
-            return {}
-        groups = os.getgrouplist(user.pw_name, user.pw_gid)
-        return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": groups}
 
     def _environment(self) -> dict[str, str]:
         said = {"PATH": os.environ.get("PATH", PATH), "LC_ALL": "C.UTF-8"}
         return said if self.conf is None else {**said, "SLURM_CONF": self.conf}
+
+
+def _missing(name: str, reason: str | None) -> SlurmMissingError:
+    return SlurmMissingError(f"{name}: {reason}", do="install slurm-client on the parent")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from haptera.modules.slurm.commands import PATH, FindUser, SlurmCommands, nobody_else
+from haptera.modules.slurm.commands import PATH, Lesser, SlurmCommands, no_lesser
 from haptera.modules.slurm.shapes import SlurmJob, jobs_in
 
 COMMAND_S_MAX: Final = 20.0
@@ -38,7 +38,7 @@ class Partition:
 class Slurm:
     """One Slurm; `script` is a file of ours with what each job begins with.
 
-    All jobs are those of `user`.
+    All jobs are those of the user that `lesser` rights are of.
     """
 
     def __init__(
@@ -46,9 +46,9 @@ class Slurm:
         conf: str | None,
         output: str | None,
         script: Path,
-        user: FindUser = nobody_else,
+        lesser: Lesser = no_lesser,
     ) -> None:
-        self._commands = SlurmCommands(conf, COMMAND_S_MAX, user)
+        self._commands = SlurmCommands(conf, COMMAND_S_MAX, lesser)
         self._output = output
         self._script = script
 

@@ -132,6 +132,20 @@ def confine_to(confinement: Confinement) -> None:
         die_with(parent)
 
 
+def hide_from_now_on(hidden: tuple[str, ...]) -> bool:
+    """Reach nothing of that, nor gain any right, with all that this process starts and becomes.
+
+    False: this kernel hides nothing.
+
+    Raises:
+        OSError: it cannot be; then the process must not go on.
+    """
+    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+    if version := landlock_version():
+        _hide(Confinement(hidden, os.devnull), version)
+    return version > 0
+
+
 def _hidden_by_mounts(confinement: Confinement) -> Confinement:
     """What is left to be hidden; where root may not mount, as in some containers, all of it."""
     kept = [Path(one).resolve() for one in (confinement.folder, *confinement.shared)]
