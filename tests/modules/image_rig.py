@@ -73,7 +73,8 @@ class Rig:
         told = ImageManifest(
             name, "", 0, machine(), command, stop_signal=stop_signal, recipe=recipe
         )
-        manifest = manifest_of(artefact, told)
+        number = self.store.number(name, 0)
+        manifest = msgspec.structs.replace(manifest_of(artefact, told), number=number)
         self.store.keep(artefact, sign(manifest, self.signer))
         return manifest
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from http import HTTPStatus
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from starlette.applications import Starlette
@@ -13,10 +14,11 @@ from haptera.api.requests.callers import CERTIFICATE
 from haptera.api.requests.order import ServingLimits, ServingOrder
 from haptera.api.routes import images
 from haptera.modules.image.fetch import ArtefactSource
-from haptera.modules.image.manifest import DIGEST, ImageManifest, verified
+from haptera.modules.image.manifest import DIGEST, ImageManifest, sign, verified
 from haptera.modules.image.parent import Parent
+from haptera.modules.image.store import ImageStore, manifest_of
 from haptera.sdk import HapteraError, Refused
-from tests.modules.image_rig import HOST, Rig
+from tests.modules.image_rig import HOST, Rig, machine
 
 pytestmark = pytest.mark.net
 
@@ -261,7 +263,7 @@ def test_who_stops_reading_gives_its_turn_to_the_next(
     assert asyncio.run(ask()).read_bytes() == CONTENT * 4
 
 
-def test_an_older_image_in_place_of_a_newer_one_is_believed_by_the_name_and_never_by_the_digest(
+def test_an_older_image_in_place_of_a_newer_one_is_believed_neither_by_the_name_nor_by_the_digest(
     rig: Rig,
 ) -> None:
     older = rig.keep("a", SHORT)
@@ -270,14 +272,67 @@ def test_an_older_image_in_place_of_a_newer_one_is_believed_by_the_name_and_neve
     newer = rig.keep("a", CONTENT)
     rig.wanted = ["a", newer.digest]
     fetch(rig, newer.digest)
+    fetch(rig, "a")
 
     # As somebody does who may write the parent's images, and sign none.
     artefact.write_bytes(content)
     (rig.store.path / "names/a.json").write_bytes(signed or b"")
 
-    assert fetch(rig, "a").read_bytes() == SHORT
+    with pytest.raises(HapteraError, match="earlier one: its number is 0, and 1 was here"):
+        fetch(rig, "a")
     with pytest.raises(Refused, match="there is no image"):
         fetch(rig, newer.digest)
+
+    # To go back on purpose is to build it anew.
+    rig.keep("a", SHORT)
+    assert fetch(rig, "a").read_bytes() == SHORT
+
+
+def test_a_node_on_which_a_newer_one_never_was_takes_the_older_one(rig: Rig) -> None:
+    """What is seen first is believed, and so it is after a boot that has forgotten all."""
+    rig.keep("a", SHORT)
+    signed = rig.store.signed("a") or b""
+    older = rig.store.artefact(rig.keep("b", SHORT).digest).read_bytes()
+    rig.keep("a", CONTENT)
+    (rig.store.path / "names/a.json").write_bytes(signed)
+    rig.wanted = ["a"]
+    assert fetch(rig, "a").read_bytes() == older
+
+
+def test_the_number_of_a_name_goes_up_whatever_the_clock_does(rig: Rig) -> None:
+    assert rig.store.number("a", 1_700_000_000.5) == 1_700_000_000
+    rig.keep("a", SHORT)
+    rig.keep("a", CONTENT)
+    assert rig.store.number("a", 0) == 2
+    assert rig.store.number("a", 7) == 7
+
+
+def test_of_two_names_for_the_same_artefact_one_is_dropped_while_the_other_is_kept(
+    rig: Rig,
+) -> None:
+    """Who drops it has seen that no name is left for it just before the other name came."""
+
+    class Slow(ImageStore):
+        def signed(self, reference: str) -> bytes | None:
+            found = super().signed(reference)
+            if reference.startswith(DIGEST):
+                other.start()
+                other.join(timeout=1)  # It waits for this one now, or is done already.
+            return found
+
+    artefacts = [rig.folder / name for name in "xyz"]
+    manifests = []
+    for place, name, content in zip(artefacts, "aba", (SHORT, SHORT, CONTENT), strict=True):
+        place.write_bytes(content)
+        told = ImageManifest(name, "", 0, machine(), ("/init",))
+        manifests.append(sign(manifest_of(place, told), rig.signer))
+    rig.store.keep(artefacts[0], manifests[0])
+    other = Thread(target=rig.store.keep, args=(artefacts[1], manifests[1]))
+    Slow(rig.store.path).keep(artefacts[2], manifests[2])
+    other.join()
+    kept = rig.store.manifest("b")
+    assert kept is not None
+    assert rig.store.has(kept)
 
 
 def test_an_older_manifest_is_no_answer_to_a_digest(rig: Rig) -> None:

@@ -24,6 +24,8 @@ BREAKS_MAX: Final = 5
 # How often one call asks again while others are served before it: ten minutes.
 WAITS_MAX: Final = 120
 TEXT_BYTES_MAX: Final = 300
+# The folder in the cache that has the highest number of each name.
+SEEN: Final = "seen"
 # What a connection that breaks off looks like.
 _BROKEN: Final = (OSError, http.client.HTTPException)
 
@@ -49,7 +51,7 @@ class ArtefactSource:
         Raises:
             NotThereError: the parent has no such image, or not for this node.
             LostError: it cannot be had now.
-            HapteraError: it is not signed by the cluster's authority.
+            HapteraError: it is not signed by the cluster's authority, or an earlier one.
         """
         try:
             with self.parent.get(f"/images/{quote(reference, safe='')}", {}) as answer:
@@ -59,7 +61,31 @@ class ArtefactSource:
         if answer.status != HTTPStatus.OK:
             said = content[:TEXT_BYTES_MAX].decode(errors="replace")
             raise NotThereError(said or f"the parent answers {answer.status}")
-        return content, verified(content, self.parent.uplink.ca_pem, reference)
+        manifest = verified(content, self.parent.uplink.ca_pem, reference)
+        if not reference.startswith(DIGEST):
+            self._check_number(manifest)
+        return content, manifest
+
+    def _check_number(self, manifest: ImageManifest) -> None:
+        """See that no manifest of this name with a higher number has come here, and note it.
+
+        Raises:
+            HapteraError: one has.
+        """
+        place = self.cache / SEEN / quote(manifest.name, safe="")
+        seen = _number(place)
+        if manifest.number < seen:
+            raise HapteraError(
+                f"the manifest of {manifest.name} is an earlier one: its number is"
+                f" {manifest.number}, and {seen} was here",
+                where=f"from {self.parent.uplink}",
+                do="see who has put it there; to go back on purpose, build it anew",
+            )
+        if manifest.number > seen:
+            place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            draft = place.with_name(f".{place.name}")
+            draft.write_text(str(manifest.number), encoding="ascii")
+            draft.replace(place)
 
     def artefact(self, manifest: ImageManifest) -> Path:
         """The artefact of an image, all of it, read once more since it was written.
@@ -133,6 +159,14 @@ class ArtefactSource:
     def _lost(self, error: Exception) -> str:
         text = error.strerror if isinstance(error, OSError) else None
         return f"{self.parent.uplink}: {text or str(error) or type(error).__name__}"
+
+
+def _number(place: Path) -> int:
+    """The highest number that came; 0 where none did, or what was noted is damaged."""
+    try:
+        return int(place.read_text(encoding="ascii"))
+    except (FileNotFoundError, ValueError):
+        return 0
 
 
 def _write(file: BinaryIO, chunk: bytes) -> None:

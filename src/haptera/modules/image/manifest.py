@@ -33,6 +33,7 @@ class ImageManifest(msgspec.Struct, frozen=True):
     """One image: its artefact, with the files of the root, by digest and size, and what is run.
 
     `command` is the init, by a path in the image or a name that its `environment` has a PATH for.
+    `number` is higher for each further one of a name; none is told by versions that knew of none.
     """
 
     name: str
@@ -44,6 +45,7 @@ class ImageManifest(msgspec.Struct, frozen=True):
     folder: str = "/"
     stop_signal: str = "SIGTERM"
     recipe: str = ""
+    number: int = 0
 
 
 def command_places(manifest: ImageManifest) -> list[str]:

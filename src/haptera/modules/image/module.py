@@ -221,6 +221,9 @@ async def _place(one: Image) -> AsyncIterator[None]:
 async def _make(one: Image, making: Build) -> None:
     artefact, manifest, inventory = await making.run()
     _check_room(one, manifest)
+    # The artefact was made just now.
+    number = one.store.number(one.name, artefact.stat().st_mtime)
+    manifest = msgspec.structs.replace(manifest, number=number)
     signed = sign(manifest, (one.store.path / SIGNER).read_bytes())
     await asyncio.to_thread(one.store.keep, artefact, signed, msgspec.json.encode(inventory))
 

@@ -1,7 +1,9 @@
 """Images on the parent's disk: artefacts by their digests, signed manifests by their names."""
 
+import fcntl
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -93,25 +95,44 @@ class ImageStore:
         for folder in ("work", "logs", "sha256", "inventories", "names"):
             (self.path / folder).mkdir(parents=True, exist_ok=True, mode=0o700)
 
+    def number(self, name: str, wall_s: float) -> int:
+        """That of the next manifest of a name: it never goes down, nor does it with another store.
+
+        So it is the time, unless the clock was set back meanwhile.
+        """
+        before = self.manifest(name)
+        return max(int(wall_s), 0 if before is None else before.number + 1)
+
     def keep(self, artefact: Path, signed: bytes, inventory: bytes = b"") -> None:
         """Take an artefact in, and have the name in its manifest stand for it from now on."""
         manifest = read(signed)
-        before = self.manifest(manifest.name)
-        if inventory:
-            self._inventory(manifest.digest).write_bytes(inventory)
-        artefact.replace(self.artefact(manifest.digest))
-        draft = self.work / f"{manifest.name}.json"
-        draft.write_bytes(signed)
-        draft.replace(self._manifest(manifest.name))
-        if before is not None:
-            self._drop(before.digest)
+        with self._alone():
+            before = self.manifest(manifest.name)
+            if inventory:
+                self._inventory(manifest.digest).write_bytes(inventory)
+            artefact.replace(self.artefact(manifest.digest))
+            draft = self.work / f"{manifest.name}.json"
+            draft.write_bytes(signed)
+            draft.replace(self._manifest(manifest.name))
+            if before is not None:
+                self._drop(before.digest)
 
     def remove(self, name: str) -> None:
         """Have the name stand for nothing; the artefact goes where no other name is left."""
-        manifest = self.manifest(name)
-        self._manifest(name).unlink(missing_ok=True)
-        if manifest is not None:
-            self._drop(manifest.digest)
+        if not self._manifest(name).exists():
+            return
+        with self._alone():
+            manifest = self.manifest(name)
+            self._manifest(name).unlink(missing_ok=True)
+            if manifest is not None:
+                self._drop(manifest.digest)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One at a time: what one keeps, another must not find without a name, and drop."""
+        with (self.path / "lock").open("wb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
 
     @property
     def _used_bytes(self) -> int:

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
-from haptera.modules.image.fetch import ArtefactSource
+from haptera.modules.image.fetch import SEEN, ArtefactSource
 from haptera.modules.image.manifest import DIGEST, ImageManifest, digest_of
 from haptera.modules.image.parent import Parent
 from haptera.modules.system.bundle import check_command
@@ -128,8 +128,8 @@ def _all_staged(run_dir: Path) -> list[tuple[Root, ImageManifest]]:
 
 
 def _forget_others(cache: Path, digests: set[str]) -> None:
-    """Keep only the artefacts that are mounted."""
+    """Keep only the artefacts that are mounted, and what numbers were seen."""
     names = {digest.removeprefix(DIGEST) for digest in digests}
     for file in cache.glob("*"):
-        if file.name not in names:
+        if file.name not in names and file.name != SEEN:
             file.unlink(missing_ok=True)
