@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from haptera.lab import record, tree
+from haptera.modules.service.cgroups import cgroup_name
 
 # How long a dead process stays down; constant, as a kill is no reason to trust it less.
 RESTART_MS: Final = 200
@@ -118,8 +119,10 @@ def _reap_until(child: int) -> None:
 
 
 def clear_cgroups(scratch: Path, mount: Path = CGROUPS) -> None:
-    """Remove those of systems that ran here: what ended with its machine no runtime clears away."""
-    for run in sorted(scratch.glob("systems/*/runtime/*")):
-        for group in [*mount.glob(f"haptera/{run.name}"), *mount.glob(f"*/haptera/{run.name}")]:
+    """Remove those of systems, replicas and jobs that ended with their machine."""
+    systems = (f"haptera/{run.name}" for run in scratch.glob("systems/*/runtime/*"))
+    others = (f"haptera-*/{cgroup_name(home)}" for home in scratch.glob("*/*"))
+    for name in (*systems, *others):
+        for group in [*mount.glob(name), *mount.glob(f"*/{name}")]:
             with contextlib.suppress(OSError):  # something lives in it all the same
                 group.rmdir()

@@ -8,7 +8,6 @@ sees nothing of the agent's files, whoever it is, as services of the node do.
 """
 
 import contextlib
-import hashlib
 import os
 import pwd
 from collections.abc import Iterable, Mapping
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from haptera.modules.jobs.gate import JOBS
-from haptera.modules.service.cgroups import CONTROLLERS, bounded_in, cgroups_of
+from haptera.modules.service.cgroups import CONTROLLERS, bounded_in, cgroup_name, cgroups_of
 from haptera.modules.service.module import KEEPS
 from haptera.queue.job import JobSpec, Size
 from haptera.queue.work import JobLimits
@@ -115,9 +114,7 @@ class NodeBounds:
         Raises:
             OSError: it cannot be that user's, in words.
         """
-        # Other nodes on this machine, as a lab's, have jobs of the same numbers.
-        node = hashlib.sha256(bytes(home)).hexdigest()[:8]
-        cgroup = None if self.groups is None else self.groups / f"{home.name}-{node}"
+        cgroup = None if self.groups is None else self.groups / cgroup_name(home)
         hidden = [one for one in self.hidden if os.geteuid() == 0 and one.is_dir()]
         kept = home.parents[1] / JOBS
         return JobBounds(spec.size, cgroup, job_user(spec.user), tuple(hidden), kept)

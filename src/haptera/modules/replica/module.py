@@ -7,7 +7,6 @@ sees it SPENT knows, on this node's word, that nobody will ever act under its ep
 import asyncio
 import fcntl
 import functools
-import hashlib
 import signal
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -35,7 +34,7 @@ from haptera.kinds.lease import LeaseState
 from haptera.kinds.node import Agent
 from haptera.kinds.replica import ReplicaRole
 from haptera.modules.replica.leader_socket import leader_socket
-from haptera.modules.service.cgroups import cgroups_of, memory_cgroups_of
+from haptera.modules.service.cgroups import cgroup_name, cgroups_of, memory_cgroups_of
 from haptera.modules.service.home import (
     Home,
     ServiceProcess,
@@ -156,9 +155,7 @@ def limits_of(target: Target, home: Home) -> tuple[str, ...]:
 
 def _cgroup_of(home: Home, groups: Path | None) -> Path | None:
     """Where its cgroup may be made; None: nowhere on this node."""
-    # Other nodes on this machine, as a lab's, have replicas of the same names.
-    node = hashlib.sha256(bytes(home.path)).hexdigest()[:8]
-    return None if groups is None else groups / f"{home.path.name}-{node}"
+    return None if groups is None else groups / cgroup_name(home.path)
 
 
 @functools.cache

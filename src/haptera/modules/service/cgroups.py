@@ -1,6 +1,7 @@
 """Where a node's cgroups are made, and what the kernel bounds in them."""
 
 import contextlib
+import hashlib
 import os
 from pathlib import Path
 from typing import Final
@@ -29,6 +30,17 @@ def cgroups_of(name: str) -> Path | None:
             with contextlib.suppress(OSError):  # not there, or of cgroups v1
                 (place / "cgroup.subtree_control").write_text(f"+{controller}", encoding="ascii")
     return groups
+
+
+def cgroup_name(home: Path) -> str:
+    """The name of the cgroup of what has this directory.
+
+    Other nodes on the same machine, as a lab's, have jobs and replicas of the same names.
+
+    >>> cgroup_name(Path("/run/haptera/replicas/ledger.0"))
+    'ledger.0-980a9cd8'
+    """
+    return f"{home.name}-{hashlib.sha256(bytes(home)).hexdigest()[:8]}"
 
 
 def memory_cgroups_of(name: str) -> Path | None:
