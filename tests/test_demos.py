@@ -14,13 +14,15 @@ ROOT = Path(__file__).resolve().parents[1]
 # `make test` itself ends with the quickstart's.
 DEMOS = sorted(path.parent.name for path in ROOT.glob("examples/*/check.sh"))
 WITHIN_S = 900
+# Ends what hangs: the checks themselves wait as long as something moves.
+DEMO_S_MAX = 3 * 3_600
 # Emulated, an agent takes so much processor time where another test has the other thread of a core.
 BUSY = {"RACK_AGENT_BACK_S": "10"}
 
 
 @pytest.mark.net
 @pytest.mark.campaign
-@pytest.mark.timeout(WITHIN_S + 10)
+@pytest.mark.timeout(DEMO_S_MAX)
 @pytest.mark.parametrize("name", [one for one in DEMOS if one != "quickstart"])
 def test_a_demo_ends_well(name: str) -> None:
     needs = (ROOT / "examples" / name / "needs").read_text("utf-8").split()

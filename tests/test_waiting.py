@@ -1,10 +1,14 @@
 """What the checks of examples wait by: as long as something moves, and then with what is known."""
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[1]
+CHECKS = sorted(ROOT.glob("examples/*/check.sh"))
 # It tells where all stands, another way as long as there are turns left.
 HAPTERA = """#!/bin/bash
 turns=$(cat turns)
@@ -45,3 +49,34 @@ def test_a_check_that_waits_in_vain_says_why_where_the_logs_are_and_how_busy_it_
     assert why.startswith("why: --client ")
     assert (more, logs.startswith(f"logs: {tmp_path}/parent/")) == ("more", True)
     assert load.startswith("load: ")
+
+
+def test_what_else_moves_is_waited_for_too(tmp_path: Path) -> None:
+    script = """
+more_picture() { cat more; }
+is_over() { echo x >>more; ((_looks++ > 60)); }
+wait_s=1 _looks=0
+wait_for 'the end' is_over
+"""
+    ended = waited(tmp_path, 0, script)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_what_must_hold_is_seen_to_while_a_check_waits(tmp_path: Path) -> None:
+    script = """
+while_waiting() { ((_looks < 3)) || fail 'too many'; }
+is_over() { ((_looks++ > 9)); }
+wait_s=60 _looks=0
+wait_for 'the end' is_over
+"""
+    ended = waited(tmp_path, 0, script)
+    assert (ended.returncode, ended.stderr.splitlines()[0]) == (1, "check: too many")
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda one: one.parent.name)
+def test_each_check_waits_by_what_they_share(check: Path) -> None:
+    text = check.read_text()
+    assert "tools/waiting.sh" in text
+    own = {*re.findall(r"^(\w+)\(\)", text, re.MULTILINE)}
+    shared = {*re.findall(r"^(\w+)\(\)", (ROOT / "tools/waiting.sh").read_text(), re.MULTILINE)}
+    assert own & shared == set()

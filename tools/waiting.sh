@@ -1,10 +1,12 @@
 # Sourced by the checks of examples: waits as long as something moves, and fails with what is known.
 #
 # The check sets `root`, the folder .haptera, and `wait_s`: how long nothing may move. It may
-# set `client`, or `new` where another parent took over, and have `more_on_failure` print more.
+# set `client`, or `new` where another parent took over, and have `more_on_failure` print more,
+# `more_picture` what else moves, and `while_waiting` see to what must hold all the time.
 
 _haptera=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/.venv/bin/haptera
 
+_defined() { declare -F "$1" >/dev/null; }
 now_ms() { local t=${EPOCHREALTIME/[.,]/}; echo $((t / 1000)); }
 
 # _asked VERB...: what the parent answers that is there now
@@ -17,14 +19,22 @@ _asked() {
 }
 
 # Where all stands, without how long for: another picture means that something moves.
-_picture() { _asked status -o json 2>/dev/null | sed -E 's/[0-9][0-9.]* (ms|s|min|h|d)//g' | cksum; }
+_picture() {
+  {
+    _asked status -o json | sed -E 's/[0-9][0-9.]* (ms|s|min|h|d)//g'
+    ! _defined more_picture || more_picture
+  } 2>/dev/null | cksum
+}
+
+# lives PID: whether it is a process that runs or sleeps
+lives() { [[ -n $1 && -e /proc/$1 && $(sed 's/.*) //; s/ .*//' "/proc/$1/stat" 2>/dev/null) != [ZX] ]]; }
 
 fail() {
   trap - ERR
   {
     echo "check: $*"
     _asked why 'condition in (stuck,waiting,acting)' || true
-    if declare -F more_on_failure >/dev/null; then more_on_failure || true; fi
+    ! _defined more_on_failure || more_on_failure || true
     echo "logs: $root/parent/*.log, $root/nodes/NODE/*.log, and run/log/ there"
     echo "load: $(cut -d ' ' -f 1-3 /proc/loadavg) on $(nproc) processors"
   } >&2
@@ -37,6 +47,7 @@ wait_for() {
   shift
   began_ms=$(now_ms) moved_ms=$began_ms
   until "$@" 2>/dev/null; do
+    ! _defined while_waiting || while_waiting
     if (($(now_ms) - moved_ms > wait_s * 1000)); then
       seen=$(_picture)
       # What changes for ever comes to nothing either.

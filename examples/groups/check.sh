@@ -14,20 +14,10 @@ wait_s=60
 # The fault groups of each node, as site.yaml has them.
 declare -A groups=([n1]="r1 p1" [n2]="r1 p2" [n3]="r2 p2" [n4]="r2 p3" [n5]="r3 p3" [n6]="r4 p4 p5")
 
-fail() { echo "check: $*" >&3; exit 1; }
+more_picture() { replicas; epoch; }
+# shellcheck source=tools/waiting.sh
+source "$(dirname "$0")/../../tools/waiting.sh"
 trap 'echo "check: line $LINENO failed: $BASH_COMMAND" >&3' ERR
-now_ms() { local t=${EPOCHREALTIME/[.,]/}; echo $((t / 1000)); }
-lives() { [[ -n $1 && -e /proc/$1 && $(sed 's/.*) //; s/ .*//' "/proc/$1/stat" 2>/dev/null) != [ZX] ]]; }
-
-# wait_for WHAT COMMAND...: until the command succeeds
-wait_for() {
-  local what=$1 until_ms=$(($(now_ms) + wait_s * 1000))
-  shift
-  until "$@" 2>/dev/null; do
-    (($(now_ms) < until_ms)) || fail "waited ${wait_s} s in vain: $what"
-    sleep 0.02
-  done
-}
 
 # The last line: when (ns), epoch, rank, node, placement.start, pid, its number.
 last() { tail -n 1 "$effects"; }

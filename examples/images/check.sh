@@ -21,9 +21,7 @@ ask() { curl -s -m 1 "http://$(address "$1"):$port/"; }
 runs() { [[ $(ask "$1") == "$2 on $1" ]]; } # NODE IMAGE
 # The system's init, as the runtime wrote it down; and whether that very process lives.
 init_of() { sed 's/.*"pid":\([0-9]*\).*/\1/' "$root/nodes/$1/run/systems/compute/started.json"; }
-lives() { [[ -e /proc/$1 && $(sed 's/.*) //; s/ .*//' "/proc/$1/stat") != Z ]]; }
 why() { haptera why "system:compute@$1"; }
-
 
 # outage NODE FROM TO: from the last answer of the old system to the first of the new one, in ms
 outage() {

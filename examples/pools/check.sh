@@ -16,8 +16,8 @@ trap 'rm -f "$effects"' EXIT
 wait_s=90
 most=6
 
-fail() { echo "check: $*" >&2; exit 1; }
-now_ms() { local t=${EPOCHREALTIME/[.,]/}; echo $((t / 1000)); }
+# shellcheck source=tools/waiting.sh
+source "$(dirname "$0")/../../tools/waiting.sh"
 url=$(sed 's/.*"url":"\([^"]*\)".*/\1/' "$root/client.json")
 token=$(sed 's/.*"token":"\([^"]*\)".*/\1/' "$root/client.json")
 net=$(sed 's/.*"url":"http:..\(127\.[0-9]*\)\.0\.1:.*/\1/' "$root/client.json")
@@ -25,16 +25,10 @@ cloud=http://$net.0.2:4281
 
 ask() { curl -sf -m 35 -X "$1" "$url$2" ${3:+-d "$3"} -H @- <<<"Authorization: Bearer $token"; }
 
-# wait_for WHAT COMMAND...: until the command succeeds; meanwhile the pool is never too large
-wait_for() {
-  local what=$1 until_ms=$(($(now_ms) + wait_s * 1000))
-  shift
-  until "$@" 2>/dev/null; do
-    (($(ours) <= most)) || fail "$(ours) instances are more than $most"
-    (($(now_ms) < until_ms)) || fail "waited ${wait_s} s in vain: $what"
-    sleep 0.1
-  done
-}
+# The pool is never too large.
+while_waiting() { (($(ours) <= most)) || fail "$(ours) instances are more than $most"; }
+more_picture() { instances; cat "$effects"; }
+
 said() {
   local took=$(($(now_ms) - $2))
   printf '%-50s %2d.%02d s, %s\n' "$1:" $((took / 1000)) $((took % 1000 / 10)) "$3"

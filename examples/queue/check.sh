@@ -22,7 +22,6 @@ token=$(sed 's/.*"token":"\([^"]*\)".*/\1/' "$root/client.json")
 # ask METHOD PATH [BODY]
 ask() { curl -sf -m 35 -X "$1" "$url$2" ${3:+-d "$3"} -H @- <<<"Authorization: Bearer $token"; }
 
-
 # said WHAT SINCE_MS MORE
 said() {
   local took=$(($(now_ms) - $2))

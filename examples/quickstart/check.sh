@@ -25,8 +25,6 @@ is_silent() { ! answers "$1"; }
 listener() { ss -ltnpH "src $(address "$1"):$port" | sed -n 's/.*pid=\([0-9]*\).*/\1/p'; }
 service_pid() { sed -n 's/^service \([0-9]*\) .*/\1/p' "$root/nodes/$1/run/services/web/state"; }
 agent_pid() { cat "$root/nodes/$1/agent.pid"; }
-lives() { [[ -n $1 && -e /proc/$1 && $(sed 's/.*) //; s/ .*//' "/proc/$1/stat") != Z ]]; }
-
 
 # Commands that BMCs accepted from haptera; those sent by hand, from here, are not its own.
 actions() {

@@ -21,7 +21,6 @@ capture=$root/lab/boot.pcap
 # shellcheck source=tools/waiting.sh
 source "$(dirname "$0")/../../tools/waiting.sh"
 
-
 number() { echo $((10#${1##*n})); }
 address() { echo "10.99.0.$((10 + $(number "$1")))"; }
 mac() { printf '52:54:00:00:01:%02x' "$(number "$1")"; }
@@ -29,7 +28,6 @@ console() { echo "$root/nodes/$1/console.log"; }
 machine() { cat "$root/nodes/$1/qemu.pid"; }
 orders() { sed -n 's/.*"order":"\([^"]*\)".*/\1/p' "$root/nodes/$1/bmc/commands.jsonl"; }
 starts() { grep -ac 'starts its agent' "$(console "$1")" || true; }
-lives() { [[ -n $1 && -e /proc/$1 && $(sed 's/.*) //; s/ .*//' "/proc/$1/stat") != Z ]]; }
 
 # As a person at the parent.
 ask() { "$haptera" --client "$root/api.sock" "$@"; }

@@ -24,7 +24,6 @@ runs() { [[ $(image_of "$1") == "$2" ]]; } # NODE IMAGE
 all_run() { local node; for node in "${nodes[@]}"; do runs "$node" "$1" || return 1; done; }
 started() { cat "$root/nodes/$1/run/systems/compute/started.json"; }
 
-
 # watch_nodes: notes again and again how many nodes answer, until it is ended.
 watch_nodes() {
   local node answering

@@ -16,17 +16,10 @@ wait_s=300
 job_s=3
 nodes=(compute{1..4})
 
-fail() { echo "check: $*" >&2; haptera roll status >&2; sinfo -N -o '%N %T %E' >&2; exit 1; }
-
-# wait_for WHAT COMMAND...: until the command succeeds
-wait_for() {
-  local what=$1 until_s=$((EPOCHSECONDS + wait_s))
-  shift
-  until "$@" 2>/dev/null; do
-    ((EPOCHSECONDS < until_s)) || fail "waited ${wait_s} s in vain: $what"
-    sleep 0.1
-  done
-}
+more_picture() { wc -l "$account"; }
+more_on_failure() { haptera roll status; sinfo -N -o '%N %T %E'; }
+# shellcheck source=tools/waiting.sh
+source "$here/../../tools/waiting.sh"
 
 # The image that a node runs, as its init sees it.
 image_of() {

@@ -11,23 +11,13 @@ export SLURM_CONF=$directory/slurm/slurm.conf
 account=$directory/slurm/jobcomp
 wait_s=300
 
-fail() {
-  echo "check: $*" >&2
-  squeue -o '%i %T %R %f' >&2
-  sinfo -N -o '%N %T %b %E' >&2
-  "$here/../../.venv/bin/haptera" --client "$root/client.json" status --all >&2
-  exit 1
+more_picture() { squeue -h -o '%i %T'; cat "$account"; }
+more_on_failure() {
+  squeue -o '%i %T %R %f'
+  sinfo -N -o '%N %T %b %E'
 }
-
-# wait_for WHAT COMMAND...: until the command succeeds
-wait_for() {
-  local what=$1 until_s=$((EPOCHSECONDS + wait_s))
-  shift
-  until "$@" 2>/dev/null; do
-    ((EPOCHSECONDS < until_s)) || fail "waited ${wait_s} s in vain: $what"
-    sleep 0.1
-  done
-}
+# shellcheck source=tools/waiting.sh
+source "$here/../../tools/waiting.sh"
 
 # runs NODE IMAGE: whether the node's init sees this image, and Slurm was told so
 runs() {

@@ -14,23 +14,13 @@ haptera() { "$here/../../.venv/bin/haptera" --client "$root/client.json" "$@"; }
 export SLURM_CONF=$slurm/slurm.conf
 wait_s=180
 
-fail() {
-  echo "check: $*" >&2
-  sinfo -N -o '%N %T %E' >&2
-  haptera why >&2 || true
-  tail -n 20 "$slurm/haptera.log" >&2
-  exit 1
+more_picture() { squeue -h -o '%i %T'; sinfo -N -o '%N %T'; }
+more_on_failure() {
+  sinfo -N -o '%N %T %E'
+  tail -n 20 "$slurm/haptera.log"
 }
-
-# wait_for WHAT COMMAND...: until the command succeeds
-wait_for() {
-  local what=$1 until_s=$((EPOCHSECONDS + wait_s))
-  shift
-  until "$@" 2>/dev/null; do
-    ((EPOCHSECONDS < until_s)) || fail "waited ${wait_s} s in vain: $what"
-    sleep 0.1
-  done
-}
+# shellcheck source=tools/waiting.sh
+source "$here/../../tools/waiting.sh"
 
 # What its BMC has done since the check began, in this order: on, off, …
 switched() { # NODE

@@ -26,7 +26,6 @@ listener() { ss -ltnpH "src $(address "$1"):${2:-8080}" | sed -n 's/.*pid=\([0-9
 actions() { cat "$root"/nodes/*/bmc/commands.jsonl | grep -c '"verdict":"accepted"' || true; }
 services() { for node in "${nodes[@]}"; do echo "$node $(listener "$node")"; done; }
 
-
 # ask CLIENT_FILE METHOD PATH [BODY]: headers and body of the answer
 ask() {
   local url token
