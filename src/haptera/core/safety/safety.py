@@ -84,12 +84,12 @@ class Safety:
         What can be done is done (a look, an ask, a place). Numbers are of docs/explain/acting.md.
         """
         node = self._table.node_of(row)
-        if node is None:
-            return Lacking("it is on no node that could permit it: no-permit")
         if row.work.stepping is None and row.id in self._spent:
             self.leave(turn, row.id)
-        if row.kind.serves is not None:
+        if row.kind.serves is not None and (node is not None or row.kind.of_cluster):
             return self._unserved(row, node, step, turn.now)
+        if node is None:
+            return Lacking("it is on no node that could permit it: no-permit")
         asked = self._asked_for(node, turn.now)
         absent = (
             self._held_up(row, node, turn.now)  # 1 to 3
@@ -223,7 +223,7 @@ class Safety:
             return
         if not wants and not (is_away(row) and self._budgets.holds(row.id)):
             self.leave(turn, row.id)
-        elif row.asking is None:
+        elif row.asking is None and row.id.node is not None:
             self._permits.put(turn, row.id, None)
         if self.loans.asked(row.id):
             self.loans.tend(turn, str(row.id.node))
@@ -242,7 +242,7 @@ class Safety:
             self._permits.put(turn, entity, None)
 
     def _unserved(
-        self, row: EntityState, node: EntityState, step: Step, now: int
+        self, row: EntityState, node: EntityState | None, step: Step, now: int
     ) -> Lacking | None:
         """Who is served by it goes without meanwhile, which only so many may at once."""
         if not (is_to_serve(row) and is_serving(row)):
@@ -252,7 +252,7 @@ class Safety:
         self._wants = row.id
         return self._full(row, step, now)
 
-    def _held_up(self, row: EntityState, node: EntityState, now: int) -> Lacking | None:
+    def _held_up(self, row: EntityState, node: EntityState | None, now: int) -> Lacking | None:
         if now < (until := self.predecessor.held_until):
             self._timers.soonest(("decide", row.id), until)
             return Lacking(
@@ -278,7 +278,8 @@ class Safety:
     def _full(self, row: EntityState, step: Step, now: int) -> Lacking | None:
         where = self._rules.where(row.id)
         text = self._budgets.hold(row.id, where, now)
-        if text is None and not self._side.is_root:
+        # Of what is on no node the parents above have no budget.
+        if text is None and not self._side.is_root and row.id.node is not None:
             self._timers.soonest(("decide", row.id), now + self._side.hello_ns)
             return self.asks.lacking(row.id, self._permits.ask_for(row.id, "", step).late_ms, now)
         if text is None:

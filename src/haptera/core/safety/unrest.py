@@ -31,13 +31,15 @@ class Unrest:
         self._brake.lost(now, node.id.name, group_of(node))
         self._flaps.lost(now, node.id.name)
 
-    def holds(self, row: EntityState, node: EntityState, now: int) -> Lacking | None:
+    def holds(self, row: EntityState, node: EntityState | None, now: int) -> Lacking | None:
         """Why nothing disruptive begins on this entity now."""
         if (text := self.braked(now)) is not None:
             self._braked_ones.add(row.id)
             self._timers.soonest(("decide", row.id), self._brake.until())
             needs = "the end of the brake, or haptera brake --release"
             return Lacking(f"the brake is on: {text}", needs, self._brake.until())
+        if node is None:
+            return None
         name, until = node.id.name, self._flaps.until(node.id.name)
         if now < until:
             self._timers.soonest(("decide", row.id), until)
