@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from subprocess import DEVNULL, PIPE
 from typing import Final
@@ -10,6 +11,9 @@ from typing import Final
 from haptera.sdk import HapteraError
 
 OUTPUT_CHARACTERS_MAX: Final = 64 << 10
+# Of what a program prints, so much is kept: its last bytes.
+OUTPUT_BYTES_MAX: Final = 4 * OUTPUT_CHARACTERS_MAX
+PIECE_BYTES: Final = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,10 @@ async def run(
     process = await start(words, environment, stdin=stdin)
     try:
         async with asyncio.timeout(within_s):
-            out, errors = await process.communicate(None if given is None else given.encode())
+            out, errors, _ = await asyncio.gather(
+                _last(process.stdout), _last(process.stderr), _feed(process.stdin, given)
+            )
+            await process.wait()
     finally:
         # Not left behind where this call is cut short.
         if process.returncode is None:
@@ -76,6 +83,24 @@ async def run(
             await process.wait()
     assert process.returncode is not None
     return ToolResult(process.returncode, _text(out), _text(errors))
+
+
+async def _last(printed: asyncio.StreamReader | None) -> bytes:
+    """What a program printed last, however much it prints."""
+    assert printed is not None
+    kept = b""
+    while piece := await printed.read(PIECE_BYTES):
+        kept = (kept + piece)[-OUTPUT_BYTES_MAX:]
+    return kept
+
+
+async def _feed(stdin: asyncio.StreamWriter | None, given: str | None) -> None:
+    if stdin is None or given is None:
+        return
+    with suppress(BrokenPipeError, ConnectionResetError):  # It does not read all of it.
+        stdin.write(given.encode())
+        await stdin.drain()
+    stdin.close()
 
 
 def _text(output: bytes) -> str:
