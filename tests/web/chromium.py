@@ -11,12 +11,18 @@ import subprocess
 import sys
 from contextlib import contextmanager
 
+import pytest
+
 from haptera.runtime import clock
 
 # How long the browser may take to answer, or a page to become what is awaited.
 WAIT_S_MAX = 60
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 FOUND = next(filter(None, map(shutil.which, NAMES)), None)
+CHROMIUM = (
+    pytest.mark.net,
+    pytest.mark.skipif(FOUND is None, reason="Chromium is not installed: apt install chromium"),
+)
 
 # No name is resolved and nothing is fetched but from loopback, whatever a page or the browser asks.
 FLAGS = (

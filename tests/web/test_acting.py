@@ -1,7 +1,4 @@
-"""Freezing, thawing and retrying from the page: with a token that may, and only with one.
-
-Needs Chromium (Debian: chromium); without it these tests are skipped.
-"""
+"""Freezing, thawing and retrying from the page: with a token that may, and only with one."""
 
 import json
 
@@ -12,14 +9,10 @@ from haptera.model.entity import node_id
 from haptera.runtime.identity.tokens import ApiToken, Bearer, Scope
 from tests.api.serving import serving
 from tests.cli.rig import client_of, served, typed
-from tests.web.chromium import FOUND
+from tests.web.chromium import CHROMIUM
 from tests.web.seen import NODES, changes, tell
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.net,
-    pytest.mark.skipif(FOUND is None, reason="Chromium is not installed: apt install chromium"),
-]
+pytestmark = [pytest.mark.slow, *CHROMIUM]
 
 STUCK = NODES[3]
 DEEDS = "[...document.querySelectorAll('#panel [data-deed]')].map(e => e.textContent).join()"

@@ -14,14 +14,13 @@ import pytest
 
 from tests.cli.rig import SITE, served, typed
 from tests.network import NETWORK, ipv6_loopback
-from tests.web.chromium import FOUND, browsing
+from tests.web.chromium import CHROMIUM, browsing
 from tests.web.test_acting import TEXT, confirm, press
 from tests.web.test_status_page import words
 
 pytestmark = [
     pytest.mark.campaign,
-    pytest.mark.net,
-    pytest.mark.skipif(FOUND is None, reason="Chromium is not installed: apt install chromium"),
+    *CHROMIUM,
     pytest.mark.skipif(os.geteuid() != 0, reason="mounts need root"),
     pytest.mark.skipif(
         shutil.which("certutil") is None,

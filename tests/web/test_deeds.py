@@ -1,7 +1,4 @@
-"""What each button does and who is told to have done it; without a token that may, none is there.
-
-Needs Chromium (Debian: chromium); without it these tests are skipped.
-"""
+"""What each button does and who is told to have done it; without a fit token none is there."""
 
 import pytest
 
@@ -10,17 +7,13 @@ from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import EntityId
 from haptera.runtime.identity.tokens import ApiToken, Bearer, Scope
 from tests.api.serving import serving
-from tests.web.chromium import FOUND
+from tests.web.chromium import CHROMIUM
 from tests.web.seen import NODES, changes, starts, tell
 from tests.web.test_acting import DEEDS, OPEN, STUCK, UNSAID, confirm, press
 from tests.web.test_overview import equals, see
 from tests.web.test_status_page import words
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.net,
-    pytest.mark.skipif(FOUND is None, reason="Chromium is not installed: apt install chromium"),
-]
+pytestmark = [pytest.mark.slow, *CHROMIUM]
 
 IMAGE, ROLL = EntityId("image", "debian-b", None), EntityId("roll", "b", None)
 LIMITED = "hp1.t1.x"

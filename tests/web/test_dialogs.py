@@ -1,7 +1,4 @@
-"""Every dialog and form of the page, in both themes and widths: nothing serious for axe, no scroll.
-
-Needs Chromium (Debian: chromium); without it these tests are skipped.
-"""
+"""Every dialog and form of the page, in both themes and widths: nothing serious, no scroll."""
 
 import time
 from importlib.resources import files
@@ -15,17 +12,13 @@ from haptera.model.entity import EntityId, node_id
 from haptera.queue.duty import Duty
 from tests.api.serving import serving
 from tests.cli.drawing.examples import EXAMPLES
-from tests.web.chromium import FOUND
+from tests.web.chromium import CHROMIUM
 from tests.web.seen import NODES, changes, starts, tell
 from tests.web.test_acting import OPEN
 from tests.web.test_overview import leave, see
 from tests.web.test_tabs import FINDINGS, SEEN
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.net,
-    pytest.mark.skipif(FOUND is None, reason="Chromium is not installed: apt install chromium"),
-]
+pytestmark = [pytest.mark.long, *CHROMIUM]
 
 IMAGE, ROLL = EntityId("image", "debian-b", None), EntityId("roll", "c", None)
 STUCK, DRAINED = NODES[3], NODES[6]

@@ -1,7 +1,4 @@
-"""The panel of a node: what is told there beside its entities.
-
-Needs Chromium (Debian: chromium); without it these tests are skipped.
-"""
+"""The panel of a node: what is told there beside its entities."""
 
 import time
 
@@ -11,15 +8,11 @@ from haptera.queue.entry import Moment
 from haptera.queue.job import JobState
 from haptera.runtime.identity.tokens import ApiToken, Bearer, Scope
 from tests.api.serving import serving
-from tests.web.chromium import FOUND
+from tests.web.chromium import CHROMIUM
 from tests.web.seen import NODES, changes, ends, starts
 from tests.web.test_overview import equals, see
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.net,
-    pytest.mark.skipif(FOUND is None, reason="Chromium is not installed: apt install chromium"),
-]
+pytestmark = [pytest.mark.slow, *CHROMIUM]
 
 JOBS = "[...document.querySelectorAll('#held li')].map(e => e.innerText.replaceAll('\\n', ' '))"
 TOLD = f"{JOBS}.map((one) => one.replace(/\\d\\d:\\d\\d:\\d\\d/, 'TIME'))"

@@ -1,7 +1,4 @@
-"""The overview: groups, colours, counts that filter, search, causes; in both themes and widths.
-
-Needs Chromium (Debian: chromium); without it these tests are skipped.
-"""
+"""The overview: groups, colours, counts that filter, search, causes; in both themes and widths."""
 
 import json
 
@@ -13,14 +10,10 @@ from haptera.model.entity import EntityId, node_id
 from haptera.runtime.identity.tokens import ApiToken, Bearer, Scope
 from haptera.selectors.nodeset import fold
 from tests.api.serving import serving
-from tests.web.chromium import FOUND, browsing
+from tests.web.chromium import CHROMIUM, browsing
 from tests.web.seen import NODES, changes, ends, starts, tell, web
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.net,
-    pytest.mark.skipif(FOUND is None, reason="Chromium is not installed: apt install chromium"),
-]
+pytestmark = [pytest.mark.slow, *CHROMIUM]
 
 GROUPS = "[...document.querySelectorAll('#list [role=group]')].map(e => e.ariaLabel)"
 COUNTS = "[...document.querySelectorAll('#counts button')].map(e => e.textContent)"

@@ -1,7 +1,4 @@
-"""What was seen of a node's variables, as strips and lines over time.
-
-Needs Chromium (Debian: chromium); without it these tests are skipped.
-"""
+"""What was seen of a node's variables, as strips and lines over time."""
 
 import time
 
@@ -9,15 +6,11 @@ import pytest
 
 from haptera.model.answers.past import Happened, Sort
 from tests.api.serving import serving
-from tests.web.chromium import FOUND
+from tests.web.chromium import CHROMIUM
 from tests.web.seen import NODES, changes
 from tests.web.test_overview import equals, see
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.net,
-    pytest.mark.skipif(FOUND is None, reason="Chromium is not installed: apt install chromium"),
-]
+pytestmark = [pytest.mark.slow, *CHROMIUM]
 
 NODE, OTHER = NODES[0], NODES[1]
 POWER, HEAT = (("power", ("on", "off", "on")), ("celsius", ("20", "30", "25")))

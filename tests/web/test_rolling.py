@@ -1,7 +1,4 @@
-"""A roll of an image is begun from the page, after it said what it would disrupt; and aborted.
-
-Needs Chromium (Debian: chromium); without it these tests are skipped.
-"""
+"""A roll of an image is begun from the page, after it said what it would disrupt; and aborted."""
 
 import pytest
 
@@ -9,16 +6,12 @@ from haptera.model.answers.views import ObservedView
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import EntityId
 from tests.api.serving import serving
-from tests.web.chromium import FOUND
+from tests.web.chromium import CHROMIUM
 from tests.web.seen import NODES, changes
 from tests.web.test_acting import confirm, press
 from tests.web.test_overview import see
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.net,
-    pytest.mark.skipif(FOUND is None, reason="Chromium is not installed: apt install chromium"),
-]
+pytestmark = [pytest.mark.slow, *CHROMIUM]
 
 IMAGE = EntityId("image", "debian-b", None)
 ROLL = EntityId("roll", "debian-b", None)

@@ -1,7 +1,4 @@
-"""The status page as a person has it: opened in a browser by its link, and kept open.
-
-Needs Chromium (Debian: chromium); without it these tests are skipped.
-"""
+"""The status page as a person has it: opened in a browser by its link, and kept open."""
 
 import json
 from urllib.parse import urlsplit
@@ -17,13 +14,9 @@ from haptera.runtime import clock
 from haptera.runtime.identity.tokens import ApiToken, Bearer, Scope
 from tests.api.serving import OWN, serving
 from tests.cli.rig import client_of, served, typed
-from tests.web.chromium import FOUND, browsing
+from tests.web.chromium import CHROMIUM, browsing
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.net,
-    pytest.mark.skipif(FOUND is None, reason="Chromium is not installed: apt install chromium"),
-]
+pytestmark = [pytest.mark.slow, *CHROMIUM]
 
 # In how long a cell shows what came; the best of some tries, for others use the machine too.
 CHANGES_WITHIN_S = 1.0

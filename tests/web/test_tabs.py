@@ -1,7 +1,4 @@
-"""What is on no node, and the jobs: tables, logs, and what may be done there.
-
-Needs Chromium (Debian: chromium); without it these tests are skipped.
-"""
+"""What is on no node, and the jobs: tables, logs, and what may be done there."""
 
 import re
 from importlib.resources import files
@@ -19,16 +16,12 @@ from haptera.queue.job import JobSpec, JobState, Size
 from tests.api.job_desk import NOW
 from tests.api.serving import serving
 from tests.cli.drawing.examples import EXAMPLES
-from tests.web.chromium import FOUND
+from tests.web.chromium import CHROMIUM
 from tests.web.seen import NODES, changes, starts, tell, web
 from tests.web.test_acting import confirm, press
 from tests.web.test_overview import see
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.net,
-    pytest.mark.skipif(FOUND is None, reason="Chromium is not installed: apt install chromium"),
-]
+pytestmark = [pytest.mark.slow, *CHROMIUM]
 
 LEDGER, MAIL = (EntityId("group", name, None) for name in ("ledger", "mail"))
 TABS = "[...document.querySelectorAll('#tabs button')].map(e => e.textContent)"

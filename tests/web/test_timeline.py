@@ -1,7 +1,4 @@
-"""Time on the page: when things happened, and the cluster as it was.
-
-Needs Chromium (Debian: chromium); without it these tests are skipped.
-"""
+"""Time on the page: when things happened, and the cluster as it was."""
 
 import time
 
@@ -9,15 +6,11 @@ import pytest
 
 from haptera.model.answers.past import Happened, PastView, Sort
 from tests.api.serving import serving
-from tests.web.chromium import FOUND, browsing
+from tests.web.chromium import CHROMIUM, browsing
 from tests.web.seen import NODES, changes, tell
 from tests.web.test_overview import COUNTS, equals, search, see
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.net,
-    pytest.mark.skipif(FOUND is None, reason="Chromium is not installed: apt install chromium"),
-]
+pytestmark = [pytest.mark.slow, *CHROMIUM]
 
 LABEL = "document.querySelector('#time output').textContent"
 BUTTONS = "document.querySelectorAll('#panel button').length"

@@ -1,20 +1,13 @@
-"""Zooming from the site to a rack and to one node: by pointer, keys and address, on a telephone.
-
-Needs Chromium (Debian: chromium); without it these tests are skipped.
-"""
+"""Zooming from the site to a rack and to one node: by pointer, keys and address, on a telephone."""
 
 import pytest
 
 from tests.api.serving import serving
-from tests.web.chromium import FOUND
+from tests.web.chromium import CHROMIUM
 from tests.web.seen import NODES, changes, tell
 from tests.web.test_overview import COUNTS, GROUPS, equals, see
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.net,
-    pytest.mark.skipif(FOUND is None, reason="Chromium is not installed: apt install chromium"),
-]
+pytestmark = [pytest.mark.slow, *CHROMIUM]
 
 CRUMBS = "[...document.querySelectorAll('#zoom button')].map(e => e.textContent)"
 HERE = "document.querySelector('#zoom [aria-current]')?.textContent"
