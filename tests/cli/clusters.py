@@ -1,5 +1,6 @@
 """Clusters that sessions are typed to; what can happen to them, and what can be asked of them."""
 
+import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +25,7 @@ from tests.api.job_desk import NOW
 from tests.api.serving import Serving, serving
 from tests.cli.rig import point_at
 
+GIVEN: Final = Path(__file__).parent / "sessions/given"
 RACK: Final = [node_id(f"rack1n{number}") for number in (1, 2, 3)]
 WEB: Final = EntityId("service", "web", "rack1n1")
 CHAIN: Final = [
@@ -153,6 +155,7 @@ def cluster_of(
     changes, begun = CLUSTERS[name]
     with serving(*changes) as cluster:
         patched.chdir(folder)
+        patched.syspath_prepend(folder)
         point_at(cluster.url, f"{token}-token", patched, folder)
         begun(cluster)
         yield cluster
@@ -233,6 +236,10 @@ def _site(_: Serving, file: str, *changed: str) -> None:
     Path(file).write_text(text)
 
 
+def _file(_: Serving, file: str, text: str) -> None:
+    Path(file).write_bytes(text.encode("latin-1").decode("unicode_escape").encode("latin-1"))
+
+
 def _happened(cluster: Serving) -> None:
     cluster.backend.happenings = [
         Happened(1003.0, "node:rack1n1", Sort.TRIED, "bmc.switch_on", "worked", "done"),
@@ -286,6 +293,8 @@ HAPPENS: Final[dict[str, Callable[..., None]]] = {
     "log": _log,
     "strange": _strange,
     "site": _site,
+    "file": _file,
+    "given": lambda _, *files: [shutil.copy(GIVEN / one, ".") for one in files],
     "happened": _happened,
     "was": _was,
     "inventories": _inventories,
@@ -314,6 +323,7 @@ def _desired(cluster: Serving, *names: str) -> Iterable[str]:
 
 QUESTIONS: Final[dict[str, Callable[..., Iterable[str]]]] = {
     "desired": _desired,
+    "files": lambda _: sorted(map(str, Path().iterdir())),
     "revision": lambda cluster: [cluster.backend.revision()],
     "asked": lambda cluster: map(str, cluster.backend.asked),
     "noted": lambda cluster: [f"{one.who}: {one.what}" for one in cluster.backend.noted],

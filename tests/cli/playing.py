@@ -38,6 +38,8 @@ NAMED: Final = [
     (re.compile(r"(?<=plan |gest |t is )[0-9a-f]{12}\b"), "<digest>"),
     (re.compile(r"(?<=freeze:)[0-9a-f]{8}\b"), "<id>"),
     (re.compile(r"^Usage: .*\nTry .*\n\nError: ", re.MULTILINE), "usage: "),
+    # A line that looks like a step is none.
+    (re.compile(r"^(?=[$?#] )", re.MULTILINE), "  | "),
 ]
 
 

@@ -84,27 +84,6 @@ def test_installed_in_a_fresh_environment_a_site_names_it_without_its_place(tmp_
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("jobs", "error: jobs comes with haptera\n  take another name\n"),
-        ("json", "error: another Python package is called json\n  take another name\n"),
-        ("3com", "error: '3com' is not a valid name in Python\n  begin with a letter\n"),
-        ("class", "error: 'class' is not a valid name in Python\n  begin with a letter\n"),
-    ],
-)
-def test_a_name_that_cannot_be_is_refused_and_nothing_written(
-    tmp_path: Path,
-    name: str,
-    said: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert run(["module", "new", name]) == REFUSED
-    assert (capsys.readouterr().err, list(tmp_path.iterdir())) == (said, [])
-
-
 def test_what_is_there_is_not_written_over(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

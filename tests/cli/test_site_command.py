@@ -1,10 +1,8 @@
 """`haptera check` as a person types it: nothing but files is needed."""
 
-import json
-
 import pytest
 
-from haptera.cli.main import OK, REFUSED, run
+from haptera.cli.main import REFUSED, run
 
 GOOD = """\
 cluster: quick
@@ -24,69 +22,6 @@ def typed(capsys, tmp_path, monkeypatch):
         return code, *capsys.readouterr()
 
     return type_in
-
-
-def test_a_good_site_is_counted(typed, tmp_path):
-    (tmp_path / "site.yaml").write_text(GOOD.replace("{x}", "0"))
-    counted = "cluster quick: 2 nodes, 1 service, 1 policy; nothing is wrong\n"
-
-    assert typed("site.yaml") == (OK, counted, "")
-    assert json.loads(typed(".", "-o", "json")[1]) == {
-        "cluster": "quick",
-        "entities": {"node": 2, "policy": 1, "service": 1},
-        "errors": [],
-        "findings": [],
-    }
-
-
-def test_all_that_is_wrong_is_told_for_people_and_for_programs(typed, tmp_path):
-    (tmp_path / "a.yaml").write_text("cluster: quick\nnodes: {n1: {rak: x}}\n")
-    (tmp_path / "b.yaml").write_text("desired:\n  n2: {power: 'on'}\n")
-    told = (
-        "error: a node has no attribute 'rak'\n"
-        "  a.yaml:2:19\n"
-        "  did you mean rack? there are address, architecture, bmc, bmc_cipher_suite,"
-        " bmc_interface, bmc_privilege, bmc_quirks,"
-        " boot_from, cpus, fault_group, groups, has_agent, if_lost, jobs, mac, memory_mb,"
-        " parents, pdu, platform, rack, slurm.member, slurm.name, switch\n"
-        "error: no such node: n2\n"
-        "  b.yaml:2:3\n"
-        "  declare it under `nodes`\n"
-    )
-
-    assert typed("a.yaml", "b.yaml") == (REFUSED, "", told)
-    code, output, errors = typed("a.yaml", "b.yaml", "--output", "json")
-    assert (code, errors) == (REFUSED, "")
-    answer = json.loads(output)
-    assert answer["cluster"] is None
-    assert [(one["what"], one["where"]) for one in answer["errors"]] == [
-        ("a node has no attribute 'rak'", "a.yaml:2:19"),
-        ("no such node: n2", "b.yaml:2:3"),
-    ]
-
-
-def test_a_labs_site_is_checked_as_a_lab_reads_it(typed, tmp_path):
-    (tmp_path / "site.yaml").write_text(GOOD)
-    refused = typed("site.yaml")[2]
-    assert refused.startswith("error: unknown placeholder {x}\n  site.yaml:2:")
-    assert "to check a lab's site, add --lab\n" in refused
-    assert typed("site.yaml", "--lab")[0] == OK
-
-    (tmp_path / "site.yaml").write_text(GOOD + "lab: {delay_ms: 9000}\n")
-    told = (
-        "error: expected `int` <= 1800\n"
-        "  site.yaml:6:17\n"
-        "  see docs/reference/site-file.md, The lab\n"
-    )
-    assert typed("site.yaml", "--lab") == (REFUSED, "", told)
-
-
-def test_standard_input_stands_alone(typed):
-    assert typed("-", "site.yaml") == (
-        REFUSED,
-        "",
-        "error: - cannot be combined with files\n  -\n  name files only, or -\n",
-    )
 
 
 NEVER = """\
