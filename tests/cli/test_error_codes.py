@@ -26,6 +26,7 @@ from haptera.rest.error_codes import CODES
 from haptera.runtime.identity.lock import take
 from haptera.runtime.store.optimistic_write import WriteError, write
 from tests.api.serving import serving
+from tests.cli.playing import FOLDER
 
 TESTS = Path(__file__).resolve().parents[1]
 NOBODY = {"url": "http://127.0.0.1:9", "token": "any"}
@@ -152,6 +153,8 @@ def test_what_another_process_uses_has_a_code(tmp_path) -> None:
 def test_each_code_has_a_meaning_and_a_test_that_produces_it() -> None:
     told = "".join(one.read_text(encoding="utf-8") for one in TESTS.rglob("test_*.py"))
     tested = set(re.findall(r"\bCode\.([A-Z_]+)\b", told))
+    answered = "".join(one.read_text(encoding="utf-8") for one in FOLDER.glob("*.txt"))
+    tested |= {one.name for one in Code if f'"code": "{one}"' in answered}
     assert {one.name for one in Code} - tested == set()
     assert set(CODES) == set(Code)
 
