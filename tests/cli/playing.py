@@ -25,6 +25,7 @@ from haptera.cli.main import run
 from tests.api.serving import Serving
 from tests.cli.clusters import HAPPENS, QUESTIONS, cluster_of
 from tests.cli.rig import point_at, without_waits
+from tests.kinds.listed import ALL_KINDS, ATTRIBUTES, DESIRABLE, MODULES
 
 FOLDER: Final = Path(__file__).parent / "sessions"
 STEPS: Final = ("$ ", "? ", "# ")
@@ -41,6 +42,13 @@ NAMED: Final = [
     # A line that looks like a step is none.
     (re.compile(r"^(?=[$?#] )", re.MULTILINE), "  | "),
 ]
+# What there is more of with each new module, kind or attribute.
+LISTED: Final = {
+    "<modules>": MODULES,
+    "<kinds>": ALL_KINDS,
+    "<attributes of nodes>": ATTRIBUTES,
+    "<what is desired of nodes>": DESIRABLE,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +117,8 @@ def play(story: Story, folder: Path) -> Story:
 
 def _named(text: str, folder: Path) -> str:
     text = text.replace(str(folder), "<folder>")
+    for name, names in LISTED.items():
+        text = text.replace(names, name)
     for pattern, name in NAMED:
         text = pattern.sub(name, text)
     return text

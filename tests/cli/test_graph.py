@@ -11,7 +11,6 @@ import pytest
 from haptera.cli.main import OK, REFUSED, UNREACHABLE, run
 from haptera.cli.output.drawing.dot import dot
 from haptera.cli.output.drawing.mermaid import mermaid
-from haptera.kinds import KINDS
 from haptera.model.answers.graph import DrawingView
 from haptera.model.changes import Declare
 from haptera.model.entity import node_id
@@ -158,28 +157,6 @@ def test_a_parent_draws_an_entity_with_what_it_wants_and_knows(tmp_path):
     drawing = json.loads(out)
     assert (drawing["title"], drawing["course"]["goal"]) == ("node:n1", {"power": "on"})
     assert drawing["course"]["reason"] == "nothing leads to power=on"
-
-
-ALL = ", ".join(sorted(KINDS))
-ATTRIBUTES = ", ".join(sorted(one.name for one in KINDS["node"].attributes))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "fault"),
-    [
-        (["nod"], ("there is no kind 'nod'", None, f"did you mean node? there are {ALL}")),
-        (
-            ["node", "--class", "platfrm=x"],
-            (
-                "a node has no attribute 'platfrm'",
-                "--class",
-                f"did you mean platform? there are {ATTRIBUTES}",
-            ),
-        ),
-    ],
-)
-def test_what_is_no_name_is_told_with_the_names_that_there_are(arguments, fault, capsys):
-    assert asked(capsys, *arguments) == (REFUSED, "", told(*fault))
 
 
 def test_an_entity_cannot_be_drawn_without_a_client_file(capsys, monkeypatch, tmp_path):

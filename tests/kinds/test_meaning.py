@@ -7,12 +7,7 @@ from haptera.kinds.meaning import check_selector
 from haptera.kinds.rules.rule import parse_rule
 from haptera.model.errors import HapteraError
 from haptera.selectors.selector import parse_selector
-
-ATTRIBUTES = (
-    "address, architecture, bmc, bmc_cipher_suite, bmc_interface, bmc_privilege, bmc_quirks, "
-    "boot_from, cpus, fault_group, groups, has_agent, "
-    "if_lost, jobs, mac, memory_mb, parents, pdu, platform, rack, slurm.member, slurm.name, switch"
-)
+from tests.kinds.listed import ATTRIBUTES
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from haptera.model.declared.desired_check import (
     nearest,
 )
 from haptera.model.errors import HapteraError
+from tests.kinds.listed import ATTRIBUTES, DESIRABLE
 
 NODE, SERVICE = KINDS["node"], KINDS["service"]
 
@@ -30,8 +31,7 @@ def test_values_come_back_in_the_type_of_their_variable():
             "powr",
             "on",
             "a node has no variable 'powr'",
-            "did you mean power? there are agent, bootable, booted, busy, minos, netboot,"
-            " power, slurm.state, slurm.use",
+            f"did you mean power? there are {DESIRABLE}",
         ),
         (
             NODE,
@@ -101,10 +101,4 @@ def test_an_unknown_attribute_is_told_with_the_nearest():
     with pytest.raises(HapteraError) as raised:
         check_attribute(NODE, "rak", "1")
     assert raised.value.what == "a node has no attribute 'rak'"
-    names = (
-        "address, architecture, bmc, bmc_cipher_suite, bmc_interface, bmc_privilege, bmc_quirks,"
-        " boot_from, cpus, fault_group, groups, has_agent,"
-        " if_lost, jobs, mac, memory_mb, parents, pdu, platform, rack, slurm.member, slurm.name,"
-        " switch"
-    )
-    assert raised.value.do == f"did you mean rack? there are {names}"
+    assert raised.value.do == f"did you mean rack? there are {ATTRIBUTES}"

@@ -14,6 +14,7 @@ from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import InputError
 from haptera.rest.schemas import SiteFile
 from haptera.site import changes, parse_site
+from tests.kinds.listed import ALL_KINDS, MODULES
 
 HEAD = "cluster: c\nnodes: {'n[1-2]': {}}\n"
 
@@ -57,6 +58,7 @@ def test_no_rules_are_written_in_several_ways():
 
 
 def test_all_that_is_wrong_is_told_with_its_place():
+    modules = ", ".join(sorted([*MODULES.split(", "), "supervise", "sync"]))
     assert errors_of(
         "policies:\n"
         "  - {parts: labnode, attempts: 0}\n"
@@ -94,9 +96,7 @@ def test_all_that_is_wrong_is_told_with_its_place():
         (
             "6:25",
             "there is no module 'labnod'",
-            "did you mean labnode? there are image, ipmi, jobs, labnode, libvirt, local, minos,"
-            " netboot,"
-            " qemu, redfish, replica, service, slurm, supervise, sync, system",
+            f"did you mean labnode? there are {modules}",
         ),
         ("7:5", "a policy is a mapping", "write `for: SELECTOR` below"),
         (
@@ -142,10 +142,7 @@ def test_rules_are_set_and_pruned_as_all_that_the_site_owns():
 
 
 def test_a_rule_that_never_means_anything_is_refused():
-    kinds = (
-        "there are backend, budget, freeze, group, image, instance, lease, module, node, policy,"
-        " pool, replica, roll, service, system"
-    )
+    kinds = f"there are {ALL_KINDS}"
     assert errors_of("policies: [{for: 'rack:*', attempts: 2}]\n") == [
         ("3:18", "selector 'rack:*', character 1: there is no kind 'rack'", kinds)
     ]

@@ -11,6 +11,7 @@ from haptera.model.errors import HapteraError, InputError
 from haptera.rest.schemas import SiteFile
 from haptera.site import SiteEntity, load_site, parse_site
 from haptera.site.syntax.tree import DEPTH_MAX, ERRORS_MAX
+from tests.kinds.listed import DESIRABLE
 
 GOOD = """\
 cluster: quick
@@ -226,9 +227,7 @@ def test_a_name_that_is_nearly_right_is_told_the_right_one():
     with pytest.raises(HapteraError) as raised:
         parse(NODES + "  n1: {powr: on}\n")
     assert str(raised.value) == (
-        "site.yaml:5:14: a node has no variable 'powr'"
-        " (did you mean power? there are agent, bootable, booted, busy, minos, netboot, power,"
-        " slurm.state, slurm.use)"
+        f"site.yaml:5:14: a node has no variable 'powr' (did you mean power? there are {DESIRABLE})"
     )
 
 
