@@ -7,9 +7,9 @@ from random import Random
 from typing import Final
 
 from haptera.health.bundled import BY_NAME
-from haptera.health.judge import Symptom, judge
 from haptera.health.readings import Timed
 from haptera.health.rule import HealthRule, Trend
+from haptera.health.track import Track
 
 MINUTE: Final = 60.0
 LEAD_S: Final = 10 * MINUTE
@@ -62,26 +62,16 @@ def fleet(seed: int, size: int = 8) -> Iterator[Recording]:
 
 
 def episodes(recording: Recording) -> list[tuple[float, float]]:
-    """From when until when the rule predicts, as it is asked once a minute."""
+    """From when until when the rule predicts, as its readings come in."""
     found: list[tuple[float, float]] = []
-    symptom: Symptom | None = None
-    points = recording.points
-    start = end = 0
-    at = BEGIN_S
-    while at < BEGIN_S + LASTS_S:
-        at += MINUTE
-        while end < len(points) and points[end].at <= at:
-            end += 1
-        while start < end and points[start].at < at - recording.rule.window_s:
-            start += 1
-        if not any(one.at > at - 2 * MINUTE for one in points[max(start, end - 1) : end]):
+    track = Track(recording.rule, recording.sensor)
+    for one in recording.points:
+        if not track.add(one, one.at):
             continue
-        now = judge(recording.rule, recording.sensor, points[start:end], symptom, at)
-        if now is not None and symptom is None:
-            found.append((at, BEGIN_S + LASTS_S))
-        elif now is None and symptom is not None:
-            found[-1] = (found[-1][0], at)
-        symptom = now
+        if track.symptom is not None:
+            found.append((one.at, BEGIN_S + LASTS_S))
+        else:
+            found[-1] = (found[-1][0], one.at)
     return found
 
 

@@ -88,6 +88,13 @@ def test_a_sensor_that_is_broken_on_all_machines_disturbs_none() -> None:
     assert set(decision.held.values()) == {"inlet-trend speaks of 10 machines at once"}
 
 
+def test_who_is_given_back_makes_room_at_once() -> None:
+    back = Patient("n2", stage=CareStage.OUT, well_since=0)
+    patients = [Patient("n1", [symptom()]), back, *well(5)]
+    decision = decide_care(patients, replace(LIMITS, at_once=1), NOW)
+    assert ([*decision.spare], decision.give_back) == (["n1"], ("n2",))
+
+
 def test_a_brake_holds_back_what_is_new_and_never_the_way_back() -> None:
     patients = [
         Patient("n1", [symptom()]),

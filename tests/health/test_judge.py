@@ -3,11 +3,14 @@
 from collections.abc import Iterable
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from haptera.health.filters import filtered
 from haptera.health.judge import Symptom, fingerprints, grade_of, is_of, judge
 from haptera.health.readings import Timed
 from haptera.health.rule import Grade, HealthRule, Mode, parse_pipeline
+from haptera.health.track import Track
 from haptera.model.errors import HapteraError
 
 RAMP = "window 30m | trend above 45 in 30m"
@@ -31,6 +34,27 @@ def said(
             found.append((number * every_s, None if now is None else now.grade))
         symptom = now
     return found
+
+
+@given(
+    st.sampled_from(
+        ["above 42 clear 38 for 20s", "rise | decay 1m | above 40", "median 3 | below 20"]
+    ),
+    st.lists(
+        st.tuples(st.integers(-30, 90), st.one_of(st.integers(0, 60), st.just(float("nan")))),
+        max_size=60,
+    ),
+)
+def test_a_track_says_what_all_readings_together_say(text, steps) -> None:
+    """However they come in: late, twice, or by a clock that was set back."""
+    of = rule(text)
+    track, points, symptom, at = Track(of, "temp.inlet"), [], None, 1_000.0
+    for step, value in steps:
+        at += step
+        points.append(Timed(at, float(value)))
+        track.add(points[-1], at)
+        symptom = judge(of, "temp.inlet", points, symptom, at)
+        assert track.symptom == symptom
 
 
 def ramp(minutes: int, slope: float, level: float = 25.0) -> list[float]:

@@ -1,6 +1,7 @@
 """The filters of a pipeline: each makes of the readings of a sensor what the next stage sees."""
 
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from haptera.health.readings import Timed, middle
@@ -49,46 +50,81 @@ class Decay:
 Filter = Within | Median | Rise | Decay
 
 
-def filtered(points: Sequence[Timed], filters: Sequence[Filter]) -> Sequence[Timed]:
-    """What is left of these points after all filters."""
-    for one in filters:
-        match one:
-            case Within(low, high):
-                points = [point for point in points if low <= point.value <= high]
-            case Median(count):
-                points = list(_medians(points, count))
-            case Rise():
-                points = list(_rises(points))
-            case Decay(half_life_s):
-                points = list(_decaying(points, half_life_s))
-    return points
+class FilterChain:
+    """Filters, one after the other, as readings come in; what each remembers of them is here."""
+
+    def __init__(self, filters: Sequence[Filter]) -> None:
+        self._stages = [_stage(one) for one in filters]
+
+    def feed(self, one: Timed) -> Timed | None:
+        """What is left of a reading after all filters; None where nothing is."""
+        left: Timed | None = one
+        for stage in self._stages:
+            if left is None:
+                return None
+            left = stage(left)
+        return left
 
 
-def _medians(points: Sequence[Timed], count: int) -> Iterator[Timed]:
-    for end in range(count, len(points) + 1):
-        some = points[end - count : end]
+def filtered(points: Iterable[Timed], filters: Sequence[Filter]) -> list[Timed]:
+    """What is left of these readings after all filters."""
+    chain = FilterChain(filters)
+    return [left for one in points if (left := chain.feed(one)) is not None]
+
+
+Stage = Callable[[Timed], Timed | None]
+
+
+def _stage(one: Filter) -> Stage:
+    match one:
+        case Within(low, high):
+            return lambda point: point if low <= point.value <= high else None
+        case Median(count):
+            return _Medians(count).feed
+        case Rise():
+            return _Rises().feed
+        case Decay(half_life_s):
+            return _Sum(half_life_s).feed
+
+
+class _Medians:
+    def __init__(self, count: int) -> None:
+        self._last: deque[Timed] = deque(maxlen=count)
+        self._count = count
+
+    def feed(self, one: Timed) -> Timed | None:
+        self._last.append(one)
+        if len(self._last) < self._count:
+            return None
         # Of the moment in the middle: a ramp is not seen late.
-        yield Timed(some[count // 2].at, middle(one.value for one in some))
+        return Timed(self._last[self._count // 2].at, middle(each.value for each in self._last))
 
 
-def _rises(points: Sequence[Timed]) -> Iterator[Timed]:
+class _Rises:
     """A counter that falls was reset; one that is back at once where it was, was misread."""
-    last: float | None = None
-    before_fall: float | None = None
-    for one in points:
+
+    def __init__(self) -> None:
+        self._last: float | None = None
+        self._before_fall: float | None = None
+
+    def feed(self, one: Timed) -> Timed | None:
+        last, self._last = self._last, one.value
         if last is None:
-            last = one.value
-            continue
-        if before_fall is not None and one.value >= before_fall:
-            last = before_fall
-        before_fall = last if one.value < last else None
-        yield Timed(one.at, max(0.0, one.value - last))
-        last = one.value
+            return None
+        if self._before_fall is not None and one.value >= self._before_fall:
+            last = self._before_fall
+        self._before_fall = last if one.value < last else None
+        return Timed(one.at, max(0.0, one.value - last))
 
 
-def _decaying(points: Sequence[Timed], half_life_s: float) -> Iterator[Timed]:
-    level, at = 0.0, points[0].at if points else 0.0
-    for one in points:
-        level = level * 0.5 ** ((one.at - at) / half_life_s) + one.value
-        at = one.at
-        yield Timed(at, level)
+class _Sum:
+    def __init__(self, half_life_s: float) -> None:
+        self._half_life_s = half_life_s
+        self._level = 0.0
+        self._at: float | None = None
+
+    def feed(self, one: Timed) -> Timed:
+        passed_s = 0.0 if self._at is None else one.at - self._at
+        self._level = self._level * 0.5 ** (passed_s / self._half_life_s) + one.value
+        self._at = one.at
+        return Timed(one.at, self._level)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Final
 
-from haptera.health.filters import Rise, filtered
+from haptera.health.filters import filtered
 from haptera.health.readings import GAP_INTERVALS, Timed, interval_s, orderly, since_gap
 from haptera.health.rule import (
     GRADES,
@@ -47,10 +47,13 @@ def judge(
     rule: HealthRule, sensor: str, points: Sequence[Timed], before: Symptom | None, now: float
 ) -> Symptom | None:
     """What a rule says of a sensor, by its readings and by what it said before."""
-    there = orderly(points, now)
-    if before is None and not _is_worth_it(rule, there):
-        return None
-    left = filtered(there, rule.pipeline.filters)
+    return said(rule, sensor, filtered(orderly(points, now), rule.pipeline.filters), before)
+
+
+def said(
+    rule: HealthRule, sensor: str, left: Sequence[Timed], before: Symptom | None
+) -> Symptom | None:
+    """As `judge`, of what the filters of the rule have left."""
     if not left:
         return before
     found: Held | None
@@ -111,19 +114,6 @@ def is_of(rule: HealthRule, sensor: str) -> bool:
     return sensor == rule.sensors or fnmatchcase(sensor.partition("[")[0], rule.sensors)
 
 
-def _is_worth_it(rule: HealthRule, points: Sequence[Timed]) -> bool:
-    """Whether the readings as they are may make a symptom: a glance, for most of them do not."""
-    test = rule.pipeline.test
-    if not points or any(isinstance(one, Rise) for one in rule.pipeline.filters):
-        return bool(points) and any(one.value != points[0].value for one in points)
-    if not isinstance(test, Trend):
-        return True
-    sign = _sign(test.side)
-    return may_rise(
-        [Timed(one.at, sign * one.value) for one in (*points[:GLANCE], *points[-GLANCE:])]
-    )
-
-
 # Since when, last when, and what is expected.
 Held = tuple[float, float, Expectation | None]
 
@@ -154,6 +144,10 @@ def _since(points: Sequence[Timed], holds: Callable[[Timed], bool]) -> float | N
 
 def _trending(test: Trend, points: Sequence[Timed], before: Symptom | None) -> Held | None:
     sign = _sign(test.side)
+    if before is None:
+        ends = (*points[:GLANCE], *points[-GLANCE:])
+        if not may_rise([Timed(one.at, sign * one.value) for one in ends]):
+            return None
     rising = [Timed(one.at, sign * one.value) for one in points]
     at, limit = rising[-1].at, sign * test.limit
     met = rising[-1].value >= limit

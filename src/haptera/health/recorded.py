@@ -6,10 +6,10 @@ from typing import Final
 
 import msgspec
 
-from haptera.health.judge import Symptom, is_of, judge
+from haptera.health.judge import Symptom, is_of
 from haptera.health.readings import Timed
-from haptera.health.rule import HealthRule, Trend
-from haptera.health.trend import PARTS
+from haptera.health.rule import HealthRule
+from haptera.health.track import Track
 from haptera.model.errors import Code, HapteraError, LimitError, ParseError
 
 SAMPLES_MAX: Final = 1_000_000
@@ -65,27 +65,13 @@ def parse_recorded(lines: Iterable[bytes], where: str) -> Iterator[RecordedSampl
 
 def replay(rule: HealthRule, samples: Iterable[RecordedSample]) -> Iterator[Told]:
     """When what the rule says changes, as the samples come in."""
-    test = rule.pipeline.test
-    step_s = test.window_s / PARTS if isinstance(test, Trend) else 0.0
-    kept: dict[tuple[str, str], list[Timed]] = {}
-    said: dict[tuple[str, str], Symptom | None] = {}
-    asked: dict[tuple[str, str], float] = {}
+    tracks: dict[tuple[str, str], Track] = {}
     for one in samples:
-        if not is_of(rule, one.series):
-            continue
-        key = one.entity, one.series
-        points = kept.setdefault(key, [])
-        points.append(Timed(one.at, one.value))
-        if 0 <= one.at - asked.get(key, -step_s) < step_s:
-            continue
-        asked[key] = one.at
-        # What is older than all that the rule reads goes; a clock that was set back stays in it.
-        if len(points) > 1 and points[0].at < one.at - 2 * rule.window_s:
-            points[:] = [point for point in points if point.at >= one.at - rule.window_s]
-        now, before = judge(rule, one.series, points, said.get(key), one.at), said.get(key)
-        if (now is None) != (before is None):
-            yield Told(one.at, one.entity, one.series, now)
-        said[key] = now
+        if is_of(rule, one.series):
+            key = one.entity, one.series
+            track = tracks.setdefault(key, Track(rule, one.series))
+            if track.add(Timed(one.at, one.value), one.at):
+                yield Told(one.at, one.entity, one.series, track.symptom)
 
 
 def _of_json(line: bytes, place: str) -> RecordedSample:

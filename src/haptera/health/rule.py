@@ -122,17 +122,20 @@ class HealthRule:
     source: str = ""
 
     @property
-    def window_s(self) -> int:
-        """How far back it reads."""
-        reach = 0
+    def reach_s(self) -> int:
+        """How far back the test reads what the filters leave."""
         match self.pipeline.test:
             case Threshold(hold_s=seconds) | Unchanged(hold_s=seconds) | Trend(window_s=seconds):
-                reach = seconds
+                return seconds
             case Fingerprint():
-                pass  # it reads what others say
+                return 0
+
+    @property
+    def window_s(self) -> int:
+        """How far back it reads what was measured."""
         halves = [one.half_life_s for one in self.pipeline.filters if isinstance(one, Decay)]
         # After eight half-lives, less than 0.4 % of what was counts.
-        return reach + 8 * sum(halves)
+        return self.reach_s + 8 * sum(halves)
 
 
 def parse_pipeline(text: str) -> Pipeline:
