@@ -183,7 +183,7 @@ def test_no_token_is_ever_written_out(cluster, capsys):
         assert not any(token in out + errors for token in TOKENS)
 
 
-@pytest.mark.parametrize("command", [["lint"], ["module", "lint"], ["site", "check"]])
+@pytest.mark.parametrize("command", [["check"], ["module", "lint"]])
 def test_examples_in_the_help_stand_on_lines_of_their_own(command, capsys):
     assert run([*command, "--help"]) == OK
     lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
