@@ -1,6 +1,7 @@
 """A module's own sessions, its plain functions in threads, and what one that hangs harms."""
 
 import asyncio
+import contextlib
 import socket
 import threading
 from collections.abc import AsyncIterator
@@ -11,8 +12,9 @@ import pytest
 
 from haptera.kinds import node
 from haptera.kinds.node import Power
-from haptera.sdk import HapteraError, Module, Refused, Setup, Target
+from haptera.sdk import Module, Refused, Setup, Target
 from haptera.sdk.host import HANGING_MAX, serve
+from haptera.sdk.threads import Threads
 from tests.sdk.test_host import Daemon, Device, a_call, failed
 
 NOW = 1_000_000_000
@@ -155,21 +157,9 @@ async def test_more_threads_may_hang_than_the_module_takes_at_once_up_to_a_maxim
         assert await daemon.next() == failed(999, text, refused=True)
 
 
-async def test_a_thread_that_has_ended_gives_its_place_back() -> None:
-    async with spoken({"settings": {"pause_s": 2}}, at_once=2) as (daemon, _):
-        for number in range(6):
-            await daemon.send(a_call(number, "look", "look"))
-            answer = await daemon.next()
-            assert (answer["id"], answer.get("note")) == (number, "thread")
-
-
-def test_a_watch_must_be_an_async_generator() -> None:
-    module = Module("trial", connect=lambda target: target)
-    power = module.serves(node.power)
-
-    @power.look(outcomes=(Power.OFF, Power.ON))
-    def look(target: Target) -> Power:
-        return Power.ON
-
-    with pytest.raises(HapteraError, match="is not an async generator"):
-        power.watch(lambda target: look(target))  # type: ignore[arg-type,return-value]
+async def test_a_thread_that_has_ended_gives_its_place_to_the_next():
+    threads, begun = Threads(threads_max=1), []
+    for number in range(3):
+        with contextlib.suppress(Refused):
+            begun.append(await threads.run("n1", lambda number=number: number))
+    assert begun == [0, 1, 2]
