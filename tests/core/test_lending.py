@@ -1,6 +1,7 @@
 """Whom a change of a node concerns: what borrows what changed, and who is about to disturb it."""
 
 from haptera.core.decide.lending import lend
+from haptera.core.modules.catalog import Catalog
 from haptera.core.state.row import EntityState
 from haptera.core.state.table import EntityTable
 from haptera.core.state.turn import Turn
@@ -11,7 +12,7 @@ from haptera.model.entity import EntityId, node_id
 from haptera.model.facts import Fact, Method
 from haptera.model.parts import Change, Step
 
-BORROWED = frozenset({"agent"})
+CATALOG = Catalog(KINDS, [])
 
 
 class OnANode:
@@ -37,7 +38,7 @@ class OnANode:
 
     def decided_on(self) -> set[EntityId]:
         turn = Turn(0)
-        lend(turn, self.table, self.node, BORROWED)
+        lend(turn, self.table, self.node, CATALOG)
         return turn.dirty
 
 

@@ -92,6 +92,10 @@ def test_the_page_shows_the_package_of_coolant_as_it_is() -> None:
 
     assert kind == (folder / "src/coolant/kind.py").read_text("utf-8")
     assert site == test_brought.COOLED
+    (extension,) = re.findall(r"```python cooled\n(.*?)```", PAGE, re.DOTALL)
+    assert extension == (folder / "src/coolant/extension.py").read_text("utf-8")
+    (outlet,) = re.findall(r"```python cooled module\n(.*?)```", PAGE, re.DOTALL)
+    assert outlet == test_brought.OUTLET
 
 
 def test_the_settings_of_the_page_are_declared_as_it_says(tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ def test_entities_of_the_cluster_have_names_attributes_and_settings_of_their_own
     assert type_in("site", "check", site)[1] == (
         "cluster cooled: 3 coolants, 4 nodes; nothing is wrong\n"
     )
-    assert type_in("module", "lint", "coolant") == (0, "nothing wrong\n", "")
+    assert type_in("module", "lint", "coolant") == (0, "nothing is wrong\n", "")
     with served(tmp_path, "--site", site, address=ADDRESS):
         both = ["coolant:r1", "coolant:r2"]
         wait_for(lambda: named("coolant:* and state=running and condition=converged") == both)
@@ -137,6 +137,66 @@ def test_entities_of_the_cluster_have_names_attributes_and_settings_of_their_own
         assert "  coolant:r1: {address: loop-1}\n" in exported
         refused = type_in("set", "coolant:r1", "address=x")
         assert "in a site file under `entities`" in refused[2]
+
+
+OUTLET = '''\
+"""Switches the power of nodes that are cooled: a file of this module's own for each."""
+
+from coolant.extension import cooled
+from coolant.kind import State
+
+from haptera.kinds import node
+from haptera.kinds.node import Power
+from haptera.sdk import PARENT, Module
+
+module = Module("outlet", connect=lambda target: target.run_dir / target.name, context=PARENT)
+power = module.serves(node.power)
+
+
+@power.look(every_s=2, outcomes=(Power.OFF, Power.ON))
+async def look(outlet) -> Power:
+    return Power.ON if outlet.exists() else Power.OFF
+
+
+@power.step(Power.OFF, Power.ON, within_s=5, requires={cooled: State.RUNNING})
+async def switch_on(outlet) -> None:
+    outlet.touch()
+'''
+DEPENDENT = """\
+cluster: cooled
+nodes: {"n[1-2]": {rack: "r{n}", jobs: none}}
+desired:
+  "n[1-2]": {power: on}
+  "coolant:r1": {state: running, litres_per_minute: 40}
+entities:
+  "coolant:r[1-2]": {address: "loop-{r}"}
+modules:
+  coolant: {context: parent}
+  outlet: {place: "outlet:module", context: parent}
+"""
+
+
+def test_a_step_of_a_node_waits_for_what_its_rack_has(
+    coolant: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(coolant))
+    site, client = tmp_path / "site.yaml", client_of(tmp_path)
+    site.write_text(DEPENDENT)
+    (tmp_path / "outlet.py").write_text(OUTLET)
+
+    def type_in(*words: object) -> tuple[int, str, str]:
+        return typed(*words, folder=tmp_path, client=client)
+
+    def named(selector: str) -> list[str]:
+        return [one["entity"] for one in json.loads(type_in("get", selector, "-o", "json")[1])]
+
+    with served(tmp_path, "--site", site, address=ADDRESS):
+        wait_for(lambda: named("node:* and power=on") == ["node:n1"])
+        wait_for(lambda: named("node:* and condition=waiting") == ["node:n2"])
+        why = type_in("why", "node:n2")[1]
+        assert "waits for coolant[node.rack].state=running (coolant:r2)" in why
+        assert type_in("set", "coolant:r2", "state=running", "litres_per_minute=9")[0] == 0
+        wait_for(lambda: named("node:* and power=on") == ["node:n1", "node:n2"])
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ from haptera.core.decide.agents import Agents
 from haptera.core.decide.call_results import Answers
 from haptera.core.decide.decide import Decisions, Hands
 from haptera.core.decide.decision_loop import DecisionLoop
+from haptera.core.decide.lending import touch_dependent
 from haptera.core.decide.plan_queue import PlanQueue
 from haptera.core.decide.requests import Requests
 from haptera.core.desired.freezes import Freezes
@@ -278,8 +279,7 @@ class Engine:
             self.acts.retire(turn, row)
             if not self.acts.left(row.id):
                 self.safety.leave(turn, row.id)
-            if row.kind.name == "node":
-                turn.dirty.update(one.id for one in self.table.on(row.id.name))
+            touch_dependent(turn, self.table, row, self.catalog)
 
     # One branch a sort of key.
     def _wake(self, turn: Turn, key: Key) -> None:  # noqa: C901, PLR0912

@@ -4,7 +4,15 @@ from typing import Final
 
 from haptera.model.answers.views import Condition, EntityView
 from haptera.model.declared.meaning import CodeFile, Command, HostPath, Meaning, ProgramPath
-from haptera.model.declared.schema import Applied, Attribute, Extension, Kind, Plain, Variable
+from haptera.model.declared.schema import (
+    Applied,
+    Attribute,
+    Extension,
+    Kind,
+    Plain,
+    Relation,
+    Variable,
+)
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.model.foreign import Foreign, ForeignError, read_foreign
@@ -71,6 +79,7 @@ __all__ = [
     "ProgramPath",
     "Reading",
     "Refused",
+    "Relation",
     "Secret",
     "Series",
     "Served",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, Final
 
-from haptera.model.declared.schema import Applied, Attribute, Variable
+from haptera.model.declared.schema import Applied, Attribute, Relation, Variable
 from haptera.model.errors import DeclarationError
 from haptera.model.parts import Requirement, Sampler
 from haptera.model.reading import Reading
@@ -42,10 +42,12 @@ def sampler_of(
 
 
 def _requirement(
-    on: Variable[Any] | Attribute, allowed: str | tuple[str, ...], kind: str
+    on: Variable[Any] | Attribute | Relation, allowed: str | tuple[str, ...], kind: str
 ) -> Requirement:
     """Of the part's own kind by its bare name, of another's by its path."""
     values = allowed if isinstance(allowed, tuple) else (allowed,)
+    if isinstance(on, Relation):
+        return Requirement(str(on), tuple(checked(on.variable, values)))
     if isinstance(on, Variable):
         checked(on, values)
     return Requirement(

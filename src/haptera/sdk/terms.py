@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Generic, Protocol, Required, TypedDict, TypeVar, overload
 
-from haptera.model.declared.schema import Attribute, Variable
+from haptera.model.declared.schema import Attribute, Relation, Variable
 from haptera.model.entity import EntityId
 from haptera.model.parts import Change, Context, EnrolmentLevel, Privilege
 from haptera.model.policy import Policy
@@ -17,8 +17,9 @@ Found = TypeVar("Found", bound=str)
 Made = TypeVar("Made")
 Result = TypeVar("Result")
 
-# Which values each of these variables and attributes may have (or, excluded, may not).
-Conditions = Mapping[Variable[Any] | Attribute, str | tuple[str, ...]]
+# Which values each of these variables and attributes, of the entity or of one that it is related
+# to, may have (or, excluded, may not).
+Conditions = Mapping[Variable[Any] | Attribute | Relation, str | tuple[str, ...]]
 # Async functions, or plain ones, which are run in threads.
 Looker = Callable[[Made], Coroutine[Any, Any, Found] | Found]
 Stepper = Callable[[Made], Coroutine[Any, Any, None] | None]

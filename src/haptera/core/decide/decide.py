@@ -11,7 +11,7 @@ from haptera.core.act.oscillation import Scene, oscillates, rest
 from haptera.core.act.under_way import doing, is_unwanted
 from haptera.core.decide.at_rest import at_rest
 from haptera.core.decide.backlog import Backlog
-from haptera.core.decide.lending import lend
+from haptera.core.decide.lending import lend, waiting_for
 from haptera.core.decide.plan_queue import PlanQueue
 from haptera.core.desired.freezes import Freezes
 from haptera.core.desired.policies import Policies
@@ -21,6 +21,7 @@ from haptera.core.state.diff import goal as goal_of
 from haptera.core.state.entity.verdict import Lacking, Verdict
 from haptera.core.state.entity.work import LookSchedule, Phase
 from haptera.core.state.limits import MS
+from haptera.core.state.related import known_of_related
 from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
 from haptera.core.state.start import start
@@ -98,6 +99,7 @@ class Decisions:
         domain = self._catalog.domain(row, node)
         goal = goal_of(row, domain)
         self._looks.age(turn, row, domain)
+        row.stance.relate(known_of_related(self._table, row, node))
         state = start(row, node, domain, goal)
         known = domain.known(state)
         for name in [
@@ -137,8 +139,7 @@ class Decisions:
         if row.stance.arrive(verdict, turn.now):
             turn.changed.add(row.id)
         self._looks.tend(turn, row, situation.node, situation.domain, situation.state)
-        if row is situation.node:
-            lend(turn, self._table, row, self._catalog.borrowed)
+        lend(turn, self._table, row, self._catalog)
         (self.backlog.plan if self._hurried else self.backlog.planned)(row.id)
 
     def freeze(self, turn: Turn, row: EntityState) -> str | None:
@@ -245,7 +246,7 @@ class Decisions:
     ) -> Verdict:
         row = situation.row
         if answer.reason.kind is ReasonKind.WAITS:
-            return Verdict(Condition.WAITING, answer.reason.text, again_at=again_at)
+            return waiting_for(self._table, row, answer.reason, again_at)
         if barred:
             try_again_at = row.try_again_at(turn.now)
             assert try_again_at is not None

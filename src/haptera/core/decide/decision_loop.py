@@ -9,6 +9,7 @@ from haptera.core.decide.call_results import Answers
 from haptera.core.decide.decide import Decisions, Hands
 from haptera.core.modules.catalog import Catalog
 from haptera.core.modules.supervise import Supervisor
+from haptera.core.state.related import related_to
 from haptera.core.state.row import EntityState
 from haptera.core.state.table import EntityTable
 from haptera.core.state.turn import Turn
@@ -122,13 +123,16 @@ class DecisionLoop:
             reports.stand(turn, row)
 
     def _has_time_for(self, turn: Turn, row: EntityState) -> bool:
-        """Whether it can be decided on now, which it is after its node: it borrows of that."""
+        """Whether it can be decided on now, which it is after those that it takes something of."""
         if not turn.allowance.has_time:
             return False
         node = self.table.node_of(row)
-        if node is not None and node is not row and self.backlog.is_overdue(node.id):
-            self._decide_on(turn, node.id)
-            if self.backlog.is_overdue(node.id):
-                return False
+        lenders = [] if node is None or node is row else [node.id]
+        lenders += [one for _, one in related_to(row, node) if one is not None]
+        for lender in lenders:
+            if self.backlog.is_overdue(lender):
+                self._decide_on(turn, lender)
+                if self.backlog.is_overdue(lender):
+                    return False
         allowance = turn.allowance
         return allowance.has_time and self.catalog.has_compiled(row, node, allowance)

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from haptera.core.modules.module_parts import MANIFEST as SUPERVISE
+from haptera.core.modules.relations import check_relations, check_sides
 from haptera.core.state.allowance import TurnAllowance
 from haptera.core.state.row import EntityState
 from haptera.core.sync import presence
@@ -64,6 +65,8 @@ class Catalog:
         self.kinds = kinds
         # What some kind borrows of the node that its entities are on.
         self.borrowed = frozenset(one.name for kind in kinds.values() for one in kind.borrows)
+        # Kinds that others are related to.
+        self.related = check_relations(kinds)
         self._work_max = work_max
         self._parts: dict[str, list[Part]] = {}
         # Parts of kinds that have passed all checks, if they are not planned with yet.
@@ -334,6 +337,7 @@ class Catalog:
 def _check(kind: Kind, parts: Collection[Part]) -> None:
     """Refuse what is malformed, or too much."""
     check(problem_of(kind, parts, {}))
+    check_sides(kind, parts)
     count = sum(len(one.outcomes) if isinstance(one, Look) else 1 for one in parts)
     if count > MOVES_MAX:
         raise HapteraError(

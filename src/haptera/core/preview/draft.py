@@ -14,6 +14,7 @@ import msgspec
 
 from haptera.core.modules.catalog import Catalog
 from haptera.core.state.diff import goal as goal_of
+from haptera.core.state.related import known_of_related
 from haptera.core.state.row import EntityState
 from haptera.core.state.selecting import Attributes
 from haptera.core.state.start import start
@@ -135,7 +136,7 @@ class Drafting:
                 self._drafted.dismiss(entity, "")
             else:
                 self._drafted.apply(change, 0)
-        row = self._drafted.get(entity)
+        row = self._row_of(entity)
         self._others += self._borrowing(before, row)
         for told in _rewrites(entity, before, row):
             self._rewritten.setdefault(told, []).append(entity)
@@ -152,6 +153,13 @@ class Drafting:
             self._drafted_nodes.append(entity)  # Not yet: what is on it borrows of it.
         else:
             self._let_go([entity])
+
+    def _row_of(self, entity: EntityId) -> EntityState | None:
+        """The drafted row, related as it will be."""
+        row = self._drafted.get(entity)
+        if row is not None:
+            row.stance.relate(known_of_related(self._table, row, self._node_of(row)))
+        return row
 
     def _let_go(self, entities: Iterable[EntityId]) -> None:
         """Forget the drafted rows, of nodes all but their attributes."""

@@ -12,6 +12,7 @@ def start(
 ) -> int:
     """The stripped start; its node has been stripped before, and lends what the kind borrows."""
     observed, remembered = row.seen(goal)
+    observed |= row.stance.related
     if node is not None and node is not row:
         for variable in row.kind.borrows:
             if (fact := node.belief.known.get(variable.name)) is not None:

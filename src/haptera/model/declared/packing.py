@@ -132,8 +132,9 @@ def schema_digest(kinds: Iterable[Kind], parts: Iterable[Part]) -> int:
 
 
 def kind_digest(kind: Kind, parts: Iterable[Part]) -> int:
-    """As `schema_digest`, over one kind, the variables that it borrows, and its parts."""
+    """As `schema_digest`, over one kind, the variables of others that it names, and its parts."""
     borrowed = {_text([one.path, _declared_data(one)]) for one in kind.borrows}
+    borrowed |= {_text([str(one), _declared_data(one.variable)]) for one in kind.related}
     return _digest({_text(_kind_data(kind))} | borrowed, parts)
 
 
@@ -155,7 +156,7 @@ def _kind_data(kind: Kind) -> list[Any]:
         "Kind",
         kind.name,
         sorted((_declared_data(one) for one in declared), key=_text),
-        sorted(variable.path for variable in kind.borrows),
+        sorted((*(variable.path for variable in kind.borrows), *map(str, kind.related))),
         kind.everywhere,
     ]
 

@@ -106,6 +106,29 @@ class Plain:
         return variable is None or self.compared_by is None or variable in self.compared_by
 
 
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A variable of another entity, of the whole cluster: the one that an attribute names.
+
+    The attribute is the entity's own or its node's: a node's coolant loop is that of its rack.
+
+    Raises:
+        HapteraError: they are of one kind, so an entity would depend on one like itself.
+    """
+
+    variable: Variable[Any]
+    by: Attribute
+
+    def __post_init__(self) -> None:
+        if self.variable.kind == self.by.kind:
+            what = f"{self}: a {self.by.kind} cannot depend on another one"
+            raise DeclarationError(what, do="name an attribute of another kind")
+
+    def __str__(self) -> str:
+        """How parts name it, and people read it: `coolant[node.rack].state`."""
+        return f"{self.variable.kind}[{self.by.kind}.{self.by.name}].{self.variable.name}"
+
+
 class Halt(NamedTuple):
     """Plain data that says, while it is there, why a controller does not go on with an entity.
 
@@ -161,6 +184,7 @@ class Kind:
     """All that haptera keeps about entities of one sort.
 
     `borrows` are mutation variables of the entity's node that its parts may name (`node.agent`).
+    It is `related` to entities of the whole cluster, whose variables its parts may name as well.
     `leaves` is what an entity is brought to once it is no longer declared, before it is forgotten.
     An entity told `everywhere` is the whole cluster's, and each node's agent is told of it. One
     that is `of_cluster` is the whole cluster's too, and there for whoever desires something of it.
@@ -180,6 +204,7 @@ class Kind:
     attributes: tuple[Attribute, ...] = ()
     plain: tuple[Plain, ...] = ()
     borrows: tuple[Variable[Any], ...] = ()
+    related: tuple[Relation, ...] = ()
     leaves: tuple[tuple[Variable[Any], str], ...] = ()
     everywhere: bool = False
     of_cluster: bool = False
@@ -252,7 +277,8 @@ class Kind:
 class Extension:
     """Variables and attributes that a module or package adds to a kind, under its own name.
 
-    Each is called `NAME.something`: `ipmi.address`.
+    Each is called `NAME.something`: `ipmi.address`. What the kind is `related` to has names of its
+    own.
 
     Raises:
         HapteraError: one is called otherwise, or is another kind's.
@@ -261,6 +287,7 @@ class Extension:
     name: str
     variables: tuple[Variable[Any], ...] = ()
     attributes: tuple[Attribute, ...] = ()
+    related: tuple[Relation, ...] = ()
     kind: str = "node"
 
     def __post_init__(self) -> None:
@@ -287,6 +314,8 @@ def extend(kind: Kind, extensions: Iterable[Extension]) -> Kind:
         kind,
         variables=(*kind.variables, *(one for each in added for one in each.variables)),
         attributes=(*kind.attributes, *(one for each in added for one in each.attributes)),
+        # Two packages may need the same.
+        related=tuple(dict.fromkeys((*kind.related, *(r for one in added for r in one.related)))),
     )
 
 

@@ -49,6 +49,7 @@ def problem_of(kind: Kind, parts: Iterable[Part], attributes: Mapping[str, str])
     ('unknown', 'up')
     """
     variables = {one.name: one for one in kind.variables} | {one.path: one for one in kind.borrows}
+    variables |= {str(one): one.variable for one in kind.related}
     declared = [one.name for one in kind.attributes]
     if kind.name != node.kind.name:
         declared += [f"{one.kind}.{one.name}" for one in node_kind().attributes]

@@ -1,8 +1,10 @@
 """Where one entity stands and what comes next, as it was last decided: the part of decide."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
+from haptera.core.state.entity.nothing import nothing
 from haptera.core.state.entity.verdict import Verdict
 from haptera.model.answers.views import Condition
 from haptera.model.chain import Chain, NoChain
@@ -16,6 +18,7 @@ class Stance:
 
     `frozen` says which freeze holds the entity. `lent` stands for what those on a node were last
     decided with, of the node's own: hashes of what they borrow, and of all. There are many nodes.
+    `related` is what was known of the entities that it is related to when it was decided on.
     """
 
     verdict: Verdict = IDLE
@@ -23,6 +26,7 @@ class Stance:
     plan: Chain | NoChain | None = None
     frozen: str | None = None
     lent: tuple[int, int] | None = None
+    related: Mapping[str, str] = field(default_factory=nothing)
 
     @property
     def condition(self) -> Condition:
@@ -40,6 +44,10 @@ class Stance:
         if verdict.quotes is not None:
             self.since = verdict.quotes.since
         return (verdict.condition, verdict.why) != (before.condition, before.why)
+
+    def relate(self, known: Mapping[str, str]) -> None:
+        """Note what is known of the entities that it is related to."""
+        self.related = known
 
     def quote(self, verdict: Verdict, now: int) -> bool:
         """As `arrive`, where another side decides: no plan is made here."""
