@@ -12,8 +12,8 @@ from haptera.model.answers.views import Condition
 from haptera.model.declared.schema import (
     DECLARED_NAME_BYTES_MAX,
     DIGEST_BYTES_MAX,
+    VARIABLES_MAX,
     WORD_BITS,
-    WORDS_MAX,
     Applied,
     Attribute,
     Extension,
@@ -180,15 +180,19 @@ def test_the_largest_value_of_the_longest_name_fits_a_fragment() -> None:
 
 
 def test_what_can_never_be_told_is_refused_when_it_is_declared() -> None:
-    levels = [Variable("node", f"a.v{at}", Level, LEVELS) for at in range(500)]
-    more = [Variable("node", f"b.v{at}", Level, LEVELS) for at in range(200)]
-    room = WORD_BITS * WORDS_MAX
+    levels = [Variable("node", f"a.v{at}", Level, LEVELS) for at in range(200)]
+    more = [Variable("node", f"b.v{at}", Level, LEVELS) for at in range(50)]
     with pytest.raises(LimitError) as refused:
         extend(KINDS["node"], [Extension("a", tuple(levels)), Extension("b", tuple(more))])
     assert str(refused.value) == (
-        f"kind node: its values take 2133 bits, {room} at most: a 1500, b 600, its own 23, slurm 10"
-        " (declare fewer variables, or fewer values)"
+        f"kind node has 258 variables, {VARIABLES_MAX} at most: a 200, b 50, its own 6, slurm 2"
+        " (declare fewer variables)"
     )
+    many = StrEnum("Many", [("UNKNOWN", "unknown"), *((f"V{at}", f"v{at}") for at in range(200))])
+    numbers = {one: number * 300 for number, one in enumerate(many)}
+    wide = [Variable("k", f"v{at}", many, numbers) for at in range(120)]
+    with pytest.raises(LimitError, match=r"its values take 2160 bits, 2048 at most: its own 2160"):
+        Kind("k", tuple(wide))
     for what in (
         lambda: Kind("k", (), (Attribute("k", "a" * (DECLARED_NAME_BYTES_MAX + 1)),)),
         lambda: Kind("k" * (NAME_BYTES_MAX + 1), ()),

@@ -512,6 +512,23 @@ def test_a_fragment_has_these_very_bytes_and_an_earlier_reader_skips_its_section
     assert decode(earlier, codec, "n01") == HELLO
 
 
+@pytest.mark.parametrize(
+    ("named", "by"),
+    [
+        ({"v" * 200: ["failed", True, "read"]}, "service"),
+        ({"run": ["f" * 65, True, "read"]}, "service"),
+        ({"run": ["failed", True, "read"]}, "s" * 33),
+    ],
+)
+def test_a_fragment_that_says_more_than_anybody_tells_is_refused(
+    named: dict[str, Any], by: str
+) -> None:
+    observed = ["service", "web", "n01", 5, False, [], named, [[1, 0]], [by]]
+    body = with_section(7, msgspec.msgpack.encode([2, observed]))
+
+    assert decode(body, CODEC, "n01") == Reject(FrameFault.SECTION)
+
+
 @pytest.mark.parametrize("count", [-1, VARIABLES_MAX + 1, "2"])
 def test_a_fragment_of_so_many_is_refused(count: int | str) -> None:
     observed = ["service", "web", "n01", 5, False, [], {}, [], []]

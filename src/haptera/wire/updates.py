@@ -15,7 +15,13 @@ from haptera.model.declared.packing import (
     unpack,
 )
 from haptera.model.declared.remote_schema import ToldSchema
-from haptera.model.declared.schema import DIGEST_BYTES_MAX, VARIABLES_MAX, WORDS_MAX, Kind
+from haptera.model.declared.schema import (
+    DECLARED_NAME_BYTES_MAX,
+    DIGEST_BYTES_MAX,
+    VARIABLES_MAX,
+    WORDS_MAX,
+    Kind,
+)
 from haptera.model.declared.told_bytes import text_bytes
 from haptera.model.entity import EntityId, check_name
 from haptera.model.errors import HapteraError
@@ -173,6 +179,9 @@ class Codec:
         one = self._read_observed(told.observed, schema, peer)
         if not isinstance(one, ObservedUpdate):
             return one
+        if any(_is_longer(name, seen) for name, seen in one.values.items()):
+            # These are kept until all have come, so no stranger decides how much that is.
+            return Reject(FrameFault.SECTION)
         return ObservedFragment(one.entity, one.version, one.values, told.count, one.standing)
 
     def _read_observed(
@@ -208,6 +217,16 @@ class Codec:
             return Reject(FrameFault.SECTION)
         read = unpack(layout, told.words)
         return Reject(FrameFault.SECTION) if read.unread else read.values
+
+
+def _is_longer(name: str, seen: SeenValue) -> bool:
+    """Whether this is more than anybody tells of a value."""
+    return (
+        len(name) > DECLARED_NAME_BYTES_MAX
+        or len(seen.value) > VALUE_BYTES_MAX
+        or len(seen.by) > BY_BYTES_MAX
+        or len(seen.note or "") > NOTE_BYTES_MAX
+    )
 
 
 def _desired(update: DesiredUpdate, layout: PackedLayout | None) -> _Desired:

@@ -17,7 +17,8 @@ WORD_BITS = 64
 # Of each value: whether it is remembered, and whether it is inferred.
 FLAG_BITS = 2
 WORDS_MAX = 32
-VARIABLES_MAX = WORD_BITS * WORDS_MAX // FLAG_BITS
+# Of one kind: who is told of them in fragments keeps so many until all are there.
+VARIABLES_MAX = 256
 # A variable, attribute or plain datum may be called EXTENSION.NAME.
 DECLARED_NAME_BYTES_MAX = 2 * NAME_BYTES_MAX + 1
 
@@ -232,10 +233,19 @@ class Kind:
             raise LimitError(f"{what}: {long[0]}", do="make it shorter")
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise DuplicateError(f"kind {self.name} declares twice: {', '.join(twice)}")
+        if len(self.variables) > VARIABLES_MAX:
+            raise LimitError(
+                f"kind {self.name} has {len(self.variables)} variables, {VARIABLES_MAX} at most:"
+                f" {_of_each(Counter(map(_whose, self.variables)))}",
+                do="declare fewer variables",
+            )
         if self.bits > WORD_BITS * WORDS_MAX:
+            taken: Counter[str] = Counter()
+            for one in self.variables:
+                taken[_whose(one)] += one.bits + FLAG_BITS
             raise LimitError(
                 f"kind {self.name}: its values take {self.bits} bits, {WORD_BITS * WORDS_MAX} at"
-                f" most: {_bits_of_each(self.variables)}",
+                f" most: {_of_each(taken)}",
                 do="declare fewer variables, or fewer values",
             )
 
@@ -319,12 +329,13 @@ def extend(kind: Kind, extensions: Iterable[Extension]) -> Kind:
     )
 
 
-def _bits_of_each(variables: Iterable[Variable[Any]]) -> str:
-    """What the variables of the kind itself, and of each extension, take."""
-    taken: Counter[str] = Counter()
-    for one in variables:
-        taken[one.name.partition(".")[0] if "." in one.name else "its own"] += one.bits + FLAG_BITS
-    return ", ".join(f"{name} {bits}" for name, bits in taken.most_common())
+def _whose(variable: Variable[Any]) -> str:
+    """The extension that a variable is of; others are the kind's own."""
+    return variable.name.partition(".")[0] if "." in variable.name else "its own"
+
+
+def _of_each(counted: Counter[str]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in counted.most_common())
 
 
 def digest(data: Mapping[str, Any]) -> str:
