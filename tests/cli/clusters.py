@@ -128,6 +128,15 @@ def _giants(cluster: Serving, count: str | None = None) -> None:
     cluster.do(cluster.backend.jobs.queue.submit, giant, NOW)
 
 
+def _written_twice(cluster: Serving) -> None:
+    """Nodes and a service are declared at 4, and switched on at 7; the third node is stuck."""
+    author, web = Author("bob"), EntityId("service", "web", "rack1n2")
+    cluster.do(cluster.backend.write, *declared(*RACK, web), author=author)
+    cluster.do(cluster.backend.write, *desired(RACK, power="on"), author=author)
+    stands = {"condition": Condition.STUCK, "why": "it refuses", "chain": CHAIN}
+    cluster.do(cluster.backend.say, RACK[2], **stands)
+
+
 def _nothing(_: Serving) -> None:
     pass
 
@@ -138,6 +147,7 @@ CLUSTERS: Final[dict[str, tuple[list[Change], Callable[[Serving], None]]]] = {
     "rack": (_rack(), _nothing),
     "idle": (declared(*RACK, WEB), _nothing),
     "past": ([], _remembered),
+    "twice": ([], _written_twice),
     "four": (_four(), _nothing),
     "on": (_on(), _nothing),
     "images": (_images(), _nothing),

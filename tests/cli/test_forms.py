@@ -11,23 +11,22 @@ import msgspec
 import pytest
 import yaml
 
-from haptera.cli.main import OK, USAGE
+from haptera.cli.main import OK
 from haptera.kinds.inventory import FileSort, ImageFile, Inventory
 from haptera.model.answers.past import Happened, PastView, Sort
-from haptera.model.answers.views import Condition
-from haptera.model.changes import Author, Declare, SetDesired, Undeclare
-from haptera.model.entity import EntityId, node_id
+from haptera.model.changes import Undeclare
+from haptera.model.entity import EntityId
 from haptera.rest.unclaimed import UnclaimedView
-from tests.api.serving import WITHIN_S, serving
-from tests.cli.clusters import CHAIN
+from tests.api.serving import WITHIN_S
+from tests.cli.clusters import RACK, cluster_of
 from tests.cli.rig import command
-from tests.cli.test_commands import point_at, typed
+from tests.cli.test_commands import typed
 from tests.docs.answer_schemas import ANSWERS, FOLDER, VERBS
 from tests.docs.problem_schema import valid_by
 
 pytestmark = pytest.mark.net
 
-N1, N2, N3 = (node_id(f"rack1n{number}") for number in (1, 2, 3))
+N1, N2, N3 = RACK
 WEB = EntityId("service", "web", "rack1n2")
 SITE = """\
 cluster: quick
@@ -45,111 +44,16 @@ INVENTORY = {"_meta": {"hostvars": {"n1": {}, "n2": {}}}, "all": {"hosts": ["n1"
 @pytest.fixture
 def cluster(monkeypatch, tmp_path):
     """Three nodes that are on, a service; the third is stuck."""
-    monkeypatch.chdir(tmp_path)
-    Path("site.yaml").write_text(SITE)
-    Path("hosts.json").write_text(json.dumps(INVENTORY))
-    nodes = [Declare(node, {}, "site") for node in (N1, N2, N3)]
-    powers = [SetDesired(node, "power", "on", "site") for node in (N1, N2, N3)]
-    with serving() as one:
-        one.do(one.backend.write, *nodes, Declare(WEB, {}, "site"), author=Author("bob"))
-        one.do(one.backend.write, *powers, author=Author("bob"))
-        one.do(one.backend.say, N3, condition=Condition.STUCK, why="it refuses", chain=CHAIN)
-        point_at(one.url, "admin-token", monkeypatch, tmp_path)
+    with cluster_of("twice", monkeypatch, tmp_path, "admin") as one:
+        Path("site.yaml").write_text(SITE)
+        Path("hosts.json").write_text(json.dumps(INVENTORY))
         yield one
 
 
-CHANGED = "node:rack1n[1-2,4] or policy:slow or service:web@rack1n2\n"
-
-
-@pytest.mark.parametrize(
-    ("words", "names"),
-    [
-        ("status", "node:rack1n[1-3] or service:web@rack1n2\n"),
-        ("get node", "node:rack1n[1-3]\n"),
-        ("why", "node:rack1n3\n"),
-        ("chain node:rack1n3", "node:rack1n3\n"),
-        ("retry rack1*", "node:rack1n3\n"),
-        ("set node:rack1n1 power=off --take", "node:rack1n1\n"),
-        ("unset service:web@rack1n2 run", "service:web@rack1n2\n"),
-        ("history", "node:rack1n[1-3] or service:web@rack1n2\n"),
-        ("history rack1n1 --all", "node:rack1n1\n"),
-        ("plan site.yaml", "node:rack1n3\n"),
-        ("apply site.yaml --dry-run", CHANGED),
-        ("apply site.yaml", CHANGED),
-        ("diff site.yaml", CHANGED),
-        ("revert 7 --dry-run", "node:rack1n3\n"),
-        ("revert 7 --yes", "node:rack1n[1-3]\n"),
-        ("check site.yaml", "node:rack1n[1-4] or policy:slow or service:web@rack1n2\n"),
-        ("import ansible hosts.json", "node:n[1-2]\n"),
-        ("token make eve", "t1\n"),
-        ("token certify eve eve.pem", "t1\n"),
-    ],
-)
-def test_an_answer_is_its_names_alone(cluster, capsys, words, names):
-    _, out, _ = typed(capsys, *words.split(), "-o", "name")
-    assert out == names
-
-
-def test_what_is_not_an_entity_is_named_a_line_each(cluster, capsys, tmp_path):
-    for name in ("eve", "dan"):
-        typed(capsys, "token", "make", name)
-    assert typed(capsys, "token", "list", "-o", "name") == (OK, "t1\nt2\n", "")
-    assert typed(capsys, "token", "revoke", "t1", "t2", "-o", "name") == (OK, "t1\nt2\n", "")
-    assert typed(capsys, "token", "list", "-o", "name") == (OK, "", "")
-
-    (tmp_path / ".haptera" / "parent").mkdir(parents=True)
-    assert typed(capsys, "secret", "list", "-o", "name") == (OK, "", "")
+def test_modules_are_named_a_line_each(cluster, capsys):
     code, out, _ = typed(capsys, "module", "list", "-o", "name")
     assert (code, {"labnode", "service"} <= {*out.splitlines()}) == (OK, True)
     assert "node" not in out.splitlines(), "kinds are no modules"
-
-
-def test_what_is_frozen_is_named_as_it_is_thawed(cluster, capsys):
-    assert typed(capsys, "freeze", "-o", "name") == (OK, "", "")
-    reason = ("--reason", "new fans", "-o", "name")
-    assert typed(capsys, "freeze", "rack1n[1-2]", *reason) == (OK, "rack1n[1-2]\n", "")
-    assert typed(capsys, "freeze", "node:rack1n3", *reason) == (OK, "node:rack1n3\n", "")
-    _, frozen, _ = typed(capsys, "freeze", "-o", "name")
-    assert frozen == "node:rack1n3 or rack1n[1-2]\n"
-    free = "node:rack1n[1-3] or service:web@rack1n2\n"
-    assert typed(capsys, "thaw", frozen.strip(), "-o", "name") == (OK, free, "")
-
-
-def test_what_happened_and_what_was_have_names_too(cluster, capsys):
-    for image, mode in (("debian-a", 0o755), ("debian-b", 0o700)):
-        one = ImageFile("/x", FileSort.FOLDER, mode, 0, 0)
-        found = Inventory(f"sha256:{image}", [one], {"libc6": image})
-        cluster.backend.inventories[image] = msgspec.json.encode(found)
-    cluster.backend.happenings = [
-        Happened(1001.0, str(WEB), Sort.STANDS, None, "stuck", "jammed"),
-        Happened(999.0, "", Sort.BEGUN),
-    ]
-    for time, power in ((60, "off"), (120, "on")):
-        view = PastView(str(N1), {}, {"power": "on"}, {"power": power}, "acting")
-        cluster.backend.pasts[time] = [view]
-    both = ("--at", "1970-01-01 00:01", "--at", "1970-01-01 00:02")
-    _, out, _ = typed(capsys, "history", "--all", "-o", "name")
-    assert out == "node:rack1n[1-3] or service:web@rack1n2\n"
-    assert typed(capsys, "diff", *both, "-o", "name") == (1, "node:rack1n1\n", "")
-
-
-def test_names_that_there_are_none_of_write_nothing(cluster, capsys):
-    typed(capsys, "apply", "site.yaml")
-    assert typed(capsys, "diff", "site.yaml", "-o", "name") == (OK, "", "")
-    assert typed(capsys, "apply", "site.yaml", "-o", "name") == (OK, "", "")
-
-
-@pytest.mark.parametrize(
-    ("words", "advice"),
-    [
-        ("history --audit", "audit records have no names: leave out --audit"),
-        ("plan --problem -", "problems have no names: leave out -o name"),
-        ("logs module:labnode", "'name' is not one of 'table', 'json', 'yaml'"),
-    ],
-)
-def test_what_has_no_names_says_so(cluster, capsys, words, advice):
-    code, out, errors = typed(capsys, *words.split(), "-o", "name")
-    assert (code, out, advice in errors) == (USAGE, "", True)
 
 
 SEEDS = Path(__file__).parents[1] / "site/imports/seeds"
