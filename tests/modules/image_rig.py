@@ -45,10 +45,14 @@ ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}
 
 @dataclass
 class Rig:
-    """One cluster's authority, its store of images, and a node that may have those `wanted`."""
+    """One cluster's authority, its store of images, and a node that may have those `wanted`.
+
+    Those `made` are being built.
+    """
 
     folder: Path
     wanted: list[str] = field(default_factory=list)
+    made: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.authority: Authority = open_authority(self.folder / "parent", wall_s())
@@ -116,7 +120,8 @@ class Rig:
     ) -> AsyncIterator[Parent]:
         """Serve the store, as the parent or as whoever this identity is of."""
         shown = issue_parent(self.authority, wall_s()) if identity is None else identity
-        images = Images(self.store, self._wanted, order or ServingOrder(lambda: ServingLimits(16)))
+        order = order or ServingOrder(lambda: ServingLimits(16))
+        images = Images(self.store, self._wanted, order, self.made.__contains__)
         tls = server_context(shown, self.authority.ca_pem, ssl.CERT_REQUIRED)
         listener = listen(HOST, 0)
         port = listener.getsockname()[1]

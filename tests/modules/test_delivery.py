@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
 from threading import Thread
@@ -13,10 +14,11 @@ from starlette.types import Message, Scope
 from haptera.api.requests.callers import CERTIFICATE
 from haptera.api.requests.order import ServingLimits, ServingOrder
 from haptera.api.routes import images
-from haptera.modules.image.fetch import ArtefactSource
+from haptera.modules.image.fetch import ArtefactSource, NotYetError
 from haptera.modules.image.manifest import DIGEST, ImageManifest, sign, verified
 from haptera.modules.image.parent import Parent
 from haptera.modules.image.store import ImageStore, manifest_of
+from haptera.modules.system.staging import manifest_once_built
 from haptera.sdk import HapteraError, Refused
 from tests.modules.image_rig import HOST, Rig, machine
 
@@ -136,6 +138,34 @@ def test_an_image_that_is_not_there_is_named(rig: Rig, reference: str) -> None:
         fetch(rig, reference)
 
 
+@pytest.mark.slow
+def test_an_image_that_is_being_built_is_waited_for_unless_it_is_unwanted(rig: Rig) -> None:
+    rig.made = ["a"]
+    target = rig.target("a", "", None)
+
+    async def wait() -> str:
+        told = asyncio.Queue[str]()
+        asking = replace(target, tell=lambda text, _: told.put_nowait(text))
+        async with rig.served() as parent, asyncio.timeout(60):
+            waiting = asyncio.ensure_future(manifest_once_built(asking, source(rig, parent), "a"))
+            said = await told.get()
+            kept = rig.keep("a", SHORT)
+            assert (await waiting).digest == kept.digest
+            return said
+
+    assert asyncio.run(wait()) == "image 'a' is being built"
+
+    async def give_up() -> None:
+        async with rig.served() as parent, asyncio.timeout(60):
+            rig.target("b", "", None)
+            await manifest_once_built(target, source(rig, parent), "b")
+
+    rig.made = ["b"]
+    target.stop()
+    with pytest.raises(NotYetError, match="image 'b' is being built"):
+        asyncio.run(give_up())
+
+
 def test_an_image_for_others_is_refused(rig: Rig) -> None:
     rig.keep("a", CONTENT)
     rig.keep("b", CONTENT)
@@ -206,7 +236,7 @@ async def test_200_nodes_that_ask_at_once_are_all_served_in_the_order_of_asking(
     served: list[int] = []
 
     order = ServingOrder(lambda: ServingLimits(4), wait_s=0.5)
-    app = images.Images(rig.store, lambda _: ["a"], order).app()
+    app = images.Images(rig.store, lambda _: ["a"], order, rig.made.__contains__).app()
     async with asyncio.TaskGroup() as asking:
         for one in nodes:
             asking.create_task(one.ask(app, served))
@@ -223,7 +253,9 @@ def test_all_that_is_sent_counts_for_the_rate(rig: Rig) -> None:
 
     async def ask() -> float:
         began_s = asyncio.get_running_loop().time()
-        await node.ask(images.Images(rig.store, lambda _: ["a"], order).app(), [])
+        await node.ask(
+            images.Images(rig.store, lambda _: ["a"], order, rig.made.__contains__).app(), []
+        )
         return order.delay_s(0, began_s)
 
     assert asyncio.run(ask()) >= len(SHORT) / 2_000_000

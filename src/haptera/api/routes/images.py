@@ -27,11 +27,15 @@ _BYTES: Final = "application/octet-stream"
 
 @dataclass(frozen=True, slots=True)
 class Images:
-    """What is served of a store; artefacts are sent in the `order` in which they are asked for."""
+    """What is served of a store; artefacts are sent in the `order` in which they are asked for.
+
+    `is_made` tells of an image by its name whether it is being built.
+    """
 
     store: ImageStore
     wanted: Wanted
     order: ServingOrder
+    is_made: Callable[[str], bool]
 
     def app(self) -> Starlette:
         """The application, for a server that asks for certificates."""
@@ -49,6 +53,9 @@ class Images:
         if wanted is not None and reference not in wanted:
             return _text(HTTPStatus.FORBIDDEN, f"image {reference!r} is not for this node")
         signed = self.store.signed(reference)
+        if signed is None and self.is_made(reference):
+            text = f"image {reference!r} is being built"
+            return _text(HTTPStatus.SERVICE_UNAVAILABLE, text)
         if signed is None:
             text = f"there is no image {reference!r} here yet: see haptera image list"
             return _text(HTTPStatus.NOT_FOUND, text)

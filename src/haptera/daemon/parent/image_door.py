@@ -14,6 +14,7 @@ from haptera.daemon.channels.parent_channel import ParentChannel
 from haptera.daemon.parts import ARTEFACTS_PORT
 from haptera.daemon.settings import ParentSettings
 from haptera.kinds import image, module
+from haptera.model.answers.views import Condition
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.modules.image.module import ImageSettings
@@ -49,7 +50,11 @@ def image_servers(
         node = channel.admit(certificate)
         return () if node is None else channel.images_of(node)
 
-    images = Images(store, wanted, ServingOrder(lambda: limits_of(table)))
+    def is_made(name: str) -> bool:
+        row = table.get(EntityId(image.kind.name, name, None))
+        return row is not None and row.stance.condition is Condition.ACTING
+
+    images = Images(store, wanted, ServingOrder(lambda: limits_of(table)), is_made)
     shown = channel.certificate
     tls = shown.shown_by(server_context(shown.identity, authority.ca_pem, ssl.CERT_REQUIRED))
     yield Server(images.app(), listen(settings.address, ARTEFACTS_PORT), tls)

@@ -176,6 +176,7 @@ def without_effect() -> Iterator[None]:
     within_s=STAGED_WITHIN_S,
     late_s=STAGED_LATE_S,
     policy=STAGING,
+    stoppable=True,
     ends_with_call=True,
 )
 async def stage(one: System) -> None:

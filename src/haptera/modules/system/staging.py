@@ -4,21 +4,23 @@ import asyncio
 import fcntl
 import platform
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from haptera.modules.image.fetch import SEEN, ArtefactSource
+from haptera.modules.image.fetch import SEEN, ArtefactSource, NotYetError
 from haptera.modules.image.manifest import DIGEST, ImageManifest, digest_of
 from haptera.modules.image.parent import Parent
 from haptera.modules.system.bundle import check_command
 from haptera.modules.system.home import Staged, home_of
 from haptera.modules.system.mounts import Root
 from haptera.modules.system.one_system import System
-from haptera.sdk import HapteraError, Refused, uplink
+from haptera.sdk import HapteraError, Refused, Target, uplink
 
 # How Linux names what images are for.
 _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm"}
+# How often the parent is asked whether an image is built by now.
+BUILT_ASKED_EVERY_S: Final = 5.0
 # How often one that stages asks whether another still does.
 ALONE_ASKED_EVERY_S: Final = 0.1
 
@@ -33,11 +35,31 @@ async def stage_image(one: System, reference: str) -> None:
         OSError: the disk does not take it.
     """
     source = ArtefactSource(Parent(uplink(one.target.run_dir)), one.target.run_dir / "images")
-    _, manifest = await asyncio.to_thread(source.manifest, reference)
+    manifest = await manifest_once_built(one.target, source, reference)
     with one.refusing(reference):
         _check_fits(manifest)
     async with _alone(one.target.run_dir):
         await _mount(one, reference, source, manifest)
+
+
+async def manifest_once_built(
+    target: Target, source: ArtefactSource, reference: str
+) -> ImageManifest:
+    """The manifest of an image; one that is being built is waited for, unless it is unwanted.
+
+    Raises:
+        HapteraError: it cannot be had.
+    """
+    while True:
+        try:
+            return (await asyncio.to_thread(source.manifest, reference))[1]
+        except NotYetError as error:
+            if target.unwanted:
+                raise
+            target.progress(str(error))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(BUILT_ASKED_EVERY_S):
+                await target.until_unwanted()
 
 
 @asynccontextmanager
