@@ -41,7 +41,7 @@ longest_silence() { heard "$1" "$2" | awk -v t="$2" '{ if ($1 - t > m) m = $1 - 
 # sent NODE SINCE FILTER: how many such packets its card has sent since then
 sent() { tcpdump -ttnr "$capture" "ether src $(mac "$1") and ($3)" 2>/dev/null | awk -v t="$2" '$1 > t' | wc -l; }
 asks_in_vain() { (($(sent "$1" "$2" 'udp dst port 67') > 2)); }
-has_no_address() { ask why -v "$1" | grep -q 'noted  netboot: has not requested an address yet'; }
+asks_for_address() { ask why -v "$1" | grep -q 'noted  netboot: requests an address'; }
 is_offered() { [[ $(entity "$1") == *'"netboot":{"value":"offered"'* ]]; }
 
 # A kernel panics, and a machine loses its power whose BMC goes on to say that it is on. Nothing is
@@ -110,7 +110,7 @@ breaks bmc "$hung" --mend
 for one in "$unknown" "$uefi"; do
   wait_for "$one asks thrice" asks_in_vain "$one" "$corrupt_at"
   wait_for "$one is offered its files" is_offered "$one"
-  wait_for "it is told how far $one has come" has_no_address "$one"
+  wait_for "it is told how far $one has come" asks_for_address "$one"
   (($(sent "$one" "$corrupt_at" 'udp dst port 69 or tcp') == 0)) || fail "$one was served by corrupt DHCP"
 done
 breaks dhcp --mend

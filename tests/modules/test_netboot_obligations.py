@@ -214,10 +214,12 @@ def test_an_address_of_another_server_is_told_unless_that_gives_them_by_right() 
     offer = offered()
     assert served(theirs, offer) is None
     assert offer.reached == f"took an address from another DHCP server, {OTHER}"
-    # That machine is reset, and takes ours.
-    for request in (OFFER, ACK):
+    # It asks again, by a loader that begins no boot, and takes ours.
+    reached = []
+    for request in (replace(OFFER, options={**OFFER.options, dhcp.USER_CLASS: b"iPXE"}), ACK):
         served(request, offer)
-    assert offer.reached == "has an address"
+        reached.append(offer.reached)
+    assert reached == ["requests an address", "has an address"]
     served(theirs, offer := offered(), replace(HERE, proxies=True))
     assert offer.reached == "has not requested an address yet"
 

@@ -10,7 +10,7 @@ from typing import Final, cast
 
 from haptera.modules.netboot import answers, dhcp
 from haptera.modules.netboot.dhcp import DhcpMessage
-from haptera.modules.netboot.offers import BootOffer, Here, Offers
+from haptera.modules.netboot.offers import OTHERS, BootOffer, Here, Offers
 from haptera.modules.netboot.strangers import Strangers
 from haptera.sdk import HapteraError
 
@@ -55,9 +55,7 @@ class DhcpServer(asyncio.DatagramProtocol):
             offer.reached = "declined its address: another machine has it"
             _log.warning("%s declined %s, which another machine has", offer.node, offer.address)
             return
-        self._note_other(request, offer)
-        if answers.begins(request, offer):
-            offer.begin_anew()
+        self._note(request, offer)
         reply = self._answer(request, offer, self._here)
         if reply is None:
             return
@@ -69,10 +67,15 @@ class DhcpServer(asyncio.DatagramProtocol):
         to = addr if asks_us_alone else _destination(request, reply)
         self._transport.sendto(dhcp.encode(reply), to)
 
-    def _note_other(self, request: DhcpMessage, offer: BootOffer) -> None:
+    def _note(self, request: DhcpMessage, offer: BootOffer) -> None:
+        """How far the machine has come, by what it asks."""
         if (other := answers.taken_from(request, self._here)) is not None:
-            offer.reached = f"took an address from another DHCP server, {other}"
+            offer.reached = f"{OTHERS}, {other}"
             _log.warning("%s %s: stop that one, or have it leave it out", offer.node, offer.reached)
+        elif answers.begins(request, offer):
+            offer.begin_anew()
+        elif request.type == dhcp.DISCOVER:
+            offer.asks()
 
 
 async def serve_dhcp(

@@ -31,6 +31,12 @@ class Here:
         return f"http://{self.address}:{self.http_port}/{nonce}/{name}"
 
 
+# How far a machine has come that has no address of ours.
+NOT_ASKED: Final = "has not requested an address yet"
+ASKS: Final = "requests an address"
+OTHERS: Final = "took an address from another DHCP server"
+
+
 @dataclass(slots=True)
 class BootOffer:
     """What one machine may fetch, by name: loaders by TFTP or HTTP, the rest by HTTP only.
@@ -49,7 +55,7 @@ class BootOffer:
     content: Mapping[str, bytes] = field(repr=False)
     nonce: str = field(repr=False)
     ends_at: float
-    reached: str = "has not requested an address yet"
+    reached: str = NOT_ASKED
     loader_given: bool = False
     script_given: bool = False
 
@@ -58,10 +64,15 @@ class BootOffer:
         loaders = (*self.loaders.values(), *self.native.values())
         return next((one for one in loaders if one.name == name), None)
 
+    def asks(self) -> None:
+        """It asks for an address; what loads next asks anew, and has come further already."""
+        if self.reached == NOT_ASKED or self.reached.startswith(OTHERS):
+            self.reached = ASKS
+
     def begin_anew(self) -> None:
         """The machine was reset, and boots from its beginning: what it reached before is over."""
         self.loader_given = self.script_given = False
-        self.reached = "requests an address"
+        self.reached = ASKS
 
     def give_loader(self) -> None:
         self.loader_given = True
