@@ -119,7 +119,7 @@ def test_a_roll_that_halts_leaves_nobody_that_would_still_go_over_to_the_bad_ima
 
 
 def test_what_is_waited_for_is_told_in_the_words_of_the_first_that_waits():
-    full = "system.flip waits: the budget of node n1 allows 3 an hour, again in 12 min"
+    full = "system.flip waits: the budget of node n1 allows 3 an hour, next 08:12 UTC"
     members = [new("n1", None, waits=True, why=full), old("n2")]
     assert waits_for(ORDER, members) == f"n1: {full}"
     busy = replace(members[0], free=False, why="it is drained: job 1_27 runs")

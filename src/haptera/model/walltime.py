@@ -24,6 +24,16 @@ def utc_text(wall_s: int) -> str:
     return f"{datetime.fromtimestamp(wall_s, UTC):%Y-%m-%d %H:%M} UTC"
 
 
+def coming_text(wall_s: float, in_ms: int) -> str:
+    """When it will be, in so many ms: a time to the minute, with its date where that is far.
+
+    >>> coming_text(1_795_284_000, 720_000), coming_text(1_795_284_000, 90_000_000)
+    ('18:12 UTC', '2026-11-22 19:00 UTC')
+    """
+    text = utc_text(int(wall_s) + in_ms // 1_000)
+    return text if in_ms >= _UNITS_MS["d"] else text.partition(" ")[2]
+
+
 def utc_text_s(wall_s: int) -> str:
     """As `utc_text`, to the second."""
     return f"{datetime.fromtimestamp(wall_s, UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -75,12 +75,19 @@ async def _bring_on(
     now: float,
 ) -> None:
     """Write what this roll does next, in one piece, in the name of whoever ordered it."""
-    order = order_of(one, wall_s=cluster.wall_s())
+    wall_s = cluster.wall_s()
+    order = order_of(one, wall_s=wall_s)
     systems = systems_of(one, views.values())
     if not systems:
         return
     members = [
-        member_of(each, views, order.image, vanished=silences.vanished(each.entity, now))
+        member_of(
+            each,
+            views,
+            order.image,
+            vanished=silences.vanished(each.entity, now),
+            wall_s=wall_s,
+        )
         for each in systems
     ]
     moves = next_moves(order, members)

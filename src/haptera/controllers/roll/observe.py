@@ -11,7 +11,7 @@ from haptera.kinds.system import SystemRun
 from haptera.model.answers.views import Condition, EntityView
 from haptera.model.declared.schema import Applied, Plain, Variable
 from haptera.model.entity import node_id
-from haptera.model.walltime import duration
+from haptera.model.walltime import coming_text
 
 Views = Mapping[str, EntityView]
 
@@ -54,7 +54,9 @@ def systems_of(view: EntityView, views: Iterable[EntityView]) -> list[EntityView
     return sorted(found, key=lambda one: one.entity)
 
 
-def member_of(view: EntityView, views: Views, image: str, *, vanished: bool) -> RollMember:
+def member_of(
+    view: EntityView, views: Views, image: str, *, vanished: bool, wall_s: float
+) -> RollMember:
     """One system of a roll to this image, and how it stands."""
     new = _desired(view, system.image) == image
     runs = None if (said := _known(view, system.run)) is None else said == SystemRun.RUNNING
@@ -71,7 +73,7 @@ def member_of(view: EntityView, views: Views, image: str, *, vanished: bool) -> 
         waits=runs is True and current == Applied.STALE and view.condition in _WAIT,
         refused=_refusal(view),
         vanished=vanished,
-        why=_reason(view),
+        why=_reason(view, wall_s),
     )
 
 
@@ -80,12 +82,12 @@ def is_heard(view: EntityView) -> bool:
     return _known(view, system.run) is not None
 
 
-def _reason(view: EntityView) -> str:
+def _reason(view: EntityView, wall_s: float) -> str:
     """What it waits for, in its own words, and when that is tried again."""
     if view.condition not in _WAIT or view.why is None:
         return ""
-    again = "" if view.again_in_ms is None else f", again in {duration(view.again_in_ms)}"
-    return f"{view.why}{again}"
+    in_ms = view.again_in_ms
+    return view.why if in_ms is None else f"{view.why}, next {coming_text(wall_s, in_ms)}"
 
 
 def _refusal(view: EntityView) -> str | None:

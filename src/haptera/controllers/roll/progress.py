@@ -35,13 +35,13 @@ class RollProgress(NamedTuple):
     why: str
 
 
-def progress(view: EntityView, views: Iterable[EntityView]) -> RollProgress:
+def progress(view: EntityView, views: Iterable[EntityView], wall_s: float) -> RollProgress:
     """How far this roll has come, by what is known of its systems and their nodes."""
     known = {one.entity: one for one in views}
     # A deadline that has passed shows as a halt.
     order = order_of(view, wall_s=0)
     members = [
-        member_of(one, known, order.image, vanished=False)
+        member_of(one, known, order.image, vanished=False, wall_s=wall_s)
         for one in systems_of(view, known.values())
     ]
     new = [one for one in members if one.new]
@@ -68,7 +68,9 @@ def old_images(view: EntityView, views: Iterable[EntityView]) -> dict[str, str]:
     if order.is_finished:
         return {}
     systems = {one.entity: one for one in systems_of(view, known.values())}
-    members = [member_of(one, known, order.image, vanished=False) for one in systems.values()]
+    members = [
+        member_of(one, known, order.image, vanished=False, wall_s=0) for one in systems.values()
+    ]
     new = {one.name for one in members if one.new}
     held = {name: systems[name].desired for name in taken_back(members)}
     return {

@@ -326,7 +326,7 @@ def _line(one: RollProgress) -> str:
 def _progress(client: Client) -> list[RollProgress]:
     views = _views(client)
     rolls = [one for one in views if one.kind == roll.kind.name and one.desired]
-    return [progress(one, views) for one in sorted(rolls, key=lambda one: one.name)]
+    return [progress(one, views, wall_s()) for one in sorted(rolls, key=lambda one: one.name)]
 
 
 def _views(client: Client) -> list[EntityView]:
