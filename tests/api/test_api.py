@@ -143,6 +143,7 @@ ROUTES = [
     ("GET", "/page/rolling.js", None),
     ("GET", "/page/health.js", None),
     ("GET", "/page/brake.js", None),
+    ("GET", "/page/faults.js", None),
     ("GET", "/page/timeline.js", None),
     ("GET", "/page/told.js", None),
     ("GET", "/page/zoom.js", None),
@@ -358,6 +359,7 @@ def test_the_summary_counts_and_names_the_cluster():
         "revision": 4,
         "counts": {"node": {"converged": 1, "idle": 1}, "service": {"idle": 1}},
         "subtrees": {},
+        "faults": [],
     }
 
 

@@ -69,7 +69,7 @@ def test_its_link_opens_the_page_and_nothing_is_loaded_from_elsewhere(page):
         fetched = [one for one in loaded if one.scheme != "data"]  # its icon is in the page itself
         assert {one[:2] for one in fetched} == {own}
         asked = {one.path for one in fetched if not one.path.startswith("/page/")}
-        assert asked - {"/v1/brake"} == {"/", "/v1/events", "/v1/caller"}
+        assert asked - {"/v1/brake", "/v1/summary"} == {"/", "/v1/events", "/v1/caller"}
         assert not any("read-token" in one["url"] for one in page.answers)
         policy = HEADERS["Content-Security-Policy"]
         answered = [one for one in page.answers if not one["url"].startswith("data:")]

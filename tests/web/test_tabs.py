@@ -227,6 +227,15 @@ def test_a_node_without_a_recorded_console_says_so(page):
     page.await_(f"document.querySelector('#log pre').textContent.includes('{NODES[1]} has no log')")
 
 
+def test_what_is_wrong_with_haptera_itself_stands_above_all(page, parent):
+    assert page.evaluate("document.getElementById('faults').hidden")
+    parent.backend.wrong = ["the store of this parent cannot be written: the disk is full"]
+    told = "document.getElementById('faults').innerText"
+    assert parent.backend.wrong[0] in page.await_(f"{told} && {told}")
+    parent.backend.wrong = []
+    page.await_("document.getElementById('faults').hidden")
+
+
 def test_the_brake_is_told_and_released(page, parent):
     parent.backend.braked = BrakeView("12 of 16 nodes are lost", 90_000)
     told = "document.getElementById('brake').innerText"

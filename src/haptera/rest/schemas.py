@@ -67,6 +67,7 @@ class SummaryView(msgspec.Struct, frozen=True):
     revision: int
     counts: dict[str, dict[str, int]]
     subtrees: dict[str, dict[str, dict[str, int]]] = {}
+    faults: Faults = []
 
 
 class StatusView(msgspec.Struct, frozen=True):

@@ -95,8 +95,9 @@ class EntityRoutes:
         """How many entities of each kind stand in each condition."""
         backend, revision = self.backend, self.backend.revision()
         told = await backend.summary(caller.within)
-        view = SummaryView(self.cluster, backend.epoch, revision, told.counts, told.subtrees)
-        return as_json(view)
+        faults = await self._faults(caller)
+        counts = (told.counts, told.subtrees)
+        return as_json(SummaryView(self.cluster, backend.epoch, revision, *counts, faults))
 
     async def status(self, request: Request, caller: Caller) -> Response:
         """How all stand, or those selected: what stands alike is told together, with its nodes.

@@ -8,6 +8,7 @@ import { Colouring } from "./colours.js";
 import { Counts } from "./counts.js";
 import { Differences } from "./differences.js";
 import { at, duration, write } from "./dom.js";
+import { Faults } from "./faults.js";
 import { Fleet } from "./fleet.js";
 import { Health } from "./health.js";
 import { Jobs } from "./jobs.js";
@@ -257,6 +258,7 @@ new SavedPlan(at("saved"), actions);
 const graph = new Graph(at("graph"));
 const plots = new Plots(at("plots"));
 const brake = new Brake(at("brake"), actions);
+const faults = new Faults(at("faults"));
 const table = new EntityTable(at("table"), chooseEntity);
 const jobs = new Jobs({ element: at("jobs"), actions, choose: chooseEntity, changed: paintSoon });
 const nodeJobs = new NodeJobs(at("held"), (job) => {
@@ -319,6 +321,7 @@ addEventListener("keydown", (event) => {
 function signedOut(text) {
   following?.abort();
   brake.stop();
+  faults.stop();
   lostAt = null;
   document.body.classList.add("stale");
   say(text);
@@ -374,6 +377,7 @@ async function who() {
   write(at("who"), told.scope === null ? "" : `${told.name}: ${told.scope}${limit}${how}`);
   at("sign-out").hidden = token.get() === null; // the browser shows its certificate again
   brake.follow();
+  faults.follow();
   if (place.select) search.now();
   paintSoon();
 }
