@@ -233,3 +233,19 @@ def test_a_client_file_lets_its_holder_in(cluster, capsys, monkeypatch, tmp_path
     code, _, errors = typed(capsys, "token", "list")
     assert code == REFUSED
     assert errors.startswith("error: this needs a token of scope admin, eve's allows read\n")
+
+
+def test_nodes_that_a_lab_does_not_run_are_told_by_apply(cluster, capsys, tmp_path):
+    path, site = tmp_path / "client.json", tmp_path / "other.yaml"
+    site.write_text("cluster: quick\nnodes: {'n[8-9]': {}}\nmodules: []\n")
+    assert typed(capsys, "apply", "--dry-run", str(site))[2] == ""
+    path.write_text(json.dumps({**json.loads(path.read_text()), "constants": {"x": "1"}}))
+    code, _, errors = typed(capsys, "apply", "--dry-run", str(site))
+    do = "restart the lab with this site (haptera lab --site)"
+    assert (code, errors.splitlines()) == (
+        OK,
+        [
+            f"no machine runs for node:n[8-9]: {do}",
+            f"a machine still runs for node:rack1n[1-3]: {do}",
+        ],
+    )

@@ -14,11 +14,14 @@ from haptera.cli.main import client_of, the_access, the_client
 from haptera.cli.output.plans import counted, print_groups
 from haptera.cli.output.printing import Format, entities_option, print_entities, say
 from haptera.cli.output.words import printable
-from haptera.client import ApiCall, calls
+from haptera.client import ApiCall, calls, find
 from haptera.model.entity import EntityId, parse_entity
 from haptera.rest.schemas import AppliedView
 from haptera.selectors.selector import fold_entities
+from haptera.selectors.selector_ast import NODE
+from haptera.site.syntax.template import LAB_OCTET
 
+DECLARES: Final = "declare"
 UNDECLARES: Final = "undeclare"
 _PATH: Final = click.Path(dir_okay=False, path_type=Path)
 
@@ -67,6 +70,8 @@ def apply(  # noqa: PLR0913 (an argument for each option)
         print_entities([one.entity for one in answer.changes], answer, output)
     else:
         _tell(answer, dry_run=dry_run)
+    if LAB_OCTET in find(ctx.obj).access.constants:
+        _tell_of_lab(answer)
     return _wait(ctx, answer, within) if waits and not dry_run else 0
 
 
@@ -81,6 +86,15 @@ def _tell(answer: AppliedView, *, dry_run: bool) -> None:
         names = ", ".join(answer.not_started)
         do = "restart it with this site (haptera serve --site)"
         say(f"not in use: {names}: the parent started without; {do}", err=True)
+
+
+def _tell_of_lab(answer: AppliedView) -> None:
+    """The machines of a lab are those of the site with which it was started."""
+    changed = [(one.does, parse_entity(one.entity)) for one in answer.changes]
+    for does, told in ((DECLARES, "no machine runs for"), (UNDECLARES, "a machine still runs for")):
+        if nodes := [one for said, one in changed if said == does and one.kind == NODE]:
+            names = fold_entities(nodes)
+            say(f"{told} {names}: restart the lab with this site (haptera lab --site)", err=True)
 
 
 def _wait(ctx: click.Context, answer: AppliedView, within: str) -> int:
