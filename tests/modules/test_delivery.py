@@ -14,7 +14,7 @@ from starlette.types import Message, Scope
 from haptera.api.requests.callers import CERTIFICATE
 from haptera.api.requests.order import ServingLimits, ServingOrder
 from haptera.api.routes import images
-from haptera.modules.image.fetch import ArtefactSource, NotYetError
+from haptera.modules.image.fetch import ArtefactSource, BeingBuiltError
 from haptera.modules.image.manifest import DIGEST, ImageManifest, sign, verified
 from haptera.modules.image.parent import Parent
 from haptera.modules.image.store import ImageStore, manifest_of
@@ -162,7 +162,7 @@ def test_an_image_that_is_being_built_is_waited_for_unless_it_is_unwanted(rig: R
 
     rig.made = ["b"]
     target.stop()
-    with pytest.raises(NotYetError, match="image 'b' is being built"):
+    with pytest.raises(BeingBuiltError, match="image 'b' is being built"):
         asyncio.run(give_up())
 
 

@@ -34,7 +34,7 @@ class LostError(HapteraError):
     """The parent is away, or what it sent broke off: later it may be had."""
 
 
-class NotYetError(LostError):
+class BeingBuiltError(LostError):
     """The parent is building the image."""
 
 
@@ -54,7 +54,7 @@ class ArtefactSource:
 
         Raises:
             NotThereError: the parent has no such image, or not for this node.
-            NotYetError: it is being built.
+            BeingBuiltError: it is being built.
             LostError: it cannot be had now.
             HapteraError: it is not signed by the cluster's authority, or an earlier one.
         """
@@ -66,7 +66,7 @@ class ArtefactSource:
         if answer.status != HTTPStatus.OK:
             said = content[:TEXT_BYTES_MAX].decode(errors="replace")
             if answer.status == HTTPStatus.SERVICE_UNAVAILABLE:
-                raise NotYetError(said)
+                raise BeingBuiltError(said)
             raise NotThereError(said or f"the parent answers {answer.status}")
         manifest = verified(content, self.parent.uplink.ca_pem, reference)
         if not reference.startswith(DIGEST):

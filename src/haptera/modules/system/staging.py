@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from haptera.modules.image.fetch import SEEN, ArtefactSource, NotYetError
+from haptera.modules.image.fetch import SEEN, ArtefactSource, BeingBuiltError
 from haptera.modules.image.manifest import DIGEST, ImageManifest, digest_of
 from haptera.modules.image.parent import Parent
 from haptera.modules.system.bundle import check_command
@@ -53,7 +53,7 @@ async def manifest_once_built(
     while True:
         try:
             return (await asyncio.to_thread(source.manifest, reference))[1]
-        except NotYetError as error:
+        except BeingBuiltError as error:
             if target.unwanted:
                 raise
             target.progress(str(error))
