@@ -204,6 +204,25 @@ def test_settings_are_held_against_what_the_module_declares(settings, rule, text
         assert (found[0].place.line, found[0].finding.place) == (4, "module:o@n1")
 
 
+@pytest.mark.parametrize(
+    ("module", "settings", "text"),
+    [
+        ("netboot", '{interface: eth1, address: "fd00::1/64"}', "address and router are of IPv4"),
+        ("netboot", "{interface: a, address: 10.0.0.1/24, router: x}", "address and router are of"),
+        ("image", "{builds_at_once: 0}", "Expected `int` >= 1"),
+        ("ipmi", "{user: u, password: {secret: p}, interface: lan9}", "Invalid enum value 'lan9'"),
+        ("ipmi", "{user: u, password: {secret: p}}", None),
+        ("redfish", "{user: u, password: {secret: p}, trust: verified}", None),
+    ],
+)
+def test_settings_that_a_bundled_module_refuses_are_told_in_its_words(module, settings, text):
+    site = f"cluster: c\nnodes: {{n1: }}\nmodules:\n  {module}: {{settings: {settings}}}\n"
+    found = lint_site(parse_site([SiteFile("site.yaml", site)], {}))
+    told = [one.finding.text for one in found if one.finding.rule is Rule.WRONG_SETTING]
+    assert len(told) == (0 if text is None else 1), told
+    assert text is None or text in told[0]
+
+
 def test_settings_that_nobody_declared_are_told_with_what_to_do():
     text = "cluster: c\nnodes: {n1: }\nmodules:\n  service: {settings: {grace_s: 5}}\n"
     (one,) = lint_site(parse_site([SiteFile("site.yaml", text)], {}))

@@ -94,7 +94,8 @@ class NetbootSettings:
             proxies = self.dhcp == "proxy"
             return Here(IPv4Interface(self.address), self.http_port, router, proxies)
         except AddressValueError as error:
-            raise ValueError(f"is no IPv4 address: {error}") from None
+            what = "address and router are of IPv4, as DHCP here gives no others"
+            raise ValueError(f"{what}: {error}") from None
 
 
 def make_offer(target: Target, settings: NetbootSettings, ends_at: float) -> BootOffer:

@@ -78,7 +78,9 @@ def lint_site(site: Site, own: Sequence[Manifest] = ()) -> tuple[Placed, ...]:
     `own` is what the modules of the site's own declare. Where parts are refused, nothing is
     planned, and nothing else is told.
     """
-    bundled = [load(name).manifest() for name in site.modules]
+    loaded = {name: load(name) for name in site.modules}
+    bundled = [one.manifest() for one in loaded.values()]
+    makers = {name: one.settings for name, one in loaded.items()}
     manifests = [*own, *bundled]
     others = [*bundled, *own_manifests(KINDS)]
     of_parts = [Placed(one, None) for one in lint_kinds(KINDS, own, others)]
@@ -91,7 +93,7 @@ def lint_site(site: Site, own: Sequence[Manifest] = ()) -> tuple[Placed, ...]:
         for alike in _alike(site, _Modules(manifests, rows))
         for finding in _findings(alike.aim, alike.node)
     ]
-    of_settings = [Placed(*one) for one in lint_settings(site, manifests)]
+    of_settings = [Placed(*one) for one in lint_settings(site, manifests, makers)]
     of_permits = [
         Placed(finding, entity.places.get(str(finding.variable)))
         for finding, entity in lint_permits(site, Catalog(KINDS, manifests), rows)

@@ -1,14 +1,21 @@
 """What is wrong with the settings that a site gives to modules which declare theirs."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
 
 from haptera.kinds import module
 from haptera.model.answers.finding import Finding, Rule
 from haptera.model.declared.desired_check import nearest
 from haptera.model.declared.meaning import looks_like_code
-from haptera.model.declared.secrets import SECRET_DO, is_reference, open_secrets
+from haptera.model.declared.secrets import (
+    SECRET_DO,
+    is_reference,
+    open_secrets,
+    references,
+    resolved,
+)
 from haptera.model.deprecated import DECLARE_SETTINGS, UNDECLARED_SETTINGS
+from haptera.model.errors import HapteraError
 from haptera.model.parts import Manifest, Setting, SettingType
 from haptera.site.model.settings import settings_of
 from haptera.site.model.site import Site
@@ -20,16 +27,28 @@ _TYPES: Mapping[SettingType, tuple[type, ...]] = {
     SettingType.NUMBER: (int, float),
     SettingType.BOOLEAN: (bool,),
 }
+# What a secret is taken for, which is not known here.
+_ANY_SECRET: Final = "secret"
+_SEE: Final = "see the page of the module"
+Maker = Callable[[Mapping[str, Any]], object]
 # Which rule, in words, and what to do.
 _Wrong = tuple[Rule, str, str]
 
 
-def lint_settings(site: Site, manifests: Iterable[Manifest]) -> Iterator[tuple[Finding, Place]]:
-    """Each fault, and where the site gives the setting, to the first entity that has these."""
+def lint_settings(
+    site: Site, manifests: Iterable[Manifest], makers: Mapping[str, Maker]
+) -> Iterator[tuple[Finding, Place]]:
+    """Each fault, and where the site gives the setting, to the first entity that has these.
+
+    `makers` make the settings of the modules whose code is here, and refuse what they cannot be.
+    """
     by_name = {one.name: one for one in manifests}
     for entity, given in settings_of(site):
         if (manifest := by_name.get(entity.entity.name)) is not None:
-            for setting, (rule, text, fix) in _wrong_settings(manifest, given):
+            wrong = [*_wrong_settings(manifest, given)]
+            if not any(rule is Rule.WRONG_SETTING for _, (rule, *_) in wrong):
+                wrong += _refused(makers.get(manifest.name), given)
+            for setting, (rule, text, fix) in wrong:
                 told = (module.kind.name, None, module.settings.name, (), fix)
                 yield Finding(rule, str(entity.entity), text, *told), site.place_of(entity, setting)
 
@@ -51,6 +70,19 @@ def _wrong_settings(manifest: Manifest, given: Mapping[str, Any]) -> Iterator[tu
             yield one.name, (Rule.WRONG_SETTING, text, f"give it: {one}")
         elif one.name in given and (wrong := _wrong(manifest.name, one, given)) is not None:
             yield one.name, wrong
+
+
+def _refused(maker: Maker | None, given: Mapping[str, Any]) -> Iterator[tuple[str, _Wrong]]:
+    """What the module itself says of settings whose types are right."""
+    if maker is None or not given:
+        return
+    try:
+        maker(resolved(given, dict.fromkeys(references(given), _ANY_SECRET)))
+    except HapteraError as error:
+        yield (
+            min(given),
+            (Rule.WRONG_SETTING, f"it refuses its settings: {error.what}", error.do or _SEE),
+        )
 
 
 def _wrong(of: str, one: Setting, given: Mapping[str, Any]) -> _Wrong | None:
