@@ -101,6 +101,22 @@ def test_a_node_whose_image_is_to_be_replaced_is_vacated_first(seen, vacated):
     assert list(found.declare) == (["replica:ledger.0@n2"] if vacated else [])
 
 
+@pytest.mark.parametrize(
+    ("health", "vacated"),
+    [
+        ({"grade": "predicted", "care": "spared"}, True),
+        ({"grade": "degraded", "care": "out"}, True),
+        ({"grade": "failed"}, False),
+    ],
+)
+def test_a_node_in_care_is_vacated_and_one_that_is_only_ill_is_not(health, vacated):
+    nodes, group = [a_node("n1"), a_node("n2")], a_group(leader="none")
+
+    found = decided(*nodes, group, a_replica(0, "n1"), a_view("health:n1", **health))
+
+    assert list(found.declare) == (["replica:ledger.0@n2"] if vacated else [])
+
+
 def test_what_has_nowhere_to_go_says_that_it_waits():
     nodes = [a_node(f"n{one}", power="off") for one in (1, 2)]
     there = [a_replica(0, "n1"), a_replica(1, "n2")]

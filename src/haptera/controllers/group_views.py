@@ -1,8 +1,9 @@
 """What the controller of groups reads off one view: of a node, a group, a replica or a system."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
+from haptera.kinds import health
 from haptera.kinds.group import members_of, numbered
 from haptera.kinds.node import Power
 from haptera.kinds.service import Run
@@ -87,6 +88,19 @@ def is_to_flip(view: EntityView) -> bool:
         return None if seen is None or not seen.known else seen.value == Applied.CURRENT
 
     return is_current("applied") is False and not is_current("refused")
+
+
+def vacated(
+    nodes: Mapping[str, EntityView],
+    systems: Mapping[str, EntityView],
+    healths: Mapping[str, EntityView],
+) -> set[str]:
+    """The nodes that are about to be disturbed, or in care for their health."""
+    return {
+        *(name for name, one in nodes.items() if desired(one, "power") == Power.OFF),
+        *(str(one.node) for one in systems.values() if is_to_flip(one)),
+        *(one.name for one in healths.values() if desired(one, health.care.name) is not None),
+    }
 
 
 def holds_nothing(view: EntityView) -> bool:

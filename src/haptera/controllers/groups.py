@@ -16,7 +16,6 @@ from haptera.controllers.group_views import (
     has_failed,
     has_stopped,
     holds_nothing,
-    is_to_flip,
     lacks,
     placement_of,
     rank_in,
@@ -24,12 +23,13 @@ from haptera.controllers.group_views import (
     ranks_of,
     runs_ms,
     silence_of,
+    vacated,
 )
 from haptera.controllers.handover import DOWN_DEFAULT, Handover, Incumbent, hand_over
 from haptera.controllers.leadership import Contender, Grant, Succession, succeed
 from haptera.controllers.replication import ReplicaHost, Settled, settle, shared
 from haptera.controllers.writes import Patch, Writes
-from haptera.kinds import group, lease, node, replica, system
+from haptera.kinds import group, health, lease, node, replica, system
 from haptera.kinds.group import (
     LeaderPolicy,
     members_of,
@@ -38,7 +38,6 @@ from haptera.kinds.group import (
     parse_leader,
 )
 from haptera.kinds.lease import LeaseState
-from haptera.kinds.node import Power
 from haptera.kinds.service import Run
 from haptera.model.declared.schema import Applied
 from haptera.model.entity import EntityId, parse_entity
@@ -48,7 +47,7 @@ from haptera.sdk.failures import cut
 from haptera.selectors.names import ALL_NODES, GroupName
 from haptera.selectors.nodeset import parse_nodeset
 
-KINDS: Final = tuple(one.kind.name for one in (node, group, replica, lease, system))
+KINDS: Final = tuple(one.kind.name for one in (node, group, replica, lease, system, health))
 # What a replica takes over from its group as it is.
 _SAME: Final = ("command", "port", "ready", "limits")
 # After a write that came too late, the next try.
@@ -133,10 +132,7 @@ class _Views:
             of_kind[views[name].kind][name] = views[name]
         self.nodes = {one.name: one for one in of_kind["node"].values()}
         self.silence = silence_of(self.nodes.values())
-        self._vacated = {
-            *(name for name, one in self.nodes.items() if desired(one, "power") == Power.OFF),
-            *(str(one.node) for one in of_kind["system"].values() if is_to_flip(one)),
-        }
+        self._vacated = vacated(self.nodes, of_kind["system"], of_kind["health"])
         self.groups = {one.name: one for one in of_kind["group"].values() if one.desired}
         self.replicas = _by_group(of_kind["replica"].values(), "placement", owner)
         self.leases = _by_group(of_kind["lease"].values(), "rank", owner)

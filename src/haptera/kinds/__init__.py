@@ -6,6 +6,7 @@ from typing import Final
 from haptera.kinds import (
     backend,
     group,
+    health,
     image,
     instance,
     lease,
@@ -19,7 +20,7 @@ from haptera.kinds import (
 )
 from haptera.kinds.brought import brought_kinds
 from haptera.kinds.extensions import node_kind
-from haptera.kinds.rules import budget, freeze, policy
+from haptera.kinds.rules import budget, freeze, health_rule, policy
 from haptera.model.declared.schema import Kind
 
 
@@ -60,5 +61,6 @@ _BUNDLED: Final = (
     *(node, service, module, freeze, policy, budget, image, system, roll),
     *(group, replica, lease),
     *(pool, instance, backend),
+    *(health, health_rule),
 )
 KINDS: Final = Kinds({one.kind.name: one.kind for one in _BUNDLED})

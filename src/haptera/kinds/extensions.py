@@ -13,7 +13,8 @@ BUNDLED: Final[tuple[Extension, ...]] = (slurm.extension,)
 # An extension is called neither as a kind, nor as a layer of a selector.
 TAKEN: Final = frozenset(
     [
-        *("backend", "budget", "freeze", "group", "image", "instance", "lease", "module", "node"),
+        *("backend", "budget", "freeze", "group", "health"),
+        *("health-rule", "image", "instance", "lease", "module", "node"),
         *("policy", "pool", "replica", "roll", "service", "system", "desired", "last"),
     ]
 )

@@ -1,11 +1,10 @@
 """A roll: systems change over to another image, a few at a time, as far as it proves good."""
 
 import re
-from collections.abc import Callable
 from enum import StrEnum
 from typing import Final
 
-from haptera.kinds.rules.rule import OF_BYTES_MAX
+from haptera.kinds.rules.rule import OF_BYTES_MAX, one_of
 from haptera.model.declared.desired_check import between
 from haptera.model.declared.schema import Halt, Kind, Plain
 from haptera.model.errors import HapteraError
@@ -56,23 +55,15 @@ def _check_unavailable(text: str) -> None:
     unavailable_max(text, 0)
 
 
-def _one_of(choices: type[StrEnum]) -> Callable[[str], None]:
-    def check(text: str) -> None:
-        if text not in list(choices):
-            raise HapteraError(f"{text!r} is none of these", do=f"write {', '.join(choices)}")
-
-    return check
-
-
 image = Plain("roll", "image", str, size_bytes_max=80)
 # As it was typed; who is in the roll, the systems themselves say.
 select = Plain("roll", "select", str, OF_BYTES_MAX)
 canary = Plain("roll", "canary", int, 8, between(1, COUNT_MAX))
 unavailable = Plain("roll", "unavailable", str, 8, _check_unavailable)
-on_failure = Plain("roll", "on_failure", str, 16, _one_of(OnFailure))
+on_failure = Plain("roll", "on_failure", str, 16, one_of(OnFailure))
 # In seconds since 1970: what is not done by then halts.
 deadline = Plain("roll", "deadline", int, 8, between(0, SECONDS_MAX))
-wish = Plain("roll", "wish", str, 8, _one_of(RollWish))
+wish = Plain("roll", "wish", str, 8, one_of(RollWish))
 # When all of its systems ran the new image, in seconds since 1970.
 finished = Plain("roll", "finished", int, 8, between(0, SECONDS_MAX))
 # Why nothing goes on until somebody says that it should; not there while nothing is wrong.

@@ -5,8 +5,18 @@ from typing import Any, Final
 
 import msgspec
 
-from haptera.kinds import backend, group, image, module, pool, roll, service
+from haptera.kinds import (
+    backend,
+    group,
+    health,
+    image,
+    module,
+    pool,
+    roll,
+    service,
+)
 from haptera.kinds.extensions import node_kind
+from haptera.kinds.rules import health_rule
 from haptera.lab.settings import LabSettings
 from haptera.model.declared.schema import Applied, Attribute, Kind, Plain, Variable
 from haptera.model.parts import Context
@@ -25,7 +35,10 @@ _NAME: Final = r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$"
 _DURATION: Final = r"^[0-9]{1,12}(ms|s|m|h|d)$"
 _PLACE: Final = f"^{PLACE.pattern}$"
 # What is desired of them stands under KIND:NAME.
-_OF_CLUSTER: Final = (image.kind, group.kind, pool.kind, backend.kind, roll.kind)
+_OF_CLUSTER: Final = (
+    *(image.kind, group.kind, pool.kind, backend.kind, roll.kind),
+    *(health.kind, health_rule.kind),
+)
 
 
 def schema() -> Schema:

@@ -39,6 +39,7 @@ _THEN = ("ENTITY", "CONDITION", "STATE", "REASON")
 # How the first one of a kind comes to be, where that is not by a site file.
 _MADE_BY = {
     "freeze": "haptera freeze SELECTOR --reason TEXT makes one",
+    "health": "the parent makes one of a node that a health rule speaks of",
     "image": "haptera image build NAME DIR makes one",
     "instance": "pools make them; declare one in the site file, then haptera apply FILE",
     "job": "haptera submit COMMAND makes one",

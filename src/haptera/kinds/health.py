@@ -1,0 +1,26 @@
+"""How healthy a node is, by whom rules say otherwise, and how far it is spared for that.
+
+It has the name of its node, and is there only while it is of some use; the controller's.
+"""
+
+from typing import Final
+
+from haptera.health.care import CareStage
+from haptera.health.rule import Grade
+from haptera.kinds.rules.rule import one_of
+from haptera.model.declared.desired_check import between
+from haptera.model.declared.schema import Kind, Plain
+from haptera.model.walltime import WALL_S_MAX
+
+SAYS_BYTES_MAX: Final = 240
+
+grade = Plain("health", "grade", str, 16, one_of(Grade))
+# Not there while nothing is done about it.
+care = Plain("health", "care", str, 16, one_of(CareStage))
+# What each rule says, and what stands in the way of acting on it.
+says = Plain("health", "says", str, SAYS_BYTES_MAX)
+# Since when the grade is so, and when the first limit is expected to be met, in seconds since 1970.
+since = Plain("health", "since", int, 8, between(0, WALL_S_MAX))
+expected = Plain("health", "expected", int, 8, between(0, WALL_S_MAX))
+
+kind = Kind("health", (), plain=(grade, care, says, since, expected), of_cluster=True)
