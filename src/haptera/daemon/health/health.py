@@ -1,0 +1,262 @@
+"""Keeps the health of all nodes: hears what is measured, has it judged and decided, and writes.
+
+What must outlive it is written: which nodes are in care, as entities of the kind `health`. What was
+read is not; a parent that starts anew judges by what it reads from then on.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from haptera.daemon.queue.linked import linked
+from haptera.daemon.queue.parent_side import ParentQueue
+from haptera.daemon.samples.sample_board import SampleBoard
+from haptera.health.bundled import BUNDLED
+from haptera.health.care import (
+    FRESH_S,
+    CareDecision,
+    CareLimits,
+    CareStage,
+    Patient,
+    decide_care,
+    words_of,
+)
+from haptera.health.judge import Symptom
+from haptera.health.readings import Timed
+from haptera.health.rule import Grade, HealthRule
+from haptera.health.ward import Ward
+from haptera.kinds import health, node, replica
+from haptera.kinds.rules import health_rule as health_rules
+from haptera.kinds.rules.health_rule import health_rule
+from haptera.kinds.service import Run
+from haptera.model.answers.views import BrakeView, EntityView
+from haptera.model.entity import EntityId
+from haptera.model.errors import HapteraError
+from haptera.model.samples import SampleBatch
+from haptera.queue.duty import Duty, DutyMode
+from haptera.runtime import clock
+from haptera.runtime.processes.control import Source
+from haptera.sdk import Cluster, Conflict
+from haptera.sdk.boundary import Boundary
+from haptera.sdk.failures import cut
+
+NAME: Final = "health"
+# Whose word a drain of ours is.
+WHO: Final = f"controller:{NAME}"
+LOOK_EVERY_S: Final = 5.0
+KINDS: Final = (node.kind.name, replica.kind.name, health.kind.name, health_rules.kind.name)
+
+
+Views = Mapping[str, EntityView]
+Patch = dict[str, str | int | None]
+Wish = Mapping[str, str | int | None]
+
+_NOTHING: Final[Wish] = dict.fromkeys(one.name for one in health.kind.plain)
+
+
+class HealthSource(Source, Protocol):
+    """What it reads and writes, and whether the brake is on."""
+
+    def brake(self) -> BrakeView: ...
+
+
+@dataclass(slots=True)
+class HealthWrites:
+    """What is to be written of the nodes' health, and which duties are set or taken back."""
+
+    declare: dict[str, dict[str, str]] = field(default_factory=dict)
+    desired: dict[str, Patch] = field(default_factory=dict)
+    undeclare: list[str] = field(default_factory=list)
+    duties: dict[str, Duty | None] = field(default_factory=dict)
+
+
+class HealthKeeper:
+    """The health of all nodes of a parent."""
+
+    def __init__(
+        self,
+        source: HealthSource,
+        jobs: ParentQueue,
+        board: SampleBoard,
+        limits: CareLimits | None = None,
+    ) -> None:
+        self._source = source
+        self._jobs = jobs
+        self._board = board
+        self._limits = limits or CareLimits()
+        self.ward = Ward(BUNDLED)
+
+    async def run(self) -> None:
+        """Keep it until cancelled."""
+        cluster, control = linked(NAME, self._source)
+        end = self._board.subscribe(self.measured)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(control.run())
+                async for told in cluster.watch(kinds=KINDS, tick_s=LOOK_EVERY_S):
+                    with Boundary(NAME):
+                        await self._keep(cluster, told.now)
+        finally:
+            end()
+
+    def measured(self, batch: SampleBatch) -> None:
+        """A node was measured."""
+        if batch.entity.kind != node.kind.name:
+            return
+        now = clock.wall_s()
+        for series, value in batch.values.items():
+            self.ward.add(batch.entity.name, series, Timed(batch.at, value), now)
+
+    async def _keep(self, cluster: Cluster[None], views: Views) -> None:
+        writes = self.decide(views, clock.wall_s())
+        try:
+            if writes.desired or writes.undeclare:
+                await cluster.write(
+                    writes.desired, declare=writes.declare, undeclare=writes.undeclare
+                )
+        except Conflict:
+            return  # the next look decides on what is so then
+        # Last: who is in care outlives this process, and gives its own duties back.
+        for name, duty in writes.duties.items():
+            await self._jobs.set_duties([name], duty)
+
+    def decide(self, views: Views, now: float) -> HealthWrites:
+        """What is to be written now."""
+        by_kind: dict[str, dict[str, EntityView]] = {kind: {} for kind in KINDS}
+        for view in views.values():
+            by_kind[view.kind][view.name if view.node is None else view.entity] = view
+        nodes = {one.name: one for one in by_kind[node.kind.name].values()}
+        self._follow(by_kind[health_rules.kind.name].values())
+        self.ward.keep_only(nodes, now)
+        there = by_kind[health.kind.name]
+        held = _holders(by_kind[replica.kind.name].values())
+        patients = [self._patient(name, there.get(name), held, now) for name in sorted(nodes)]
+        brake = self._source.brake().why
+        why = None if brake is None else f"the brake is on: {brake}"
+        decision = decide_care(patients, self._limits, now, why)
+        return self._writes(patients, there, decision)
+
+    def _follow(self, views: Iterable[EntityView]) -> None:
+        rules: dict[str, HealthRule] = {one.name: one for one in BUNDLED}
+        for view in views:
+            values = {name: one.value for name, one in view.desired.items()}
+            with suppress(HapteraError):  # it was checked as it was written: it is going
+                rules[view.name] = health_rule(view.name, values)
+        if rules != self.ward.rules:
+            self.ward.follow(rules.values())
+
+    def _patient(
+        self, name: str, view: EntityView | None, held: frozenset[str], now: float
+    ) -> Patient:
+        care = None if view is None else view.desired.get(health.care.name)
+        # One that a person has spared is not ours to take out or to give back.
+        own = care is not None and care.owner == WHO
+        return Patient(
+            name,
+            self.ward.symptoms(name),
+            CareStage(str(care.value)) if own and care is not None else None,
+            name in held or self._is_busy(name),
+            self.ward.well_since(name, now, FRESH_S),
+        )
+
+    def _is_busy(self, name: str) -> bool:
+        holder = self._jobs.queue.holders.get(name)
+        return holder is not None and bool(holder.held)
+
+    def _writes(
+        self, patients: Iterable[Patient], there: Views, decision: CareDecision
+    ) -> HealthWrites:
+        writes = HealthWrites()
+        patients = [*patients]
+        for one in patients:
+            stage = _stage(one, decision)
+            entity = str(EntityId(health.kind.name, one.name, None))
+            _write(entity, there.get(one.name), _wish(one, stage, decision), writes)
+            self._set_duty(one, stage, decision, writes)
+        for name in sorted(there.keys() - {one.name for one in patients}):
+            _write(there[name].entity, there[name], _NOTHING, writes)
+        return writes
+
+    def _set_duty(
+        self, one: Patient, stage: CareStage | None, decision: CareDecision, writes: HealthWrites
+    ) -> None:
+        """Give it no new jobs while it is in care; a person's word on that stays."""
+        duty = self._jobs.queue.duties.get(one.name)
+        if stage is not None and duty is None:
+            why = decision.spare.get(one.name) or _worst(one) or "in care for its health"
+            writes.duties[one.name] = Duty(DutyMode.DRAIN, why, WHO)
+        elif stage is None and duty is not None and duty.who == WHO:
+            writes.duties[one.name] = None
+
+
+def _write(
+    entity: str,
+    view: EntityView | None,
+    wish: Wish,
+    writes: HealthWrites,
+) -> None:
+    """Have this desired of a node's health, as far as it is ours; where nothing is, it goes."""
+    patch = {key: value for key, value in wish.items() if _differs(view, key, value)}
+    if view is None and patch:
+        writes.declare[entity] = {}
+    ours = view is not None and all(one.owner == WHO for one in view.desired.values())
+    if ours and all(value is None for value in wish.values()):
+        writes.undeclare.append(entity)
+    elif patch:
+        writes.desired[entity] = patch
+
+
+def _stage(one: Patient, decision: CareDecision) -> CareStage | None:
+    if one.name in decision.give_back:
+        return None
+    if one.name in decision.take_out:
+        return CareStage.OUT
+    return CareStage.SPARED if one.name in decision.spare else one.stage
+
+
+def _wish(
+    one: Patient, stage: CareStage | None, decision: CareDecision
+) -> Mapping[str, str | int | None]:
+    """What is desired of a node's health: nothing of one that is well."""
+    if not one.symptoms and stage is None:
+        return _NOTHING
+    grade = one.symptoms[0].grade if one.symptoms else Grade.OK
+    expected = [each.expected.likely for each in one.symptoms if each.expected is not None]
+    why = decision.held.get(one.name)
+    says = [*map(words_without_value, one.symptoms), *([] if why is None else [f"left: {why}"])]
+    return {
+        health.grade.name: grade.value,
+        health.care.name: None if stage is None else stage.value,
+        health.says.name: cut("; ".join(says), health.SAYS_BYTES_MAX) if says else None,
+        health.since.name: int(min(each.since for each in one.symptoms)) if one.symptoms else None,
+        # To the minute: it is another one with each reading.
+        health.expected.name: int(min(expected) // 60 * 60) if expected else None,
+    }
+
+
+def words_without_value(one: Symptom) -> str:
+    """What a rule says, in words that stay the same while it says so."""
+    return f"{one.rule} ({one.sensor}): {one.grade}"
+
+
+def _worst(one: Patient) -> str | None:
+    return words_of(one.symptoms[0]) if one.symptoms else None
+
+
+def _holders(replicas: Iterable[EntityView]) -> frozenset[str]:
+    """The nodes on which replicas are, or may be."""
+    return frozenset(str(one.node) for one in replicas if _is_there(one))
+
+
+def _is_there(one: EntityView) -> bool:
+    run = one.observed.get("run")
+    return run is None or not run.known or run.value not in (Run.STOPPED, Run.FAILED)
+
+
+def _differs(view: EntityView | None, name: str, value: str | int | None) -> bool:
+    held = None if view is None else view.desired.get(name)
+    if held is None:
+        return value is not None
+    return held.owner == WHO and held.value != value

@@ -1,0 +1,89 @@
+"""All machines of a cluster, as rules judge them: their tracks, symptoms and grades; pure."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from haptera.health.judge import Symptom, fingerprints, grade_of, is_of
+from haptera.health.readings import Timed
+from haptera.health.rule import Fingerprint, Grade, HealthRule, Mode
+from haptera.health.track import Track
+
+# A sensor that was read by nobody for so long is not there any more, and its symptoms with it.
+FORGOTTEN_S: Final = 86_400.0
+
+
+class Ward:
+    """The tracks of all rules on all sensors of all machines."""
+
+    def __init__(self, rules: Iterable[HealthRule]) -> None:
+        self.rules: Mapping[str, HealthRule] = {}
+        self._tracks: dict[str, dict[tuple[str, str], Track]] = {}
+        # Which rules read a sensor, by its name.
+        self._readers: dict[str, tuple[HealthRule, ...]] = {}
+        self._several: dict[str, dict[str, Symptom]] = {}
+        self._well_since: dict[str, float] = {}
+        self.follow(rules)
+
+    def follow(self, rules: Iterable[HealthRule]) -> None:
+        """Judge by these rules from now on; what another rule of a name knew is forgotten."""
+        before, self.rules = self.rules, {one.name: one for one in rules}
+        changed = {name for name, one in before.items() if self.rules.get(name) != one}
+        self._readers.clear()
+        for tracks in self._tracks.values():
+            for key in [key for key in tracks if key[0] in changed]:
+                del tracks[key]
+
+    def add(self, machine: str, sensor: str, one: Timed, now: float) -> None:
+        """A sensor of a machine was read."""
+        if sensor not in self._readers:
+            self._readers[sensor] = tuple(
+                rule
+                for rule in self.rules.values()
+                if not isinstance(rule.pipeline.test, Fingerprint) and is_of(rule, sensor)
+            )
+        tracks = self._tracks.setdefault(machine, {})
+        for rule in self._readers[sensor]:
+            key = rule.name, sensor
+            if key not in tracks:
+                tracks[key] = Track(rule, sensor)
+            tracks[key].add(one, now)
+
+    def keep_only(self, machines: Iterable[str], now: float) -> None:
+        """Forget machines that are gone, and sensors that were not read for a day."""
+        for name in self._tracks.keys() - {*machines}:
+            del self._tracks[name]
+            self._several.pop(name, None)
+            self._well_since.pop(name, None)
+        for tracks in self._tracks.values():
+            for key, one in [*tracks.items()]:
+                if one.read_at is not None and now - one.read_at > FORGOTTEN_S:
+                    del tracks[key]
+
+    def symptoms(self, machine: str) -> tuple[Symptom, ...]:
+        """What rules say of a machine now, the worst first."""
+        single = [
+            one.symptom for one in self._tracks.get(machine, {}).values() if one.symptom is not None
+        ]
+        before = self._several.get(machine, {})
+        several = [*fingerprints(self.rules.values(), single, before)]
+        self._several[machine] = {one.rule: one for one in several}
+        return tuple(sorted((*single, *several), key=_order))
+
+    def grade(self, machine: str) -> Grade:
+        """How healthy a machine is."""
+        return grade_of(self.symptoms(machine), is_read=bool(self._tracks.get(machine)))
+
+    def well_since(self, machine: str, now: float, fresh_s: float) -> float | None:
+        """Since when no rule that acts has said anything of a machine that is read."""
+        read = [
+            one.read_at for one in self._tracks.get(machine, {}).values() if one.read_at is not None
+        ]
+        ill = any(one.mode is Mode.ACT for one in self.symptoms(machine))
+        if ill or not read or now - max(read) > fresh_s:
+            self._well_since.pop(machine, None)
+            return None
+        return self._well_since.setdefault(machine, now)
+
+
+def _order(one: Symptom) -> tuple[int, str, str]:
+    return -list(Grade).index(one.grade), one.rule, one.sensor

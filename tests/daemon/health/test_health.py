@@ -1,0 +1,225 @@
+"""What a parent writes of the health of its nodes, by what was measured and what is desired."""
+
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+
+from haptera.daemon.health.health import WHO, HealthKeeper, HealthWrites
+from haptera.health.care import CareLimits
+from haptera.health.readings import Timed
+from haptera.model.answers.views import BrakeView, Condition, DesiredView, EntityView, ObservedView
+from haptera.model.entity import parse_entity
+from haptera.queue.duty import Duty, DutyMode
+
+BEGIN = 1_795_284_000.0
+SITE = "site"
+LIMITS = CareLimits(at_once=1, share=50, well_s=300)
+RULE = {"sensors": "temp.inlet", "pipeline": "above 35 clear 32 for 20s", "mode": "act"}
+DRAINED = Duty(DutyMode.DRAIN, "inlet-hot: temp.inlet at 40 (degraded)", WHO)
+ILL = {"grade": "degraded", "says": "inlet-hot (temp.inlet): degraded"}
+
+
+@dataclass
+class Holder:
+    held: bool
+
+
+@dataclass
+class Queue:
+    duties: dict[str, Duty] = field(default_factory=dict)
+    holders: dict[str, Holder] = field(default_factory=dict)
+
+
+@dataclass
+class Jobs:
+    queue: Queue = field(default_factory=Queue)
+
+
+class Cluster:
+    """A cluster of four nodes, of which everything that is written comes to be so."""
+
+    def __init__(self) -> None:
+        self.jobs = Jobs()
+        self.brake_why: str | None = None
+        self.health = HealthKeeper(
+            cast("Any", self), cast("Any", self.jobs), cast("Any", None), LIMITS
+        )
+        self.views = {f"node:n{one}": a_view(f"node:n{one}") for one in range(1, 5)}
+        self.desire("health-rule:inlet-hot", SITE, **RULE)
+        self.now = BEGIN
+        self.looked()
+
+    def desire(self, name: str, owner: str, **values: Any) -> None:
+        before = self.views.get(name, a_view(name)).desired
+        held = {key: DesiredView(value, owner) for key, value in values.items()}
+        left = {**before, **held}
+        self.views[name] = a_view(
+            name, {key: one for key, one in left.items() if values.get(key, 1)}
+        )
+
+    def passes(self, seconds: int, **celsius: float) -> None:
+        """Time passes, and these inlets are read each 10 s; all others have 20 °C."""
+        for _ in range(0, seconds, 10):
+            self.now += 10
+            for name in ("n1", "n2", "n3", "n4"):
+                value = celsius.get(name, 20.0)
+                self.health.ward.add(name, "temp.inlet", Timed(self.now, value), self.now)
+
+    def looked(self) -> HealthWrites:
+        writes = self.health.decide(self.views, self.now)
+        assert {*writes.declare} == writes.desired.keys() - self.views.keys()
+        for name, patch in writes.desired.items():
+            self.desire(name, WHO, **patch)
+        for name in writes.undeclare:
+            del self.views[name]
+        for name, duty in writes.duties.items():
+            self.jobs.queue.duties.pop(name, None)
+            if duty is not None:
+                self.jobs.queue.duties[name] = duty
+        return writes
+
+    def care(self) -> dict[str, object]:
+        return {
+            view.name: view.desired["care"].value
+            for view in self.views.values()
+            if view.kind == "health" and "care" in view.desired
+        }
+
+    def brake(self) -> BrakeView:
+        return BrakeView(self.brake_why, 0)
+
+
+def a_view(name: str, desired: dict[str, DesiredView] | None = None) -> EntityView:
+    entity = parse_entity(name)
+    observed = {}
+    if entity.kind == "replica":
+        observed = {"run": ObservedView("running", known=True, method="read", by="l", age_ms=1)}
+    return EntityView(
+        entity=name,
+        kind=entity.kind,
+        name=entity.name,
+        node=entity.node,
+        revision=1,
+        attributes={},
+        desired=desired or {},
+        observed=observed,
+        condition=Condition.CONVERGED,
+        chain=[],
+        since_ms=0,
+    )
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return Cluster()
+
+
+def test_a_node_that_a_rule_speaks_of_is_drained_then_out_then_given_back(cluster) -> None:
+    cluster.jobs.queue.holders["n1"] = Holder(held=True)
+    cluster.passes(60, n1=40.0)
+    writes = cluster.looked()
+    since = int(BEGIN) + 10
+    assert writes.desired == {"health:n1": {**ILL, "care": "spared", "since": since}}
+    assert writes.duties == {"n1": DRAINED}
+    assert cluster.looked() == HealthWrites()
+
+    cluster.jobs.queue.holders["n1"] = Holder(held=False)
+    assert cluster.looked().desired == {"health:n1": {"care": "out"}}
+    assert cluster.looked() == HealthWrites()
+
+    cluster.passes(60)
+    assert cluster.looked().desired == {"health:n1": {"grade": "ok", "says": None, "since": None}}
+    cluster.passes(290)
+    assert cluster.looked() == HealthWrites()
+    cluster.passes(10)
+    assert cluster.looked() == HealthWrites(undeclare=["health:n1"], duties={"n1": None})
+    assert cluster.care() == {}
+
+
+def test_a_node_is_not_out_while_a_replica_runs_there(cluster) -> None:
+    cluster.views["replica:db.0@n1"] = a_view("replica:db.0@n1")
+    cluster.passes(60, n1=40.0)
+    cluster.looked()
+    cluster.looked()
+    assert cluster.care() == {"n1": "spared"}
+    del cluster.views["replica:db.0@n1"]
+    cluster.looked()
+    assert cluster.care() == {"n1": "out"}
+
+
+def test_the_budget_and_a_brake_stop_the_next_and_say_so(cluster) -> None:
+    cluster.passes(60, n1=40.0, n2=40.0)
+    cluster.looked()
+    assert cluster.care() == {"n1": "spared"}
+    says = cluster.views["health:n2"].desired["says"].value
+    assert says == "inlet-hot (temp.inlet): degraded; left: 1 are in care, and no more may be"
+
+    braked = Cluster()
+    braked.brake_why = "3 of 4 nodes fell silent"
+    braked.passes(60, n1=40.0)
+    braked.looked()
+    assert braked.care() == {}
+    assert "the brake is on: 3 of 4" in str(braked.views["health:n1"].desired["says"].value)
+
+
+def test_an_inlet_that_is_hot_everywhere_disturbs_nobody(cluster) -> None:
+    cluster.passes(60, n1=40.0, n2=40.0, n3=40.0, n4=40.0)
+    writes = cluster.looked()
+    assert (cluster.care(), writes.duties) == ({}, {})
+    assert len(writes.desired) == 4
+
+
+def test_a_rule_that_suggests_is_told_and_not_acted_on(cluster) -> None:
+    cluster.desire("health-rule:inlet-hot", SITE, mode="suggest")
+    cluster.looked()
+    cluster.passes(60, n1=40.0)
+    writes = cluster.looked()
+    assert (cluster.care(), writes.duties) == ({}, {})
+    assert cluster.views["health:n1"].desired["grade"].value == "degraded"
+
+
+def test_a_drain_and_a_care_of_a_person_are_left_to_them(cluster) -> None:
+    own = Duty(DutyMode.DRAIN, "board swap", "user:eve")
+    cluster.jobs.queue.duties["n1"] = own
+    cluster.desire("health:n2", "user:eve", care="spared")
+    cluster.passes(60, n1=40.0)
+    cluster.looked()
+    assert cluster.care() == {"n1": "spared", "n2": "spared"}, "a person's counts in no budget"
+    cluster.looked()
+    for _ in range(2):
+        cluster.passes(310)
+        cluster.looked()
+    assert cluster.jobs.queue.duties == {"n1": own}
+    assert cluster.care() == {"n2": "spared"}
+
+
+def test_a_parent_that_starts_anew_goes_on_with_the_care_that_it_finds(cluster) -> None:
+    cluster.passes(60, n1=40.0)
+    cluster.looked()
+    later = Cluster()
+    later.views, later.jobs.queue.duties = cluster.views, cluster.jobs.queue.duties
+    later.looked()
+    assert later.care() == {"n1": "out"}, "nothing runs there, and nothing was read yet"
+    later.passes(310)
+    later.looked()
+    later.passes(310)
+    later.looked()
+    assert (later.care(), later.jobs.queue.duties) == ({}, {})
+
+
+def test_what_a_silent_sensor_said_last_stays_and_moves_nothing_new(cluster) -> None:
+    cluster.passes(60, n1=40.0)
+    cluster.looked()
+    cluster.now += 3_600
+    cluster.looked()
+    assert cluster.care() == {"n1": "out"}, "nothing says that it is well"
+    assert cluster.views["health:n1"].desired["grade"].value == "degraded"
+
+
+def test_a_node_that_is_gone_leaves_nothing(cluster) -> None:
+    cluster.passes(60, n1=40.0)
+    cluster.looked()
+    del cluster.views["node:n1"]
+    cluster.looked()
+    assert "health:n1" not in cluster.views
