@@ -49,6 +49,7 @@ from haptera.model.samples import Sample
 from haptera.model.token_scope import Scope
 from haptera.planner.domain.pieces import at_once
 from haptera.rest.schemas import ReplicaView, ReportTaken
+from haptera.rest.unclaimed import InvitationView
 from haptera.runtime.clock import wall_s
 from haptera.runtime.identity.tokens import ApiToken, Bearer, Certified, MintedToken
 from haptera.runtime.network.peer_messages import LogAsked
@@ -293,6 +294,9 @@ class FakeBackend:
 
     def strangers(self):
         return list(self.strange)
+
+    async def invite(self, node):
+        return InvitationView(f"hp1.{node}.secret", "an authority", "127.0.0.1:4271")
 
     async def evict(self, node):
         return self.incarnations.pop(node, None)

@@ -21,6 +21,26 @@ def test_a_node_is_put_out_once_and_it_is_noted_who_wanted_that():
     assert [one.what for one in backend.noted] == ["evict n1", "evict n1"]
 
 
+def test_who_may_run_commands_on_a_node_may_invite_it_and_no_other_and_that_is_noted():
+    backend = FakeBackend()
+    backend.write(Declare(node_id("n1"), {}, "site"), Declare(node_id("n2"), {}, "site"))
+    app = make_app(backend, Sites("quick"), cluster="quick")
+
+    def asked(entity, token):
+        return ask(app, "POST", f"/v1/entities/{entity}/invitation?why=joins", token=token)
+
+    assert asked("node:n1", "write-token").status == 403
+    assert backend.noted == []
+    assert asked("node:n9", "exec-token").status == 404
+    assert asked("module:jobs@n1", "exec-token").status == 400
+    assert asked("node:n1", "exec-token").json == {
+        "token": "hp1.n1.secret",
+        "ca": "an authority",
+        "parent": "127.0.0.1:4271",
+    }
+    assert [(one.who, one.what) for one in backend.noted] == [("user:kim", "invite n1: joins")]
+
+
 def test_an_admin_alone_overrides_a_permit_and_says_why():
     backend = FakeBackend()
     backend.write(Declare(node_id("n1"), {}, "site"))

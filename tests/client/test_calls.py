@@ -8,7 +8,7 @@ import pytest
 
 from haptera.api.app import endpoints
 from haptera.api.routes.stream import StreamRoute
-from haptera.client import calls, sample_calls
+from haptera.client import calls, node_calls, sample_calls
 from haptera.model.news import News
 from haptera.model.token_scope import Scope
 from haptera.queue.duty import DutyMode, DutyState
@@ -76,6 +76,7 @@ CALLS = [
     calls.make_token("eve", Scope.READ, for_s=60, within="rack1*"),
     calls.revoke_token("6f1d"),
     calls.evict("n1", why="stolen"),
+    calls.invite("n1", why="joins"),
     calls.unclaimed(),
     calls.claim("52:54:00:00:00:03", "n1", why="new"),
     calls.replica("standby", 7, 3, "0f"),
@@ -116,7 +117,7 @@ def test_all_calls_are_held_beside_the_api():
 
 
 def is_call(one):
-    files = (calls.__name__, sample_calls.__name__)
+    files = (calls.__name__, node_calls.__name__, sample_calls.__name__)
     return getattr(one, "__module__", None) in files and not one.__name__.startswith("_")
 
 

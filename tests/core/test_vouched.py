@@ -13,7 +13,7 @@ from haptera.model.answers.views import Condition
 from haptera.model.changes import Desired, Stored, StoredEntity
 from haptera.model.effects import Call, Work, Write
 from haptera.model.entity import node_id
-from haptera.model.events import Alive, Answered, Event, Failed, Heard, Ready, Ticked
+from haptera.model.events import Alive, Answered, Enrolled, Event, Failed, Heard, Ready, Ticked
 from haptera.model.messages import Mark, Message
 from haptera.model.parts import Context
 from haptera.modules import load
@@ -96,3 +96,26 @@ def test_no_disruptive_step_goes_by_it() -> None:
     assert [one.part for one in effects if isinstance(one, Call)] == ["look_power", "look_power"]
     assert not any(isinstance(one, Write) for one in effects)
     assert "labnode.look_power looks at power first" in str(row_of(engine).stance.why)
+
+
+@pytest.mark.parametrize("again", [[], [Enrolled("n01", 2)]], ids=["heard again", "booted"])
+def test_a_machine_without_a_bmc_is_up_whenever_it_is_heard(again: list[Event]) -> None:
+    """Nothing but its hellos tells of it: they count again after a silence, or a boot."""
+    entity = StoredEntity(NODE, {}, "site", {"agent": Desired("up", "site")}, 1)
+    stored = Stored(7, 1, [entity], [], {"n01": 1}, enrolled=["n01"])
+    engine = Engine(SIDE, Catalog(KINDS, [load("labnode").manifest()]), stored, 0, S)
+    engine.handle([heard(S)], S)
+    assert known(engine)["agent"] == ("up", "sync")
+
+    now = S
+    while now <= S + LOST_AFTER * H // 10 and (due := engine.deadline()) is not None:
+        now = max(due, now + 1)
+        engine.handle([Ticked()], now)
+    assert known(engine) == {}
+
+    engine.handle(again, now + S)
+    mark, incarnation = Mark(), 2 if again else 1
+    back = Heard("n01", 78, Message(incarnation, 0, 0, mark, mark), now + 2 * S)
+    engine.handle([back], now + 2 * S)
+    assert known(engine)["agent"] == ("up", "sync")
+    assert row_of(engine).stance.condition is Condition.CONVERGED

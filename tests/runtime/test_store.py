@@ -43,8 +43,8 @@ from haptera.model.parts import EnrolmentLevel
 from haptera.runtime.identity.tokens import TOKEN_TTL_S, Bearer, Scope, parse_token
 from haptera.runtime.store import sessions_sql
 from haptera.runtime.store.sessions import SavedSession
-from haptera.runtime.store.sessions_sql import TOKENS_MAX, Claimed, ClaimRefused
-from haptera.runtime.store.sqlite_writer import WRITES_QUEUED_MAX
+from haptera.runtime.store.sessions_sql import TOKENS_MAX, BootToken, Claimed, ClaimRefused
+from haptera.runtime.store.sqlite_writer import WRITES_QUEUED_MAX, Failure
 from haptera.runtime.store.store import Store, kept
 from tests.runtime.plain_store import PlainStore
 from tests.runtime.store_child import write_number
@@ -432,7 +432,7 @@ def test_a_token_is_handed_out_once_and_stored_as_a_hash_only(path: Path) -> Non
 def test_an_intent_that_enrols_needs_a_declared_node(path: Path) -> None:
     with opened(path) as one:
         refused = one.write(OpenIntent(BOOT))
-        assert refused == Unwritten(1, "intent i1: node:n01 is on no declared node", Cause.INVALID)
+        assert refused == Unwritten(1, "n01 is not declared, so it cannot enrol", Cause.INVALID)
         assert one.store.load().intents == []
 
 
@@ -629,6 +629,23 @@ def test_an_expired_or_wrong_token_and_one_of_a_removed_node_are_refused(path: P
         one.write(Declare(N01, {}, "site"))
         one.wall_s += TOKEN_TTL_S
         assert one.claim(token, b"key") == ClaimRefused(AdmissionReason.EXPIRED, name, "n01")
+
+
+def test_of_invitations_that_were_asked_for_the_last_is_good_and_ends_no_session(
+    path: Path,
+) -> None:
+    with opened(path) as one:
+        one.write(Declare(N01, {}, "site"), OpenIntent(BOOT))
+        enrolled(one)
+        invited = [one.store.invite("n01").result() for _ in range(2)]
+        assert isinstance(one.store.invite("n99").result(), Failure)
+        texts = [made.text for made in invited if isinstance(made, BootToken)]
+    with opened(path) as one:
+        assert one.store.load().enrolled == ["n01"], "nobody has claimed it"
+        refused, claimed = (one.claim(text, b"another key") for text in texts)
+        assert isinstance(refused, ClaimRefused)
+        assert isinstance(claimed, Claimed)
+        assert claimed.session.agreement.incarnation == 2
 
 
 def test_a_token_of_a_slow_boot_is_good_for_as_long_as_that_is_waited_for(path: Path) -> None:

@@ -31,7 +31,7 @@ from haptera.queue.job import Job
 from haptera.queue.news import JobNews
 from haptera.queue.queue import JobQueue
 from haptera.rest.schemas import ReplicaView, ReportTaken
-from haptera.rest.unclaimed import UnclaimedView
+from haptera.rest.unclaimed import InvitationView, UnclaimedView
 from haptera.runtime.identity.tokens import ApiToken, Bearer, Certified, MintedToken
 from haptera.runtime.network.peer_messages import ExecAnswer, ExecAsked, LogPlace, LogTold
 from haptera.runtime.store.feed import Follower
@@ -219,6 +219,13 @@ class Backend(Protocol):
         """Write down that somebody asked for something that changes nothing desired.
 
         `entity` is what it is about, where that is one.
+        """
+
+    async def invite(self, node: str) -> InvitationView:
+        """What a node enrols by that runs already.
+
+        Raises:
+            HapteraError: it cannot be written down.
         """
 
     async def evict(self, node: str) -> int | None:

@@ -8,6 +8,11 @@ done only if that is the plan's.
 from collections.abc import Iterable, Mapping
 
 from haptera.client.call import ApiCall, if_match_header, path, query
+from haptera.client.node_calls import claim as claim
+from haptera.client.node_calls import evict as evict
+from haptera.client.node_calls import invite as invite
+from haptera.client.node_calls import override as override
+from haptera.client.node_calls import unclaimed as unclaimed
 from haptera.kinds.inventory import Inventory
 from haptera.model.answers.graph import DrawingView
 from haptera.model.answers.past import Page
@@ -41,7 +46,6 @@ from haptera.rest.schemas import (
     Entities,
     EntityPatch,
     Event,
-    Evicted,
     Exported,
     FreezeBody,
     FreezeView,
@@ -49,7 +53,6 @@ from haptera.rest.schemas import (
     Happenings,
     Health,
     LogView,
-    Overridden,
     Past,
     ReplicaView,
     ReportBody,
@@ -64,7 +67,6 @@ from haptera.rest.schemas import (
     Tokens,
     TokenView,
 )
-from haptera.rest.unclaimed import ClaimBody, ClaimMade, Unclaimed
 
 
 def health() -> ApiCall[Health]:
@@ -295,27 +297,6 @@ def certify(body: CertificateBody) -> ApiCall[CertificateMade]:
 def revoke_token(key: str) -> ApiCall[TokenView]:
     """Take a token back, by its id."""
     return ApiCall("DELETE", path("tokens", key), TokenView)
-
-
-def override(node: str, *, why: str) -> ApiCall[Overridden]:
-    """Need no permit of a node for a while."""
-    return ApiCall("POST", path("nodes", node, "override"), Overridden, query(why=why))
-
-
-def evict(node: str, *, why: str | None = None) -> ApiCall[Evicted]:
-    """End a node's session: it has to be booted anew."""
-    return ApiCall("DELETE", path("nodes", node, "session"), Evicted, query(why=why))
-
-
-def unclaimed() -> ApiCall[Unclaimed]:
-    """The machines that asked for an address and are no node's."""
-    return ApiCall("GET", path("unclaimed"), Unclaimed)
-
-
-def claim(mac: str, node: str, *, why: str | None = None) -> ApiCall[ClaimMade]:
-    """Have a machine that asked for an address be a node."""
-    where = path("nodes", node, "claim")
-    return ApiCall("POST", where, ClaimMade, query(why=why), ClaimBody(mac))
 
 
 def events(

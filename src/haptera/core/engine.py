@@ -38,7 +38,7 @@ from haptera.core.state.turn import Turn
 from haptera.core.sync.links import Spoken
 from haptera.core.sync.neighbours import Neighbours
 from haptera.core.sync.peers import Tier
-from haptera.core.sync.presence import HEAR, had_enrolled
+from haptera.core.sync.presence import had_enrolled, is_hearing
 from haptera.core.views.news import publish
 from haptera.kinds.rules import budget
 from haptera.model.changes import Stored
@@ -355,7 +355,7 @@ class Engine:
         """Why this part is not taken now, by whichever side, though nothing else is in its way."""
         if (differs := self.neighbours.differs_over(entity, self.catalog.schema)) is not None:
             return Lacking(differs, "the same kinds and modules on both sides")
-        if self.side.runs(part) and part is not HEAR:
+        if self.side.runs(part) and not is_hearing(part):
             text = self.supervisor.blocked(part.module)
             return None if text is None else Lacking(text, f"module {part.module}, to serve")
         return None

@@ -56,6 +56,9 @@ from haptera.wire.updates import Codec
 
 INVITATION_BYTES_MAX: Final = 64 << 10
 
+# How a node gets its invitation: from its boot, or from a parent that is asked.
+Invited = Callable[[], Invitation]
+
 _log = logging.getLogger(__name__)
 
 
@@ -82,20 +85,21 @@ def agent_process(arguments: Mapping[str, Any], descriptors: list[int]) -> None:
         {name: arguments[name] for name in ("directory", "address")}, AgentSettings
     )
     given = _read_all(descriptors[arguments["boot"]]) if "boot" in arguments else None
-    run(settings, None if given is None else parse_invitation(given), zygote)
+    invitation = None if given is None else parse_invitation(given)
+    run(settings, None if invitation is None else lambda: invitation, zygote)
 
 
 def run(
-    settings: AgentSettings, invitation: Invitation | None, zygote: ZygoteClient | None = None
+    settings: AgentSettings, invited: Invited | None, zygote: ZygoteClient | None = None
 ) -> None:
-    """Run until terminated."""
+    """Run until terminated; only a node without a session is `invited`."""
     log_to_stderr()
     first = [zygote] if zygote is not None else []
     starting = LoopZygote(lambda: first.pop() if first else exec_zygote())
-    asyncio.run(_run(settings, invitation, starting))
+    asyncio.run(_run(settings, invited, starting))
 
 
-def respawn_and_run(settings: AgentSettings, invitation: Invitation | None) -> None:
+def respawn_and_run(settings: AgentSettings, invited: Invited | None) -> None:
     """Run, and start anew whenever that has ended; nothing is imported again for it."""
     # Most of the time that an agent takes to start, and kept for each that follows. The first
     # process of a machine must not end: who needs what a minOS lacks says so itself.
@@ -104,7 +108,7 @@ def respawn_and_run(settings: AgentSettings, invitation: Invitation | None) -> N
             catalog_of([name])
     respawn()
     # It has the invitation, too, which is worth nothing once there are modules to fork.
-    run(settings, invitation, fork_zygote())
+    run(settings, invited, fork_zygote())
 
 
 def parse_invitation(content: bytes) -> Invitation:
@@ -128,10 +132,10 @@ def _read_all(descriptor: int) -> bytes:
         return file.read(INVITATION_BYTES_MAX)
 
 
-async def _run(settings: AgentSettings, invitation: Invitation | None, zygote: LoopZygote) -> None:
+async def _run(settings: AgentSettings, invited: Invited | None, zygote: LoopZygote) -> None:
     agent = _Agent(settings, zygote)
     try:
-        await agent.run(invitation)
+        await agent.run(invited)
     finally:
         agent.close()
 
@@ -158,8 +162,8 @@ class _Agent:
         self._zygote.close()
         self._journal.close()
 
-    async def run(self, invitation: Invitation | None) -> None:
-        enrolment = self._journal.enrolment() or await self._enrol(invitation)
+    async def run(self, invited: Invited | None) -> None:
+        enrolment = self._journal.enrolment() or await self._enrol(invited)
         catalog = catalog_of(enrolment.modules, (one.manifest for one in enrolment.own))
         codec = codec_of(catalog)
         engine = self._engine(enrolment, catalog, codec.schema)
@@ -235,15 +239,15 @@ class _Agent:
 
         return Executor(self._zygote, Path(self._settings.directory), node, known)
 
-    async def _enrol(self, invitation: Invitation | None) -> Enrolment:
-        if invitation is None:
+    async def _enrol(self, invited: Invited | None) -> Enrolment:
+        if invited is None:
             raise HapteraError(
                 "this node has no session and no invitation",
                 where=self._settings.directory,
-                do="boot it through its parent",
+                do="boot it through its parent, or join it: haptera setup agent",
             )
         enrolment = await enrol(
-            invitation,
+            await asyncio.to_thread(invited),
             self._journal.key(),
             hello_port=self._udp.port,
             local_host=self._settings.address,

@@ -1,4 +1,4 @@
-"""Machines that are no node's, and claims of them, as JSON over the API."""
+"""How machines become nodes, as JSON over the API: those that boot here, or run already."""
 
 import msgspec
 
@@ -37,3 +37,15 @@ class ClaimMade(msgspec.Struct, frozen=True):
     node: str
     mac: str
     owner: str
+
+
+class InvitationView(msgspec.Struct, frozen=True):
+    """What an agent enrols by, once, within ten minutes: its token, the authority, ADDRESS:PORT."""
+
+    token: str
+    ca: str
+    parent: str
+
+    def __repr__(self) -> str:
+        """Without what would let a reader of logs in."""
+        return f"InvitationView({self.parent!r})"

@@ -17,11 +17,17 @@ from haptera.kinds import node as kind
 from haptera.kinds.node import parse_mac
 from haptera.model.answers.views import TreeView
 from haptera.model.changes import Change, Declare, StoredEntity
-from haptera.model.entity import is_name, node_id
+from haptera.model.entity import is_name, node_id, parse_entity
 from haptera.model.errors import Code, HapteraError, ParseError
 from haptera.model.events import Asked, Released
 from haptera.rest.schemas import Evicted, Overridden
-from haptera.rest.unclaimed import ClaimBody, ClaimMade, Unclaimed, UnclaimedView
+from haptera.rest.unclaimed import (
+    ClaimBody,
+    ClaimMade,
+    InvitationView,
+    Unclaimed,
+    UnclaimedView,
+)
 from haptera.runtime.identity.tokens import Scope
 from haptera.runtime.store.optimistic_write import write
 
@@ -41,6 +47,11 @@ class NodeRoutes:
         )
         path = "/v1/nodes/{node}/override"
         yield Endpoint("POST", path, Scope.ADMIN, self.override, contract)
+
+        # Who may run any command on a node may be its agent, too: it is no more.
+        contract = Contract(gives=InvitationView, queries=(WHY,), problems=(NOT_FOUND,))
+        path = "/v1/entities/{entity}/invitation"
+        yield Endpoint("POST", path, Scope.EXEC, self.invite, contract)
 
         yield Endpoint("GET", "/v1/parents", Scope.READ, self.parents, Contract(gives=TreeView))
 
@@ -91,6 +102,22 @@ class NodeRoutes:
                 code=Code.NOT_FOUND,
             )
         return as_json(Evicted(node, incarnation))
+
+    async def invite(self, request: Request, caller: Caller) -> Response:
+        """Invite a node that runs already: its agent enrols by what is answered, once, and soon.
+
+        It is good for ten minutes, and only the last one of a node is. A session that the node has
+        goes on until another one has enrolled.
+        """
+        entity = parse_entity(request.path_params["entity"])
+        if entity.kind != kind.kind.name:
+            raise HapteraError(f"{entity} cannot enrol", do="name a node: node:NAME")
+        if self.backend.declared(entity) is None:
+            raise missing(self.backend, entity, caller.within)
+        by = author(request, caller)
+        reason = "" if by.why is None else f": {by.why}"
+        self.backend.note(by.who, f"invite {entity.name}{reason}", entity)
+        return as_json(await self.backend.invite(entity.name))
 
     async def parents(self, _request: Request, _caller: Caller) -> Response:
         """The parents of the tree that are below this one, and the lag of its standby."""

@@ -15,7 +15,7 @@ from haptera.core.state.side import Side
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
 from haptera.core.sync.peers import SUSPECT_AFTER, Peer, Tier
-from haptera.core.sync.presence import HEAR, MODULE
+from haptera.core.sync.presence import MODULE, is_hearing
 from haptera.kinds.node import Agent, agent
 from haptera.model.answers.views import CONTESTED
 from haptera.model.facts import Fact, Method
@@ -143,7 +143,7 @@ class ReadingConflicts:
             self._timers.soonest(("decide", row.id), contest.fresh_until)
 
     def _look(self, turn: Turn, row: EntityState, look: Look) -> None:
-        if look is HEAR:
+        if is_hearing(look):
             self._probe(turn, row.id.name)
         else:
             self._looks.want(row, look, turn.now)

@@ -14,7 +14,7 @@ from haptera.core.state.side import Side
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
 from haptera.core.state.typical_durations import Usual
-from haptera.core.sync.presence import HEAR
+from haptera.core.sync.presence import is_hearing
 from haptera.model.declared.schema import Applied, digest_fault
 from haptera.model.effects import Work
 from haptera.model.entity import EntityId
@@ -53,12 +53,14 @@ class LookScheduler:
 
     def need(self, turn: Turn, part: Part) -> None:
         """This part is to be taken here: have its module's process started where none runs."""
-        if self._side.runs(part) and part is not HEAR:
+        if self._side.runs(part) and not is_hearing(part):
             self._supervisor.need(turn, part.module)
 
     def can(self, look: Look) -> bool:
         """Whether this side can take the look now, as far as its module goes."""
-        return self._side.runs(look) and look is not HEAR and self._supervisor.ready(look.module)
+        return (
+            self._side.runs(look) and not is_hearing(look) and self._supervisor.ready(look.module)
+        )
 
     def unserved(self, part: Part) -> str | None:
         """Why the module of a part of this side cannot take it now; None where it can."""
@@ -147,7 +149,7 @@ class LookScheduler:
                 self._timers.soonest(("look", row.id), dies_at)
 
     def _ages(self, look: Look, fact: Fact) -> bool:
-        return self._side.runs(look) and look is not HEAR and fact.method is Method.READ
+        return self._side.runs(look) and not is_hearing(look) and fact.method is Method.READ
 
     def answered(self, turn: Turn, row: EntityState, pending: Pending, answer: Answered) -> None:
         """A look found something."""

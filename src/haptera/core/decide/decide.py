@@ -28,7 +28,7 @@ from haptera.core.state.start import start
 from haptera.core.state.table import EntityTable
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
-from haptera.core.sync.presence import HEAR, is_heard, patience
+from haptera.core.sync.presence import HEAR, is_heard, is_hearing, patience
 from haptera.model.answers.views import Condition
 from haptera.model.chain import Chain, Do, Find, Link, NoChain, ReasonKind, gives_up
 from haptera.model.entity import EntityId
@@ -268,7 +268,7 @@ class Decisions:
             return Verdict(Condition.WAITING, *blocked[:2])
         if not self._side.runs(part):
             return _elsewhere(situation, part)
-        if part is HEAR:
+        if is_hearing(part):
             return self._hear(turn, situation.row)
         if isinstance(part, Step):
             return self._step(turn, situation, part)

@@ -245,7 +245,7 @@ class Catalog:
         """Do the next piece of a class; what that has cost."""
         if key not in self._compiling:
             problem = problem_of(kind, self._parts[kind.name], dict(key[1]))
-            self._compiling[key] = compiling_class(problem)
+            self._compiling[key] = compiling_class(presence.heard_alone(problem))
         try:
             return next(self._compiling[key])
         except StopIteration as done:

@@ -11,8 +11,10 @@ from haptera.core.sync.peers import Peer, Tier
 from haptera.kinds.node import JOBS_NONE, Agent, Busy, Power, agent, busy, jobs, power
 from haptera.model.entity import node_id
 from haptera.model.facts import Fact, Method
-from haptera.model.parts import Context, Look, Manifest, Requirement
+from haptera.model.parts import Context, Look, Manifest, Part, Requirement
 from haptera.model.policy import LOOKING
+from haptera.planner.domain.domain import excluding_attribute
+from haptera.planner.domain.problem import Problem
 
 MODULE = "sync"
 # How long a node that has just been given power may take until its agent is heard.
@@ -37,7 +39,23 @@ HEAR = Look(
     within_ms=BOOT_WITHIN_MS,
     policy=BOOTING,
 )
+# Of a machine whose power nothing looks at, as one without a BMC.
+HEAR_ALONE = replace(HEAR, requires=())
 MANIFEST = Manifest(MODULE, "1", Context.PARENT, (HEAR,), ())
+
+
+def is_hearing(part: Part) -> bool:
+    """Whether this look only listens for hellos: no module is called for it."""
+    return part.path == HEAR.path
+
+
+def heard_alone(problem: Problem) -> Problem:
+    """Of a class of nodes whose power no look tells, the agents are known by their hellos alone."""
+    powered = (look for look in problem.looks if look.at == power.name)
+    if any(excluding_attribute(problem, look) is None for look in powered):
+        return problem
+    looks = tuple(HEAR_ALONE if look is HEAR else look for look in problem.looks)
+    return replace(problem, looks=looks)
 
 
 def know_jobs(turn: Turn, row: EntityState, incarnation: int) -> None:

@@ -15,7 +15,7 @@ from haptera.core.state.limits import MS
 from haptera.core.state.row import EntityState
 from haptera.core.state.start import start
 from haptera.core.state.table import EntityTable
-from haptera.core.sync.presence import HEAR
+from haptera.core.sync.presence import is_hearing
 from haptera.core.views.offers import offers
 from haptera.core.views.unblock import again_at, awaited, unblock
 from haptera.model.answers.explained import Explained
@@ -171,7 +171,7 @@ def _doing(row: EntityState, now: int) -> DoingView | None:
     ):
         look = row.stance.plan.links[0].look
         looking = row.work.looks.get(look.path)
-        if looking is not None and (look is HEAR or looking.call is not None):
+        if looking is not None and (is_hearing(look) or looking.call is not None):
             return _under_way(look.path, looking.asked_at, looking.usual_ns, now)
     return None
 

@@ -24,6 +24,7 @@ from haptera.core.views.bus import Bus
 from haptera.core.views.course import course_of
 from haptera.core.views.query import detail, explained, nearest, summary, view
 from haptera.core.views.standing import alike
+from haptera.daemon.channels.inviting import Inviting
 from haptera.daemon.logs import Logs
 from haptera.daemon.parent.follow_ups import follow_ups
 from haptera.daemon.parts import absent_manifests
@@ -108,6 +109,7 @@ class Around:
     ask: AskAgent
     execute: Execute
     sessions: HeldSessions
+    inviting: Inviting
     logs: Logs
     history: Path
     authority: Authority
@@ -128,10 +130,8 @@ class EngineBackend:
         epoch: int,
         around: Around,
     ) -> None:
-        self._history = around.history
-        self._authority = around.authority
-        self._engine = engine
-        self._store = store
+        self._history, self._authority = around.history, around.authority
+        self._engine, self._store = engine, store
         # What the API asks of these is theirs to answer.
         self.written, self.deeds = store.written, store.deeds
         self.check_token, self.tokens = store.check_token, store.tokens
@@ -142,11 +142,11 @@ class EngineBackend:
         self._deliver, self._ask_agent = around.deliver, around.ask
         self.execute = around.execute
         self._sessions, self.evict = around.sessions, around.sessions.evict
+        self.invite = around.inviting.invite
         self._logs = around.logs
         self._replicas, self.replica = around.replicas, around.replicas.tell
         self._below, self.report = around.below, around.below.take
-        self.jobs, self.samples = around.jobs, around.samples
-        self._job_logs = around.job_logs
+        self.jobs, self._job_logs, self.samples = around.jobs, around.job_logs, around.samples
         self._tickets = count(1)
         self._answers: dict[int, asyncio.Future[Reply | PlanReply]] = {}
 

@@ -22,6 +22,7 @@ from haptera.core.engine import Engine
 from haptera.core.state.limits import MS, S
 from haptera.core.state.side import Side
 from haptera.core.sync.parents import STANDS_H
+from haptera.daemon.channels.inviting import Inviting
 from haptera.daemon.channels.parent_channel import ParentChannel
 from haptera.daemon.channels.rekeying import new_boot
 from haptera.daemon.channels.sessions import Sessions
@@ -31,7 +32,6 @@ from haptera.daemon.executing.audited import audited
 from haptera.daemon.health.health import HealthKeeper
 from haptera.daemon.logs import Logs
 from haptera.daemon.parent.backend import Around, EngineBackend
-from haptera.daemon.parent.boots import boot_of
 from haptera.daemon.parent.client import write_client
 from haptera.daemon.parent.doors import Doors
 from haptera.daemon.parent.image_door import image_servers, keep_above
@@ -224,6 +224,7 @@ class _Parent:
         self._sessions = Sessions(
             self._store, self._udp, self._channel, self._boot, self._channel.declares
         )
+        self._inviting = Inviting(self._store, self._authority, self._settings.address)
         self._tree = Tree(engine, self._store, self._sessions, self._deliver, self._feed.log)
         consoles = [self._grounds.folders / module for module in CONSOLES_BY]
         self._logs = Logs(self._home, self._catalog.modules(Context.PARENT), consoles)
@@ -246,6 +247,7 @@ class _Parent:
                 self._channel.ask,
                 audited(self._store, self._channel.execute),
                 self._sessions,
+                self._inviting,
                 self._logs,
                 self._home / HISTORY_FOLDER,
                 self._authority,
@@ -375,9 +377,7 @@ class _Parent:
 
     def _performer(self) -> Performer:
         return Performer(
-            call=lambda call: self._starter.call(
-                call, boot_of(call, self._store, self._authority, self._settings)
-            ),
+            call=lambda call: self._starter.call(call, self._inviting.boot_of(call)),
             cancel=self._processes.cancel,
             start=self._starter.start,
             stop=self._starter.stop,

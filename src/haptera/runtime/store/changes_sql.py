@@ -25,13 +25,13 @@ from haptera.model.effects import Write
 from haptera.model.entity import EntityId, node_id, parse_entity
 from haptera.model.events import HandedDown
 from haptera.model.intent import Intent
-from haptera.runtime.identity.tokens import TOKEN_TTL_S, mint
 from haptera.runtime.store.audit_chain import (
     ChangesDigest,
     chain_deed,
     chain_write,
     forget_links,
 )
+from haptera.runtime.store.sessions_sql import ASKED_FOR, BootToken, new_enrolment
 from haptera.runtime.store.sqlite_writer import RefusalError, StaleError
 
 # What is remembered of each: changes, writes, deeds. None of them for longer than this.
@@ -45,14 +45,6 @@ DISRUPTIONS_KEPT_S: Final = 2 * 3_600
 _REQUEST: Final = msgspec.json.Decoder(HandedDown)
 # A value with its owner; None where there is nothing.
 Owned = tuple[str | int, str] | None
-
-
-@dataclass(frozen=True, slots=True)
-class BootToken:
-    """The token of a boot, and how long it can be claimed."""
-
-    text: str = field(repr=False)
-    good_for_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,17 +265,12 @@ class _Turn:
     def _mint(self, opened: OpenIntent) -> BootToken:
         intent, good_for_s = opened.intent, opened.good_for_ms / 1_000
         node = intent.entity.node
-        if not self._sql("SELECT 1 FROM nodes WHERE name = ?", (node,)).fetchone():
-            raise RefusalError(f"intent {intent.id}: {intent.entity} is on no declared node")
-        token = mint()
-        self._sql("DELETE FROM enrolments WHERE expires_s < ?", (self._wall_s - TOKEN_TTL_S,))
-        self._sql(
-            "INSERT INTO enrolments VALUES (?, ?, ?, ?, ?, NULL, NULL)",
-            (token.id, token.sha256, node, intent.id, self._wall_s + good_for_s),
-        )
+        if node is None:
+            raise RefusalError(f"intent {intent.id}: {intent.entity} is on no node")
+        made = new_enrolment(self.connection, node, intent.id, good_for_s, self._wall_s)
         if opened.level is not None:
-            self._sql("INSERT INTO token_levels VALUES (?, ?)", (token.id, opened.level))
-        return BootToken(token.text, good_for_s)
+            self._sql("INSERT INTO token_levels VALUES (?, ?)", (made.token.id, opened.level))
+        return made
 
     def _value(self, key: str, name: str) -> Owned:
         row: Owned = self._sql(
@@ -377,8 +364,10 @@ def _enrolled(connection: sqlite3.Connection) -> list[str]:
     rows = connection.execute(
         "SELECT s.peer FROM sessions s WHERE NOT EXISTS ("
         " SELECT 1 FROM enrolments t WHERE t.node = s.peer AND t.claimed_by IS NULL"
+        " AND t.intent != ?"
         " AND t.expires_s >= coalesce((SELECT c.expires_s FROM enrolments c"
         " WHERE c.node = s.peer AND c.incarnation = s.incarnation), 0))"
-        " ORDER BY s.peer"
+        " ORDER BY s.peer",
+        (ASKED_FOR,),
     )
     return [name for (name,) in rows]

@@ -11,7 +11,14 @@ from uuid import UUID
 from haptera.core.sync.admission import AdmissionReason, Admit, Refuse, Repeat, TokenRow, admit
 from haptera.model.errors import HapteraError
 from haptera.runtime.identity.sealing import UNSEALED, Sealer
-from haptera.runtime.identity.tokens import ApiToken, Bearer, Scope, Token
+from haptera.runtime.identity.tokens import (
+    TOKEN_TTL_S,
+    ApiToken,
+    Bearer,
+    Scope,
+    Token,
+    mint,
+)
 from haptera.runtime.store.sessions import SavedSession
 from haptera.runtime.store.sqlite_writer import RefusalError
 from haptera.wire.frame import Suite
@@ -23,12 +30,26 @@ INDEX_TRIES_MAX: Final = 16
 # Tokens of the API that there may be, expired ones not counted.
 TOKENS_MAX: Final = 1_000
 _BOOT_BYTES: Final = 8
+# In place of an intent: no boot is on its way, so the session that there is goes on.
+ASKED_FOR: Final = ""
 
 _SESSIONS: Final = (
     "SELECT s.peer, s.secret, s.cluster, n.uuid, s.incarnation, s.parent_index, s.child_index,"
     " s.suite, s.host, s.port, s.peer_boot, l.level FROM sessions s JOIN nodes n ON n.name = s.peer"
     " LEFT JOIN session_levels l ON l.peer = s.peer AND l.incarnation = s.incarnation"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class BootToken:
+    """The token of a boot, and how long it can be claimed."""
+
+    token: Token
+    good_for_s: float
+
+    @property
+    def text(self) -> str:
+        return self.token.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +178,36 @@ def save_session(
             " DO UPDATE SET incarnation = ?2, level = ?3 WHERE incarnation <= ?2",
             (session.peer, agreement.incarnation, session.level),
         )
+
+
+def new_enrolment(
+    connection: sqlite3.Connection, node: str, intent: str, good_for_s: float, wall_s: float
+) -> BootToken:
+    """Make a token by which a declared node can enrol: for an intent, or on request.
+
+    Raises:
+        RefusalError: the node is not declared.
+    """
+    if not connection.execute("SELECT 1 FROM nodes WHERE name = ?", (node,)).fetchone():
+        raise RefusalError(f"{node} is not declared, so it cannot enrol")
+    token = mint()
+    connection.execute("DELETE FROM enrolments WHERE expires_s < ?", (wall_s - TOKEN_TTL_S,))
+    connection.execute(
+        "INSERT INTO enrolments VALUES (?, ?, ?, ?, ?, NULL, NULL)",
+        (token.id, token.sha256, node, intent, wall_s + good_for_s),
+    )
+    return BootToken(token, good_for_s)
+
+
+def invite(
+    connection: sqlite3.Connection, node: str, good_for_s: float, wall_s: float
+) -> BootToken:
+    """Make a token for a node that runs already: the last one that was asked for is good."""
+    connection.execute(
+        "DELETE FROM enrolments WHERE node = ? AND intent = ? AND claimed_by IS NULL",
+        (node, ASKED_FOR),
+    )
+    return new_enrolment(connection, node, ASKED_FOR, good_for_s, wall_s)
 
 
 def drop_session(connection: sqlite3.Connection, peer: str) -> None:

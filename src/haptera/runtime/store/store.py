@@ -21,9 +21,17 @@ from haptera.queue.entry import QueueChanges, StoredQueue
 from haptera.runtime.identity.lock import Lock, take
 from haptera.runtime.identity.private import private_directory
 from haptera.runtime.identity.sealing import UNSEALED, Sealer
-from haptera.runtime.identity.tokens import ApiToken, Bearer, MintedToken, Token, mint, parse_token
+from haptera.runtime.identity.tokens import (
+    TOKEN_TTL_S,
+    ApiToken,
+    Bearer,
+    MintedToken,
+    Token,
+    mint,
+    parse_token,
+)
 from haptera.runtime.store import changes_sql, jobs_sql, keyed, sessions_sql
-from haptera.runtime.store.changes_sql import AppliedWrite, BootToken
+from haptera.runtime.store.changes_sql import AppliedWrite
 from haptera.runtime.store.history_sql import (
     read_changes,
     read_changes_since,
@@ -34,7 +42,7 @@ from haptera.runtime.store.journaled import JournaledConnection
 from haptera.runtime.store.keyed import Held, KeptAnswer, RequestKey
 from haptera.runtime.store.schema_sql import open_database
 from haptera.runtime.store.sessions import SavedSession
-from haptera.runtime.store.sessions_sql import Claimed, ClaimRefused
+from haptera.runtime.store.sessions_sql import BootToken, Claimed, ClaimRefused
 from haptera.runtime.store.sqlite_writer import Failure, Shipped, Writer, WriterJob
 from haptera.selectors.selector import Selector
 
@@ -235,6 +243,11 @@ class Store:
     def drop_session(self, peer: str) -> Future[Failure | None]:
         """Have a node's session forgotten, and the tokens by which it could have another."""
         return self._ask(partial(sessions_sql.drop_session, peer=peer))
+
+    def invite(self, node: str) -> Future[BootToken | Failure]:
+        """Have a token made by which a node can enrol that runs already."""
+        new = partial(sessions_sql.invite, node=node, good_for_s=TOKEN_TTL_S)
+        return self._ask(partial(new, wall_s=self._wall_s()))
 
     def mint_token(self, bearer: Bearer, ttl_s: float) -> MintedToken:
         """Make a token of the API; its text is kept nowhere else. Waits for the disk.
