@@ -32,6 +32,7 @@ ALLOWED = {
     "output/printing.py": {"click.echo", "click.style"},
     "input/confirming.py": {"click.confirm", "click.prompt"},
     "commands/parent/secret.py": {"click.prompt"},
+    "commands/setup/parent.py": {"click.prompt"},
     "commands/node/exec_.py": {"buffer.write"},
 }
 HOSTILE = "job\x1b[2J\x1b]0;owned\a\u202egnp.exe\x9b1m\x7f"

@@ -16,6 +16,7 @@ from haptera.cli.commands.inspect.watch import NotThere
 from haptera.cli.commands.machines.health import HealthRuleForm, ToldForm
 from haptera.cli.commands.module.check import CheckForm
 from haptera.cli.commands.parent.secret import SecretView
+from haptera.cli.commands.setup.ailments import Ailment
 from haptera.cli.commands.site.check import SiteChecked
 from haptera.cli.commands.site.import_ import Imported
 from haptera.cli.output.findings.lint_forms import LintForm
@@ -91,6 +92,7 @@ ANSWERS: Final[dict[str, tuple[Any, ...]]] = {
     "token list": (list[TokenView],),
     "token make": (TokenMade,),
     "token revoke": (list[TokenView],),
+    "doctor": (list[Ailment],),
     "evict": (Evicted,),
     "unclaimed": (Unclaimed,),
     "claim": (ClaimMade,),

@@ -100,6 +100,10 @@ _COMMANDS: Final = {
         "promote": "haptera.cli.commands.parent.promote:promote",
         "serve": "haptera.cli.commands.parent.serve:serve",
     },
+    "Installation": {
+        "setup": "haptera.cli.commands.setup:setup",
+        "doctor": "haptera.cli.commands.setup.doctor:doctor",
+    },
     "Tools": {
         "module": "haptera.cli.commands.module:module",
         "completion": "haptera.cli.commands.completion:completion",

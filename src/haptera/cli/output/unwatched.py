@@ -29,6 +29,7 @@ _VERBS: Final[Mapping[str, Sequence[str]]] = {
         "roll undo",
     ],
     "it runs once": [
+        *("doctor", "setup agent", "setup parent"),
         *("backup", "bmc check", "evict", "exec", "minos build", "module check", "module new"),
         *("override", "restore", "secret allow", "secret remove", "secret set"),
     ],

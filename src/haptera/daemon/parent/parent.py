@@ -224,7 +224,6 @@ class _Parent:
         self._sessions = Sessions(
             self._store, self._udp, self._channel, self._boot, self._channel.declares
         )
-        self._inviting = Inviting(self._store, self._authority, self._settings.address)
         self._tree = Tree(engine, self._store, self._sessions, self._deliver, self._feed.log)
         consoles = [self._grounds.folders / module for module in CONSOLES_BY]
         self._logs = Logs(self._home, self._catalog.modules(Context.PARENT), consoles)
@@ -238,6 +237,7 @@ class _Parent:
 
         job_logs = JobLogs(self._home / JOB_LOGS, goes, self._channel.ask)
         self._jobs.on_end = job_logs.want
+        self._inviting = Inviting(self._store, self._authority, self._settings.address)
         self._backend = EngineBackend(
             engine,
             self._store,

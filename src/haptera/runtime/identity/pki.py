@@ -249,6 +249,15 @@ def half_life_s(pem: bytes) -> float:
     return (begin + certificate.not_valid_after_utc.timestamp()) / 2
 
 
+def ends_s(pem: bytes) -> float:
+    """The wall time at which a certificate ends.
+
+    Raises:
+        ValueError: it is no certificate.
+    """
+    return x509.load_pem_x509_certificate(pem).not_valid_after_utc.timestamp()
+
+
 def new_key() -> Key:
     return ec.generate_private_key(ec.SECP256R1())
 
