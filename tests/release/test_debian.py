@@ -22,7 +22,7 @@ pytestmark = [
 ]
 OLD, NEW = "1.0.0", "1.1.0"
 SITE = "cluster: small\nnodes: {n1: {}}\ndesired: {n1: {power: on}}\n"
-SERVE = 'HAPTERA_SERVE="--listen 127.0.0.1 --site /etc/haptera/site.yaml"\n'
+SETUP = "haptera setup parent --listen 127.0.0.1 --cluster small"
 STATE = "/var/lib/haptera/.haptera"
 KEEP = "haptera-parent haptera-parent/delete-state boolean false"
 DELETE = "haptera-parent haptera-parent/delete-state boolean true"
@@ -114,12 +114,13 @@ def test_a_parent_is_installed_upgraded_with_its_state_and_removed(root: Path) -
     assert typed(root, "stat -c '%U %a' /var/lib/haptera") == "haptera 700\n"
     assert typed(root, "dpkg --verify haptera-parent") == ""
     (root / "etc/haptera/site.yaml").write_text(SITE)
-    (root / "etc/haptera/parent.env").write_text(SERVE)
+    said = typed(root, SETUP)
+    assert "no systemd runs here" in said
     with running(root) as asked:
         asked("set n1 power=off --take")
-    (root / "etc/haptera/parent.env").write_text(
-        SERVE.replace(" --site /etc/haptera/site.yaml", "")
-    )
+    assert "nothing grave" in typed(root, "haptera doctor >/dev/null && echo nothing grave")
+    typed(root, SETUP)
+    assert "--site" not in (root / "etc/haptera/parent.env").read_text(), "it has state"
 
     typed(root, f"dpkg -i /debs/haptera-parent-{NEW}")
     assert typed(root, "haptera --version") == f"haptera, version {NEW}\n"
