@@ -8,9 +8,10 @@
 # make nightly            as root: everything, with seeds of the day: about an hour
 # make soak HOURS=500     simulate clusters for this many hours; WITHIN_S=600: for so many seconds at most
 # make release            from a tag: all artefacts, below build/release/VERSION/
+# make docs               the documentation as a site, in build/docs/site/
 # make lock               new requirements*.txt from pyproject.toml (ARGS=--upgrade: newest versions)
 # make clean              remove everything that the commands above created here
-.PHONY: help demo example setup setup-dev check test changed nightly real-parts soak lint types contracts lock release clean
+.PHONY: help demo example setup setup-dev check test changed nightly real-parts soak lint types contracts lock docs release clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
@@ -92,6 +93,11 @@ contracts:
 lock:
 	$(BUILD_REQUIRES) | $(COMPILE) pyproject.toml - --extra parent -o requirements.txt
 	$(BUILD_REQUIRES) | $(COMPILE) pyproject.toml - --extra parent --extra dev -c requirements.txt -o requirements-dev.txt
+	echo zensical | $(COMPILE) - -o requirements-docs.txt
+
+# Opens without a server: build/docs/site/index.html.
+docs: setup-dev
+	.venv/bin/python -m tools.site
 
 # What it says of a tag is what it is made of: see tools/release/.
 release: setup-dev

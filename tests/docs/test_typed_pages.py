@@ -143,6 +143,7 @@ NOT_TYPED: dict[str, str] = {
     "make demo DEMO=tree": "tests/test_demos.py runs it",
     "haptera promote --dir /srv/standby": "tests/daemon/test_standby.py runs one",
     "haptera promote": "tests/daemon/test_standby.py runs one",
+    "make docs": "asks an index of packages: tests/release/test_site.py builds it",
     "make lock": "asks an index of packages",
     "make lock ARGS=--upgrade": "asks an index of packages",
     "apt install make curl python3-venv iproute2": "asks an index of packages, as root",

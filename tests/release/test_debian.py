@@ -113,6 +113,7 @@ def test_a_parent_is_installed_upgraded_with_its_state_and_removed(root: Path) -
     assert typed(root, "haptera --version") == f"haptera, version {OLD}\n"
     assert typed(root, "stat -c '%U %a' /var/lib/haptera") == "haptera 700\n"
     assert typed(root, "dpkg --verify haptera-parent") == ""
+    assert (root / "usr/share/doc/haptera-parent/html/docs/tutorial/install.html").exists()
     (root / "etc/haptera/site.yaml").write_text(SITE)
     said = typed(root, SETUP)
     assert "no systemd runs here" in said

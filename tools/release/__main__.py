@@ -41,6 +41,8 @@ def main(checkout: Path, out: Path | None, part: str) -> Path:
         (made / f"haptera-{version}.cdx.json").write_text(bill, "utf-8")
         if part == "all":
             wheels = wheels_for(tree, Path(place) / "wheels")
+            say("documentation")
+            subprocess.run([sys.executable, "-m", "tools.site"], cwd=tree, check=True)
             for package in PACKAGES:
                 say(f"Debian package {package.name}")
                 debian_package(package, tree, wheel, wheels, made, epoch)

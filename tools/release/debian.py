@@ -12,6 +12,7 @@ from pathlib import Path
 from tools.release.python import pip
 
 HOME = Path("opt/haptera")
+SITE = Path("build/docs/site")
 SERIES = f"{sys.version_info.major}.{sys.version_info.minor}"
 NEXT = f"{sys.version_info.major}.{sys.version_info.minor + 1}"
 SCRIPTS = ("postinst", "prerm", "postrm", "templates")
@@ -83,6 +84,8 @@ def debian_package(
     for unit in package.units:
         shutil.copy(tree / f"src/haptera/cli/units/{unit}.service", units)
     documents(tree, root / "usr/share/doc" / package.name)
+    if package.extra:
+        shutil.copytree(tree / SITE, root / "usr/share/doc" / package.name / "html")
     control(package, tree / "contrib/debian", version.replace("rc", "~rc"), root)
     set_modes(root)
     deb = made / f"{package.name}_{version.replace('rc', '~rc')}_{architecture()}.deb"
