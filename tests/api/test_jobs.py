@@ -353,3 +353,10 @@ def test_a_command_is_bounded_as_a_whole(app, words):
     answer = ask(app, "POST", "/v1/jobs", token="admin-token", body={"spec": spec})
     assert answer.status == 400
     assert "bytes, more than 32768: put what is long into a file" in answer.json["detail"]
+
+
+@pytest.mark.parametrize("number", ["9" * 5_000, "%C2%B2", "%D9%A1", "-1", "1e9"])
+def test_a_job_of_no_number_is_not_there(number):
+    app = make_app(FakeBackend(), Sites("quick"), cluster="quick")
+    for method in ("GET", "DELETE"):
+        assert ask(app, method, f"/v1/jobs/{number}", token="admin-token").status == 404

@@ -326,3 +326,11 @@ def test_a_look_that_failed_meanwhile_does_not_take_away_why_the_step_is_left_al
     told(engine, 30 * S, Answered(again[0].id, "off", 30 * S))
 
     assert standing(engine) == (Condition.STUCK, "bmc.switch_on: fuse")
+
+
+def test_a_policy_of_more_nodes_than_there_are_numbers_is_refused_and_ends_nothing() -> None:
+    engine = engine_with()
+    told(engine, S, Ready("bmc"))
+    (reply,) = told(engine, 2 * S, Proposed(9, changes("x", of="n[1-9]" * 30)))
+    assert isinstance(reply, Reply)
+    assert "more than 200000 nodes" in (reply.refusal or "")

@@ -173,7 +173,7 @@ def test_what_is_no_limit_is_refused(text: str) -> None:
         parse_limits(text)
 
 
-@pytest.mark.parametrize("name", ["", "SIGNONE", "RTMIN+x"])
+@pytest.mark.parametrize("name", ["", "SIGNONE", "RTMIN+x", "²", "9" * 5_000])
 def test_a_signal_that_there_is_not_is_refused(name: str) -> None:
     with pytest.raises(Refused, match="there is no signal"):
         number_of(name)

@@ -131,6 +131,7 @@ def test_a_member_tells_what_stands_for_its_brackets():
         ("r[1-1000]n[1-1000]", 1, f"more than {NODES_MAX} nodes"),
         (f"a[1-{NODES_MAX}],a[1-2]", 13, f"more than {NODES_MAX} nodes"),
         ("n[0-99999999]", 3, f"more than {NODES_MAX} nodes"),
+        ("n[1-9]" * 30, 1, f"more than {NODES_MAX} nodes"),
         (f"n[{'9' * 300}]", 3, f"a range longer than {RANGE_BYTES_MAX} characters"),
         ("@g[1-2000]", 2, f"more than {GROUPS_MAX} groups"),
         ("r*n[1-300]", 1, f"more than {WILD_MAX} * and ?, with the brackets spelt out"),

@@ -16,6 +16,8 @@ ARGUMENT_BYTES_MAX: Final = 32_768
 CONTENT_CHARS_MAX: Final = 8 << 20
 PATH_CHARS_MAX: Final = 4_096
 USER_CHARS_MAX: Final = 32
+# A number of so many digits may not fit 64 bits.
+DIGITS_END: Final = 19
 
 # What steers a terminal, or has a line read otherwise than it is: controls, ends of lines, and
 # changes of direction, but for tab and newline.
@@ -53,6 +55,18 @@ def steering(text: str) -> str | None:
     """The first character of a text that cannot be displayed, as it is written: U+0000."""
     found = _STEERING.search(text)
     return None if found is None else f"U+{ord(found[0]):04X}"
+
+
+def whole_number(text: str) -> int | None:
+    """The number that a text is in ASCII digits, if it fits 64 bits.
+
+    `str.isdigit` takes other digits, too, of which `int` reads some; and of thousands `int` reads
+    none.
+
+    >>> whole_number("07"), whole_number("²"), whole_number("-1"), whole_number("9" * 5_000)
+    (7, None, None, None)
+    """
+    return int(text) if text.isascii() and text.isdigit() and len(text) < DIGITS_END else None
 
 
 def is_line(text: str) -> bool:

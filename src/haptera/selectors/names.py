@@ -1,6 +1,7 @@
 """What one term of a node-set names: a block of names, a pattern with `*` or `?`, or groups."""
 
 import re
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -103,7 +104,8 @@ class NameBlock:
     brackets: tuple[int, ...]
 
     def __len__(self) -> int:
-        return prod(map(len, self.numbers))
+        # Python has no longer ones: as many as nobody may name, however many brackets there are.
+        return min(prod(map(len, self.numbers)), sys.maxsize)
 
     def holds(self, numbers: Iterable[str]) -> bool:
         """Whether the name of this shape with these numbers is one of them."""

@@ -19,7 +19,7 @@ from haptera.core.desired.ownership import Claim
 from haptera.model.changes import Author
 from haptera.model.entity import parse_entity
 from haptera.model.errors import Code, DuplicateError, HapteraError, LimitError, UnknownNameError
-from haptera.model.text import is_line, steering
+from haptera.model.text import is_line, steering, whole_number
 from haptera.model.token_scope import RANK
 from haptera.runtime.clock import now_ns
 from haptera.runtime.identity.tokens import Scope
@@ -173,14 +173,15 @@ def number(
     text = request.query_params.get(name)
     if text is None:
         return default
-    if not (text.isascii() and text.isdigit() and len(text) < 20 and least <= int(text) <= most):
+    found = whole_number(text)
+    if found is None or not least <= found <= most:
         bounds = f"from {least} to {most}" if most < 1 << 62 else f"from {least}"
         raise HapteraError(
             f"{name}={text!r}",
             where="the query",
             do=f"write a whole number {bounds}",
         )
-    return int(text)
+    return found
 
 
 def author(request: Request, caller: Caller) -> Author:

@@ -8,6 +8,7 @@ from typing import Final
 
 from haptera.api.backend import JobDesk
 from haptera.model.errors import Code, HapteraError
+from haptera.model.text import whole_number
 from haptera.queue.job import ENDED, Job
 from haptera.rest.job_selector import JOB
 from haptera.rest.jobs import JOBS_MAX, SomeJobs
@@ -160,4 +161,4 @@ def _named(select: Selector) -> list[int] | None:
     if not choice.names.plain or choice.nodes is not None:
         return None
     names = (one.name for one in choice.names.members())
-    return [int(name) for name in names if name.isascii() and name.isdigit()]
+    return [number for name in names if (number := whole_number(name)) is not None]

@@ -31,6 +31,7 @@ from haptera.api.writes.patching import missing
 from haptera.kinds.meaning import check_selector
 from haptera.model.entity import node_id
 from haptera.model.errors import Code, HapteraError
+from haptera.model.text import whole_number
 from haptera.model.token_scope import RANK, Scope
 from haptera.queue.capacity import capacity_of
 from haptera.queue.demand import demand
@@ -292,8 +293,7 @@ class JobRoutes:
         return name
 
     def _job(self, request: Request) -> Job:
-        text: str = request.path_params["job"]
-        return self.desk.queue.job(int(text) if text.isascii() and text.isdigit() else 0)
+        return self.desk.queue.job(whole_number(request.path_params["job"]) or 0)
 
     def _job_of(self, caller: Caller, request: Request) -> Job:
         """The job that a request is to change: the caller's own, or anybody's for an admin."""

@@ -51,6 +51,7 @@ from haptera.model.effects import PlanReply, Reply
 from haptera.model.entity import EntityId
 from haptera.model.errors import Code, HapteraError
 from haptera.model.events import Considered, Event, HandedDown, Proposed
+from haptera.model.text import whole_number
 from haptera.modules.image.store import store_of
 from haptera.modules.netboot.strangers import read_strangers
 from haptera.planner.explain.drawing import drawing
@@ -237,8 +238,8 @@ class EngineBackend:
 
     async def _ask_holder(self, asked: LogAsked) -> Answer:
         """What the node says that has a job, or had it last; what was taken, where that is gone."""
-        name = asked.entity.name
-        job = self.jobs.queue.job(int(name)) if name.isdigit() else None
+        number = whole_number(asked.entity.name)
+        job = None if number is None else self.jobs.queue.job(number)
         if job is None or job.token is None:
             raise HapteraError(f"{asked.entity} has not run yet", code=Code.NOT_FOUND)
         answer = await self._ask_agent(job.holder or "nobody", asked, AGENT_WITHIN_S)

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from haptera.kinds.service import ServiceReady, Way
 ASK_WITHIN_S: Final = 3
 HTTP_OK: Final = range(200, 400)
 HTTP_LINE_BYTES_MAX: Final = 1_024
+_STATUS: Final = re.compile(r"[0-9]{3}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ async def _http(path: str, address: str, port: int) -> str | None:
         words = []
     finally:
         writer.close()
-    status = int(words[1]) if len(words) > 1 and words[1].isdigit() else 0
+    status = int(words[1]) if len(words) > 1 and _STATUS.fullmatch(words[1]) else 0
     return None if status in HTTP_OK else f"GET {path}: {' '.join(words[1:]) or 'no HTTP'}"
 
 

@@ -19,6 +19,7 @@ RUNTIME: Final = "runc"
 PACKAGE: Final = "runc"
 SAID_BYTES_MAX: Final = 300
 KILLED_WITHIN_S: Final = 2.0
+_NUMBER: Final = re.compile(r"[0-9]{1,3}")
 # How the runtime words what went wrong: time="…" level=error msg="…".
 _SAID: Final = re.compile(r'level=error msg="((?:[^"\\]|\\.)*)"')
 
@@ -159,7 +160,7 @@ def number_of(name: str) -> int:
         Refused: there is none of this name.
     """
     text = name.upper().removeprefix("SIG")
-    if text.isdigit():
+    if _NUMBER.fullmatch(text):
         return int(text)
     first, plus, more = text.partition("+")
     try:
