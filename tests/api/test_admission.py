@@ -1,5 +1,6 @@
 """Who asks is looked at before anything that they ask, on every route there is."""
 
+import contextlib
 import http.client
 import socket
 
@@ -59,3 +60,22 @@ def test_a_request_of_two_lengths_is_refused_and_the_connection_closed():
         assert (answer.status, answer.getheader("connection")) == (400, "close")
         assert b"Content-Length and Transfer-Encoding" in answer.read()
         assert end.recv(1) == b""
+
+
+@pytest.mark.net
+@pytest.mark.parametrize(
+    "rest", [b"-1\r\n{}", b"f" * 5_000 + b"\r\n", b"0\r\n" + b"A: b\r\n" * 50_000]
+)
+@pytest.mark.parametrize("path", [b"/v1/freezes", b"/v1/health"])
+def test_a_body_that_is_none_is_refused_in_a_line_of_the_log(rest, path, caplog):
+    """Whoever may connect must not fill the log with tracebacks."""
+    with serving() as server, socket.create_connection(("127.0.0.1", server.port)) as end:
+        end.settimeout(WITHIN_S)
+        end.sendall(
+            b"POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n" % path
+        )
+        with contextlib.suppress(ConnectionError):
+            end.sendall(rest)
+            while end.recv(65_536):
+                pass
+    assert [record for record in caplog.records if record.exc_info] == []

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 import uvicorn
+from h11 import LocalProtocolError
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from haptera.api.requests.callers import CERTIFICATE, LET_IN, PEER
@@ -61,6 +62,16 @@ class Connection(H11Protocol):
         self._gone = True
         self._stop_waiting()
         self._crowd.leave(self._guest)
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP; a request whose rest it was to be has gone, and has no answer."""
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        # Where an answer has begun, nothing can be said any more.
+        with suppress(LocalProtocolError):
+            super().send_400_response(msg)
+        self.transport.close()
 
     def begun(self) -> None:
         """A request has come; where requests are sent ahead, one may begin as another ends."""
