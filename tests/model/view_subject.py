@@ -50,6 +50,9 @@ class ViewSubject:
             return None
         return view.observed[datum.name].age_ms if datum.name in view.observed else NEVER_MS
 
+    def measured(self, series):
+        return None
+
     def groups(self, group):
         def is_in(attributes):
             if group.source is None:

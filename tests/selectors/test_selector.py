@@ -20,6 +20,7 @@ from haptera.selectors.selector import (
 from haptera.selectors.selector_ast import (
     Age,
     AllOf,
+    Amount,
     AnyOf,
     Comparison,
     Datum,
@@ -103,6 +104,9 @@ def test_a_selector_means_these(text: str, meant: list[EntityId]) -> None:
         (r'rack="a \"b\" \\"', Comparison(Datum("rack"), ('a "b" \\',), otherwise=False)),
         ("bmc=127.0.0.1:4280", Comparison(Datum("bmc"), ("127.0.0.1:4280",), otherwise=False)),
         ("age(agent)>1m", Age(Datum("agent"), ">", 60_000)),
+        ("temp.inlet>35", Amount("temp.inlet", ">", 35.0)),
+        ("disk.used[/my-disk] <= -1.5e3", Amount("disk.used[/my-disk]", "<=", -1500.0)),
+        ("load<1", Amount("load", "<", 1.0)),
         ("age( node.agent ) <= 250ms", Age(Datum("agent", "node"), "<=", 250)),
     ],
 )
@@ -132,6 +136,7 @@ def test_two_of_one_text_are_one() -> None:
         ("not service:web@@gpu", False, False),
         ("power=off", False, False),
         ("n1 or not age(agent)>1m", False, True),
+        ("n1 and temp.inlet>35", False, True),
     ],
 )
 def test_it_is_known_what_decides(text: str, by_name: bool, by_age: bool) -> None:
@@ -273,3 +278,15 @@ def test_a_pattern_of_many_stars_is_answered_at_once() -> None:
 def test_all_names_are_no_pattern() -> None:
     assert parse_selector("*").choice == Pattern()
     assert parse_selector("service:*@*").choice == Pattern("service")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("temp.inlet>", "temp.inlet>hot", "temp.inlet>3x", "temp.inlet>>3", "temp.inlet>nan"),
+        *("temp.inlet[>3", "Temp>3", "temp.inlet > 1e999", "temp inlet>3", "temp.inlet>1.2.3"),
+    ],
+)
+def test_what_is_no_number_is_refused_with_its_place(text: str) -> None:
+    with pytest.raises(HapteraError, match="character"):
+        parse_selector(text)

@@ -16,6 +16,7 @@ from haptera.selectors.selector_ast import (
     NODE,
     Age,
     AllOf,
+    Amount,
     AnyOf,
     Choice,
     Comparison,
@@ -57,6 +58,8 @@ class _Meaning:
             case Age(datum):
                 datum = self._resolved(datum)
                 return self._of_datum(datum, self._aged(datum))
+            case Amount():
+                return set(self._kinds)  # what modules measure, only a parent knows
             case AllOf(parts):
                 return self._of_all(parts)
             case AnyOf(parts):
@@ -164,7 +167,7 @@ def _place_of(choice: Choice) -> int:
     match choice:
         case Comparison(datum) | Age(datum):
             return datum.at
-        case Pattern(at=at):
+        case Pattern(at=at) | Amount(at=at):
             return at
         case AllOf(parts) | AnyOf(parts):
             return _place_of(parts[0])

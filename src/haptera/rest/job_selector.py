@@ -14,7 +14,15 @@ from haptera.model.errors import HapteraError, ParseError
 from haptera.queue.job import Job, JobState
 from haptera.selectors.names import GroupName
 from haptera.selectors.selector import Selector, parse_selector
-from haptera.selectors.selector_ast import Age, Comparison, Datum, Pattern, StateLayer, parts_of
+from haptera.selectors.selector_ast import (
+    Age,
+    Amount,
+    Comparison,
+    Datum,
+    Pattern,
+    StateLayer,
+    parts_of,
+)
 from haptera.selectors.text_cursor import place
 
 JOB: Final = "job"
@@ -60,6 +68,9 @@ class JobSubject:
         at_s = _TIMES[datum.name](self.job)
         return None if at_s is None else int((self.now_s - at_s) * _MS_PER_S)
 
+    def measured(self, _series: str) -> float | None:
+        return None
+
     def groups(self, _group: GroupName) -> Collection[str]:
         return ()
 
@@ -98,6 +109,8 @@ def parse_job_selector(text: str) -> Selector:
                     raise _error(text, what, nearest(unknown[0], JobState), datum.at)
             case Age(datum):
                 _check_datum(text, datum, _TIMES)
+            case Amount(series, at=at):
+                raise _error(text, f"no job has a number {series!r}", "ask for nodes by it", at)
     return selector
 
 

@@ -17,6 +17,7 @@ from haptera.selectors.selector_ast import (
     NODE,
     Age,
     AllOf,
+    Amount,
     AnyOf,
     Choice,
     Comparison,
@@ -39,6 +40,11 @@ _PATH: Final = r"[A-Za-z][A-Za-z0-9_-]*(?:\.[A-Za-z][A-Za-z0-9_-]*){0,3}"
 _COMPARED: Final = re.compile(rf"(?P<path>{_PATH})\s*(?:(?P<sign>!?=)|(?P<but>not\s+)?in(?=[\s(]))")
 _AGE: Final = re.compile(rf"age\s*\(\s*(?P<path>{_PATH})\s*\)\s*(?P<compare>[<>]=?)\s*")
 _AGE_BEGUN: Final = re.compile(r"age\s*\(")
+_AMOUNT: Final = re.compile(
+    r"(?P<series>[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)*(?:\[[A-Za-z0-9/._:#@+-]+\])?)"
+    r"\s*(?P<compare>[<>]=?)\s*"
+)
+_NUMBER: Final = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{1,18})?(?:e[+-]?[0-9]{1,2})?(?![A-Za-z0-9.])")
 _DURATION: Final = re.compile(r"[0-9]{1,12}(?:ms|s|m|h|d)(?![A-Za-z0-9])")
 _VALUE: Final = re.compile(r'\s*(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<bare>[A-Za-z0-9._:/@%+-]+))')
 _KIND: Final = re.compile(r"(?P<kind>[A-Za-z0-9][A-Za-z0-9._-]*):")
@@ -54,6 +60,7 @@ _ESCAPED: Final = re.compile(r"\\(.)")
 
 _DO: Final = "write a node-set, KIND:NAMES@NODES, power=off, age(agent)>1m; join by and, or, not"
 _DO_VALUE: Final = 'write power=off, power!=off, power in (off,hung), or rack="" for none'
+_DO_AMOUNT: Final = "write temp.inlet>35, in the unit of the series; an age is written age(NAME)>1m"
 _DO_AGE: Final = "write age(agent)>1m, with ms, s, m, h or d"
 
 
@@ -88,7 +95,7 @@ class Selector:
     @property
     def by_age(self) -> bool:
         """Whether it means others as time goes by, though nothing happens."""
-        return any(isinstance(part, Age) for part in parts_of(self.choice))
+        return any(isinstance(part, Age | Amount) for part in parts_of(self.choice))
 
     def nodes(self) -> NodeSet | None:
         """A set of nodes, all named one by one, that whatever it means is on; None: there is none.
@@ -187,6 +194,8 @@ def _read_one(reader: Reader, depth: int) -> Choice:
         raise reader.error("this does not compare an age", _DO_AGE)
     if (found := reader.take(_COMPARED)) is not None:
         return _read_comparison(reader, at, found)
+    if (found := reader.take(_AMOUNT)) is not None:
+        return _read_amount(reader, at, found)
     return _read_pattern(reader)
 
 
@@ -196,6 +205,13 @@ def _read_age(reader: Reader, found: re.Match[str]) -> Age:
         raise reader.error("a duration is missing", _DO_AGE)
     datum = _datum(reader, found.start("path"), found["path"])
     return Age(datum, found["compare"], parse_duration_ms(duration[0]))
+
+
+def _read_amount(reader: Reader, at: int, found: re.Match[str]) -> Amount:
+    number = reader.take(_NUMBER)
+    if number is None:
+        raise reader.error("a number is missing", _DO_AMOUNT)
+    return Amount(found["series"], found["compare"], float(number[0]), at)
 
 
 def _read_comparison(reader: Reader, at: int, found: re.Match[str]) -> Comparison:

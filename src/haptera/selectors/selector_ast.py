@@ -16,7 +16,7 @@ CONDITION: Final = "condition"
 # The age of what was never read: more than any other.
 NEVER_MS: Final = 2**63
 
-OLDER: Final[Mapping[str, Callable[[int, int], bool]]] = {
+OLDER: Final[Mapping[str, Callable[[float, float], bool]]] = {
     "<": operator.lt,
     "<=": operator.le,
     ">": operator.gt,
@@ -66,6 +66,9 @@ class Subject(Protocol):
 
     def age_ms(self, datum: Datum) -> int | None:
         """How long ago it was read, or has been so; None where there is no such datum."""
+
+    def measured(self, series: str) -> float | None:
+        """The last number of a series, where it is fresh; None where there is none."""
 
     def groups(self, group: GroupName) -> Collection[str]:
         """The nodes of a group."""
@@ -151,6 +154,28 @@ class Age:
 
 
 @dataclass(frozen=True, slots=True)
+class Amount:
+    """The entities of which this series was measured last, and compares so with a number."""
+
+    series: str
+    compare: str
+    than: float
+    at: int = field(default=0, compare=False)
+
+    @property
+    def datum(self) -> Datum:
+        """As what else can be asked of an entity, for what is said of it."""
+        return Datum(self.series, at=self.at)
+
+    def means(self, subject: Subject) -> bool:
+        value = subject.measured(self.series)
+        return value is not None and OLDER[self.compare](value, self.than)
+
+    def by_name(self, _entity: EntityId) -> None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
 class AllOf:
     parts: tuple["Choice", ...]
 
@@ -188,10 +213,10 @@ class Not:
 
 # `means` tells whether an entity is meant; `by_name` the same where its name and kind decide, and
 # else None.
-Choice = Pattern | Comparison | Age | AllOf | AnyOf | Not
+Choice = Pattern | Comparison | Age | Amount | AllOf | AnyOf | Not
 
 
-def parts_of(choice: Choice) -> Iterator[Pattern | Comparison | Age]:
+def parts_of(choice: Choice) -> Iterator[Pattern | Comparison | Age | Amount]:
     """All that is joined in it, from left to right."""
     match choice:
         case AllOf(parts) | AnyOf(parts):
@@ -199,5 +224,5 @@ def parts_of(choice: Choice) -> Iterator[Pattern | Comparison | Age]:
                 yield from parts_of(part)
         case Not(part):
             yield from parts_of(part)
-        case Pattern() | Comparison() | Age():
+        case Pattern() | Comparison() | Age() | Amount():
             yield choice

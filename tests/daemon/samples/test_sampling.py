@@ -1,7 +1,7 @@
 """Which entities are measured by whom, and what of it is taken: beside a real engine."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,13 +10,16 @@ import pytest
 from haptera.core.engine import Engine
 from haptera.core.modules.catalog import Catalog
 from haptera.core.state.limits import S
+from haptera.core.state.selecting import means
 from haptera.core.state.side import Side
 from haptera.daemon.samples.sample_board import FRESH_S, SampleBoard
 from haptera.daemon.samples.sampling import Sampling
 from haptera.kinds import KINDS
+from haptera.kinds.rules.rule import parse_rule
 from haptera.model.changes import Declare, Stored, StoredEntity
 from haptera.model.effects import Call, Cancel, Start, Work
 from haptera.model.entity import EntityId, node_id
+from haptera.model.errors import HapteraError
 from haptera.model.events import Exited, Proposed, Ready, Written
 from haptera.model.parts import Context, Manifest, Requirement, Sampler
 from haptera.model.reading import SERIES_MAX, Reading, Series
@@ -24,6 +27,8 @@ from haptera.model.samples import Measurement, SampleBatch
 from haptera.runtime import clock
 from haptera.runtime.processes.module_frames import Sampled, sampled_of
 from haptera.runtime.samples.sample_store import SampleLimits, SampleStore
+from haptera.selectors.selector import parse_selector
+from haptera.selectors.subscription import parse_wanted
 
 INLET = Reading("node", "temp.inlet", unit="°C", low=-60, high=200)
 USED = Reading("node", "disk.used", unit="bytes", items_max=2, low=0)
@@ -259,3 +264,40 @@ def test_what_is_old_is_not_told_as_how_things_are(tmp_path: Path) -> None:
     assert board.last(N1) == {}
     assert list(board.all_last()) == []
     store.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("temp.inlet>35", ["n1"]),
+        ("temp.inlet>=36 and node:n1", ["n1"]),
+        ("temp.inlet<36", ["n2"]),
+        ("disk.used[/]>1", []),
+        ("not temp.inlet>35", ["n2"]),
+    ],
+)
+def test_a_selector_goes_by_the_last_number_while_it_is_fresh(
+    tmp_path: Path, text: str, meant: list[str]
+) -> None:
+    now = [WALL]
+    engine = engine_of()
+    store = SampleStore(tmp_path, SampleLimits(), lambda: now[0])
+    board = SampleBoard(engine, store, lambda: now[0])
+    engine.table.measured = board.measured_last
+    board.take(N1, 0.0, {Series("temp.inlet"): 36.0})
+    board.take(N2, 0.0, {Series("temp.inlet"): 20.0})
+
+    def selected() -> list[str]:
+        chosen = parse_selector(text)
+        return [one.name for one in (N1, N2) if means(engine.table, chosen, one, S)]
+
+    assert selected() == meant
+    now[0] += FRESH_S + 1
+    assert selected() == (["n1", "n2"] if text.startswith("not") else [])
+    store.close()
+
+
+@pytest.mark.parametrize("read", [parse_rule, lambda text: parse_wanted(None, None, text)])
+def test_rules_and_subscriptions_go_by_no_number(read: Callable[[str], object]) -> None:
+    with pytest.raises(HapteraError, match=r"temp\.inlet"):
+        read("temp.inlet>35")

@@ -119,6 +119,9 @@ class Declared:
     def age_ms(self, _datum: Datum) -> int | None:
         return None
 
+    def measured(self, _series: str) -> float | None:
+        return None
+
     def groups(self, group: GroupName) -> Collection[str]:
         return _Members(group, names_of(self.attributes), tuple)
 
@@ -163,6 +166,9 @@ class _Seen:
             fact = row.belief.known.get(datum.name) or row.belief.remembered.get(datum.name)
             return NEVER_MS if fact is None else max(0, self.now - fact.at) // MS
         return row.stance.lasted(self.now) // MS if datum.name == CONDITION else None
+
+    def measured(self, series: str) -> float | None:
+        return self.table.measured(self.row.id, series)
 
     def _whose(self, datum: Datum) -> EntityState | None:
         if datum.kind in (None, self.row.id.kind):

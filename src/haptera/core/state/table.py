@@ -1,6 +1,6 @@
 """All entities of one engine, by id and by node; the desired layer follows what was written."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import assert_never
 
 from haptera.core.state.allowance import READ_AT_ONCE, READING_EACH
@@ -44,6 +44,8 @@ class EntityTable:
         self._of_cluster: dict[str, dict[EntityId, EntityState]] = {}
         self._removed: list[EntityState] = []
         self.revision = 0
+        # What answers selectors; nothing is decided by it.
+        self.measured: Callable[[EntityId, str], float | None] = lambda _entity, _series: None
         for module in self._modules[0]:
             self.make(EntityId("module", module, None)).desired.resident = True
 

@@ -75,6 +75,12 @@ class SampleBoard:
         found = self._last.get(entity, {})
         return {name: one for name, one in found.items() if one.at >= since}
 
+    def measured_last(self, entity: EntityId, series: str) -> float | None:
+        """The last number of a series, where it is fresh."""
+        found = self._last.get(entity, {}).get(Series(series))
+        fresh = found is not None and found.at >= self._wall_s() - FRESH_S
+        return found.value if found is not None and fresh else None
+
     def all_last(self) -> Iterable[tuple[EntityId, Mapping[Series, Sample]]]:
         """As `last`, of all entities that there is anything of."""
         for entity in list(self._last):

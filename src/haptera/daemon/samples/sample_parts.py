@@ -21,6 +21,7 @@ class SampleParts:
     def __init__(self, engine: Engine, home: Path, limits: SampleLimits) -> None:
         self._store = SampleStore(home / SAMPLES_FOLDER, limits, clock.wall_s)
         self.board = SampleBoard(engine, self._store, clock.wall_s)
+        engine.table.measured = self.board.measured_last
         self.sampling = Sampling(engine, self.board.take)
 
     def changed(self, entities: Iterable[EntityId]) -> None:

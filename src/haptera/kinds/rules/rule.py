@@ -11,6 +11,7 @@ from haptera.selectors.selector_ast import (
     CONDITION,
     NODE,
     Age,
+    Amount,
     Comparison,
     Datum,
     StateLayer,
@@ -42,9 +43,13 @@ def parse_rule(text: str) -> Selector:
     """
     selector = parse_selector(text)
     for part in parts_of(selector.choice):
-        if isinstance(part, Age) or (isinstance(part, Comparison) and not _lasts(part.datum)):
+        if isinstance(part, Amount):
+            what, do = _changing(part.series)
+        elif isinstance(part, Age) or (isinstance(part, Comparison) and not _lasts(part.datum)):
             what, do = _wrong(part.datum)
-            raise ParseError(what, where=place("selector", text, part.datum.at), do=do)
+        else:
+            continue
+        raise ParseError(what, where=place("selector", text, part.datum.at), do=do)
     return selector
 
 
@@ -63,8 +68,12 @@ def _wrong(datum: Datum) -> tuple[str, str]:
     if _of_node(datum) and node_kind().named(datum.name) is None and datum.name != CONDITION:
         names = [one.name for one in node_kind().attributes]
         return f"nodes have no attribute {datum.name!r}", nearest(datum.name, names)
+    return _changing(str(datum))
+
+
+def _changing(name: str) -> tuple[str, str]:
     return (
-        f"a rule cannot select by {datum}: it must hold in every state",
+        f"a rule cannot select by {name}: it must hold in every state",
         "select by nodes, groups or attributes; haptera get -o name SELECTOR prints what matches"
         " now",
     )

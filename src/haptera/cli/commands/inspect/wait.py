@@ -17,7 +17,7 @@ from haptera.model.answers.views import SETTLED, Condition
 from haptera.model.errors import Code, HapteraError
 from haptera.model.walltime import parse_duration_ms
 from haptera.selectors.selector import ALL, parse_selector
-from haptera.selectors.selector_ast import Age, Comparison, Pattern, parts_of
+from haptera.selectors.selector_ast import Age, Amount, Comparison, Pattern, parts_of
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -115,13 +115,15 @@ def _concerned(selector: str, standing: str) -> str:
     return f"({selector}) and ({' or '.join(having)})"
 
 
-def _having(part: Pattern | Comparison | Age) -> str:
+def _having(part: Pattern | Comparison | Age | Amount) -> str:
     """What means all that have what is compared, whatever its value."""
     match part:
         case Pattern():
             return ALL
         case Age(datum):
             return f"age({datum})>=0s"
+        case Amount(series):
+            return f"{series}>=-1e18"
         case Comparison(datum, values):
             value = values[0]
             quoted = value if value.isalnum() else msgspec.json.encode(value).decode()
