@@ -9,11 +9,13 @@ import pytest
 
 from haptera.core.engine import Engine
 from haptera.core.state.side import Side
+from haptera.daemon.channels.inviting import Inviting
 from haptera.daemon.logs import Logs
 from haptera.daemon.parent.backend import Around, EngineBackend
 from haptera.daemon.parts import catalog_of, codec_of
 from haptera.daemon.queue.job_logs import JobLogs
 from haptera.daemon.queue.parent_side import ParentQueue
+from haptera.daemon.samples.sample_parts import SampleParts
 from haptera.daemon.tree.below import Below
 from haptera.daemon.tree.replicas import Replicas
 from haptera.model.changes import Author
@@ -23,6 +25,7 @@ from haptera.model.token_scope import Scope
 from haptera.runtime import clock
 from haptera.runtime.driver import Driver
 from haptera.runtime.identity.pki import open_authority
+from haptera.runtime.samples.sample_store import SampleLimits
 from haptera.runtime.store.feed import Feed
 from haptera.runtime.store.store import STATE_FILE, Store
 
@@ -58,18 +61,22 @@ async def real_backend(folder: Path, *changes, modules=()):
                     assert modules, effect  # No process of them is there, to do it.
 
     driver = Driver(engine)
+    authority = open_authority(folder / "pki", clock.wall_s())
+    samples = SampleParts(engine, folder, SampleLimits())
     around = Around(
         driver.deliver,
         _nobody,
         _nobody,
         NoSessions(),
+        Inviting(store, authority, "127.0.0.1"),
         Logs(folder, (), consoles=[folder]),
         folder / "history",
-        open_authority(folder / "pki", clock.wall_s()),
+        authority,
         Replicas(feed, store, folder),
         Below(engine, driver.deliver, _nobody, _nobody, 0),
         ParentQueue(store, engine.table.nodes, engine.table.attributes_of, lambda done: done()),
         JobLogs(folder / "job_logs", lambda _node: False, _nobody),
+        samples.board,
     )
     backend = EngineBackend(engine, store, stored.epoch, around)
     running = asyncio.create_task(driver.run(perform))
@@ -79,6 +86,7 @@ async def real_backend(folder: Path, *changes, modules=()):
         yield backend
     finally:
         running.cancel()
+        samples.close()
         store.close()
 
 

@@ -59,6 +59,7 @@ def test_what_is_written_is_read_as_it_was(host: str, port: int) -> None:
 # Addresses that haptera itself writes and reads, host and port in two fields or by rpartition.
 OWN = {
     "daemon/agent.py": "an invitation, which a parent wrote",
+    "lab/breaking.py": "the address of a BMC of the lab, which the lab wrote",
     "lab/redfish_bmc.py": "an argument that the lab wrote",
     "lab/layout.py": "a loopback address of IPv4, by its own check",
 }

@@ -24,7 +24,7 @@ from haptera.sdk import (
     item_name,
 )
 from haptera.sdk.sampling.rounds import measured_values
-from tests.sdk.test_host import NOW, Daemon, Device, a_call, converse, failed
+from tests.sdk.test_host import NOW, Device, a_call, failed, hosted
 
 INLET = Reading("node", "temp.inlet", unit="°C", low=-60, high=200)
 USED = Reading("node", "disk.used", unit="bytes", items_max=2, low=0)
@@ -70,19 +70,17 @@ def test_a_sampler_is_declared_by_what_it_measures() -> None:
     assert module.manifest().parts == ()
 
 
-def test_numbers_are_measured_again_and_again() -> None:
+async def test_numbers_are_measured_again_and_again() -> None:
     async def sensors(_: object) -> Measured:
         return {INLET: 21.5, USED.series("/"): 7, USED.series("/tmp"): None}
 
-    async def scenario(daemon: Daemon) -> None:
+    async with hosted(module_of=lambda _: a_module(sensors)) as daemon:
         await daemon.send(a_call(1, "sample", "sensors", deadline_ns=None))
         for _ in range(3):
             assert await daemon.next() == sampled({"disk.used[/]": 7.0, "temp.inlet": 21.5})
 
-    converse(scenario, module_of=lambda _: a_module(sensors))
 
-
-def test_one_round_that_fails_ends_nothing() -> None:
+async def test_one_round_that_fails_ends_nothing() -> None:
     rounds = iter([Refused("no such sensor"), ZeroDivisionError("a gap"), None])
 
     def sensors(_: object) -> Measured:
@@ -90,16 +88,14 @@ def test_one_round_that_fails_ends_nothing() -> None:
             raise error
         return {INLET: 21.5}
 
-    async def scenario(daemon: Daemon) -> None:
+    async with hosted(module_of=lambda _: a_module(sensors)) as daemon:
         await daemon.send(a_call(1, "sample", "sensors", deadline_ns=None))
         assert await daemon.next() == failed(1, "no such sensor", refused=True)
         assert await daemon.next() == failed(1, "ZeroDivisionError: a gap", refused=False)
         assert await daemon.next() == sampled({"temp.inlet": 21.5})
 
-    converse(scenario, module_of=lambda _: a_module(sensors))
 
-
-def test_a_sampler_that_hangs_harms_itself_alone() -> None:
+async def test_a_sampler_that_hangs_harms_itself_alone() -> None:
     free = Event()
 
     def sensors(_: object) -> Measured:
@@ -115,7 +111,7 @@ def test_a_sampler_that_hangs_harms_itself_alone() -> None:
 
         return module
 
-    async def scenario(daemon: Daemon) -> None:
+    async with hosted(module_of=module_of) as daemon:
         await daemon.send(a_call(1, "sample", "sensors", deadline_ns=None))
         text = "trial.sensors did not end within 0.001 s"
         assert await daemon.next() == failed(1, text, refused=True)
@@ -127,23 +123,19 @@ def test_a_sampler_that_hangs_harms_itself_alone() -> None:
         assert told["value"] == "on"
         free.set()
 
-    converse(scenario, module_of=module_of)
 
-
-def test_a_sampler_of_many_is_asked_once_for_all() -> None:
+async def test_a_sampler_of_many_is_asked_once_for_all() -> None:
     asked: list[set[str]] = []
 
     async def sensors(some: Mapping[EntityId, object]) -> Mapping[EntityId, Measured]:
         asked.append({one.name for one in some})
         return {one: {INLET: 20.0} for one in some}
 
-    async def scenario(daemon: Daemon) -> None:
+    async with hosted(module_of=lambda _: a_module(sensors, every_ms=60_000, many=True)) as daemon:
         nodes = [{"kind": "node", "name": name, "node": name} for name in ("n1", "n2")]
         calls = [a_call(i, "sample", "sensors", entity=one) for i, one in enumerate(nodes)]
         await daemon.send(*calls)
         assert {(await daemon.next())["id"] for _ in calls} == {0, 1}
-
-    converse(scenario, module_of=lambda _: a_module(sensors, every_ms=60_000, many=True))
     assert asked == [{"n1", "n2"}]
 
 

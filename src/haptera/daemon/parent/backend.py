@@ -124,13 +124,7 @@ class Around:
 class EngineBackend:
     """One engine as the API sees it; all of it is used in the loop's own thread."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        store: Store,
-        epoch: int,
-        around: Around,
-    ) -> None:
+    def __init__(self, engine: Engine, store: Store, epoch: int, around: Around) -> None:
         self._history, self._authority = around.history, around.authority
         self._engine, self._store = engine, store
         # What the API asks of these is theirs to answer.
