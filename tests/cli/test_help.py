@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from haptera.cli.main import OK, USAGE, cli, run
+from haptera.client import calls as api_calls
 
 EXAMPLES_MIN = 2
 WITHIN = re.compile(r"\$\((haptera [^)]*)\)")
@@ -119,6 +120,29 @@ def test_a_list_of_commands_says_whole_sentences(group, capsys):
 def test_help_has_a_short_word(verb, capsys):
     assert run([*verb.split(), "-h"]) == OK
     assert "-h, --help" in capsys.readouterr().out
+
+
+# The verbs of calls that are called otherwise.
+VERBS = {
+    "cancel_job": "cancel",
+    "cancel_jobs": "cancel",
+    "describe": "set",
+    "desire": "set",
+    "patch": "set",
+    "release_brake": "brake",
+}
+WITH_WHY = [
+    name
+    for name, one in vars(api_calls).items()
+    if getattr(one, "__module__", None) == api_calls.__name__
+    and "why" in getattr(one, "__annotations__", ())
+]
+
+
+@pytest.mark.parametrize("call", WITH_WHY)
+def test_whoever_changes_something_can_say_why(call):
+    command = EVERY[(VERBS.get(call, call),)]
+    assert "-m" in [name for one in command.params for name in one.opts]
 
 
 @pytest.mark.parametrize(

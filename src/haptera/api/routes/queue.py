@@ -257,7 +257,7 @@ class JobRoutes:
             if state in (None, queue.duty(name)) and (who is None or _is_of(queue, name, who))
         ]
         if not names:
-            is_so = "is there" if state is None else f"is {state}"
+            is_so = "is there: only nodes take jobs" if state is None else f"is {state}"
             of_whom = "" if who is None else f" and has a duty set by {who}"
             what = f"no node of {select} {is_so}{of_whom}"
             do = "see which there are: haptera queue"

@@ -9,6 +9,9 @@ import click
 
 Result = TypeVar("Result")
 
+# Of each verb that changes something.
+why_option = click.option("-m", "--why", metavar="TEXT", help="The reason, for the history.")
+
 
 @dataclass(frozen=True, slots=True)
 class WriteTerms:
@@ -24,7 +27,7 @@ def terms_options(command: Callable[..., Result]) -> Callable[..., Result]:
 
     @click.option("--take", is_flag=True, help="Take over values of other owners.")
     @click.option("--digest", metavar="HEX", help="The digest of the plan to apply.")
-    @click.option("-m", "--why", help="The reason, for the history.")
+    @why_option
     @wraps(command)
     def with_terms(
         *given: object, take: bool, digest: str | None, why: str | None, **named: object

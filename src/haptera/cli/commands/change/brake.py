@@ -2,6 +2,7 @@
 
 import click
 
+from haptera.cli.input.terms import why_option
 from haptera.cli.main import the_client
 from haptera.cli.output.live.redrawing import keep_asking, only_tables, watch_option
 from haptera.cli.output.printing import Format, output_option, print_data, say
@@ -12,10 +13,11 @@ from haptera.model.walltime import duration
 
 @click.command()
 @click.option("--release", is_flag=True, help="Release the brake: the cause is known.")
+@why_option
 @watch_option
 @output_option
 @click.pass_context
-def brake(ctx: click.Context, release: bool, watch: bool, output: str) -> None:
+def brake(ctx: click.Context, release: bool, why: str | None, watch: bool, output: str) -> None:
     r"""Show whether the brake is on, which stops all disruptive steps.
 
     The brake goes on by itself when many nodes fall silent at once, and off when they are back.
@@ -24,7 +26,7 @@ def brake(ctx: click.Context, release: bool, watch: bool, output: str) -> None:
     Examples:
       haptera brake
       haptera brake --watch
-      haptera brake --release
+      haptera brake --release -m "a switch was down"
     """
     client = the_client(ctx)
     if watch:
@@ -33,7 +35,7 @@ def brake(ctx: click.Context, release: bool, watch: bool, output: str) -> None:
         only_tables(output)
         keep_asking(client, calls.brake(), _tell)
         return
-    view = client.ask(calls.release_brake() if release else calls.brake())
+    view = client.ask(calls.release_brake(why=why) if release else calls.brake())
     if not Format(output).for_people:
         print_data(view, output)
     elif release and view.why is not None:

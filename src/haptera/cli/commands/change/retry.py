@@ -6,6 +6,7 @@ import click
 
 from haptera.cli.input import completing
 from haptera.cli.input.selected import selected
+from haptera.cli.input.terms import why_option
 from haptera.cli.main import the_client
 from haptera.cli.output.printing import Format, entities_option, print_entities, say
 from haptera.cli.output.words import printable
@@ -19,9 +20,10 @@ _HELD_UP = (Condition.WAITING, Condition.STUCK)
 
 @click.command()
 @click.argument("selection", metavar="ENTITY|SELECTOR", shell_complete=completing.selectors)
+@why_option
 @entities_option
 @click.pass_context
-def retry(ctx: click.Context, selection: str, output: str) -> None:
+def retry(ctx: click.Context, selection: str, why: str | None, output: str) -> None:
     r"""Retry ENTITY now, without waiting for its back-off or cool-down.
 
     What else it waits for (a permit, room in a budget, a freeze, another side) it goes on waiting
@@ -32,7 +34,7 @@ def retry(ctx: click.Context, selection: str, output: str) -> None:
 
     \b
     Examples:
-      haptera retry node:rack1n1
+      haptera retry node:rack1n1 -m "new fans"
       haptera retry -o name 'condition=stuck'
     """
     client = the_client(ctx)
@@ -41,9 +43,9 @@ def retry(ctx: click.Context, selection: str, output: str) -> None:
     if len(tried) > 1:
         from haptera.cli.input.many import ask_all  # only here: it brings asyncio
 
-        ask_all(client.access, map(calls.retry, tried))
+        ask_all(client.access, (calls.retry(one, why=why) for one in tried))
     elif tried:
-        client.ask(calls.retry(tried[0]))
+        client.ask(calls.retry(tried[0], why=why))
     if not Format(output).for_people:
         print_entities(tried, tried, output)
     elif tried:

@@ -7,6 +7,7 @@ import click
 
 from haptera.cli.input.confirming import agreed, type_digest
 from haptera.cli.input.plan_file import PlanFile, save_plan
+from haptera.cli.input.terms import why_option
 from haptera.cli.main import the_client
 from haptera.cli.output.plans import counted, show_planned
 from haptera.cli.output.printing import Format, entities_option, print_entities, say
@@ -24,7 +25,7 @@ _PATH: Final = click.Path(dir_okay=False, path_type=Path)
     "--save", metavar="FILE", type=_PATH, help="Only save the plan, for `apply --plan FILE`."
 )
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-@click.option("-m", "--why", help="The reason, for the history.")
+@why_option
 @entities_option
 @click.pass_context
 def revert(

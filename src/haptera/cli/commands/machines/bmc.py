@@ -61,7 +61,7 @@ def check(ctx: click.Context, name: str, directory: Path) -> int:
     language = view.attributes.get(node.platform.name, "")
     if language not in LANGUAGES:
         do = "name a node with platform: ipmi or redfish"
-        raise HapteraError(f"its platform is {language or 'not given'}", where=view.entity, do=do)
+        raise HapteraError(f"{view.entity} is of platform {language or 'none'}", do=do)
     settings = _settings(client.ask(calls.entity(f"module:{language}")), view, directory)
     with tempfile.TemporaryDirectory() as folder:
         _copy_pin(directory, language, view.name, Path(folder))

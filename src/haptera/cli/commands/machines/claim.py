@@ -3,6 +3,7 @@
 import click
 
 from haptera.cli.input import completing
+from haptera.cli.input.terms import why_option
 from haptera.cli.main import the_client
 from haptera.cli.output.printing import Format, output_option, print_data, say
 from haptera.client import calls
@@ -13,7 +14,7 @@ _SITE = "site"
 @click.command()
 @click.argument("mac")
 @click.argument("node", shell_complete=completing.entities)
-@click.option("-m", "--why", help="The reason, for the history.")
+@why_option
 @output_option
 @click.pass_context
 def claim(ctx: click.Context, mac: str, node: str, why: str | None, output: str) -> None:

@@ -3,6 +3,7 @@
 import click
 
 from haptera.cli.input import completing
+from haptera.cli.input.terms import why_option
 from haptera.cli.main import the_client
 from haptera.cli.output.printing import Format, output_option, print_data, say
 from haptera.client import calls
@@ -10,9 +11,10 @@ from haptera.client import calls
 
 @click.command()
 @click.argument("node", shell_complete=completing.entities)
+@why_option
 @output_option
 @click.pass_context
-def evict(ctx: click.Context, node: str, output: str) -> None:
+def evict(ctx: click.Context, node: str, why: str | None, output: str) -> None:
     r"""End the session of NODE, because its machine is no longer trusted.
 
     Its datagrams and certificate are refused, and its enrolment tokens are void. The node stays
@@ -20,10 +22,10 @@ def evict(ctx: click.Context, node: str, output: str) -> None:
 
     \b
     Examples:
-      haptera evict rack1n3
+      haptera evict rack1n3 -m "it was stolen"
       haptera evict rack1n3 -o json
     """
-    told = the_client(ctx).ask(calls.evict(node.removeprefix("node:")))
+    told = the_client(ctx).ask(calls.evict(node.removeprefix("node:"), why=why))
     if Format(output).for_people:
         say(f"{told.node} is evicted; boot it again to re-admit it")
     else:

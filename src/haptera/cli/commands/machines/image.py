@@ -9,6 +9,7 @@ import click
 
 from haptera.cli.commands.inspect.wait import within_option
 from haptera.cli.commands.machines.diff import diff
+from haptera.cli.input.terms import why_option
 from haptera.cli.main import NOT_CONVERGED, OK, REFUSED, the_client
 from haptera.cli.output.printing import (
     Format,
@@ -33,7 +34,6 @@ from haptera.model.walltime import parse_duration_ms
 _MS_PER_S: Final = 1_000
 _UNDER_WAY: Final = f"{{}} and condition in ({Condition.ACTING},{Condition.WAITING})"
 _take_option = click.option("--take", is_flag=True, help="Take over values of other owners.")
-_why_option = click.option("-m", "--why", metavar="TEXT", help="Why, for the history.")
 _name_argument = click.argument("name")
 _SIZE: Final = re.compile(r"([0-9.]+) MB\Z")
 # How the owner of what a user desires begins.
@@ -56,7 +56,7 @@ image.add_command(diff)
 @_name_argument
 @click.argument("recipe", metavar="DIR", type=click.Path(path_type=Path))
 @_take_option
-@_why_option
+@why_option
 @within_option
 @click.pass_context
 def build(
@@ -80,7 +80,7 @@ def build(
 @_name_argument
 @click.argument("source")
 @_take_option
-@_why_option
+@why_option
 @within_option
 @click.pass_context
 def import_image(
@@ -151,7 +151,7 @@ def show(ctx: click.Context, name: str, output: str) -> None:
 @image.command()
 @_name_argument
 @_take_option
-@_why_option
+@why_option
 @within_option
 @click.pass_context
 def rm(ctx: click.Context, name: str, take: bool, why: str | None, within: str) -> int:
@@ -180,7 +180,7 @@ def rm(ctx: click.Context, name: str, take: bool, why: str | None, within: str) 
 @image.command()
 @click.option("--dry-run", is_flag=True, help="Print what would be removed, and remove nothing.")
 @_take_option
-@_why_option
+@why_option
 @within_option
 @click.pass_context
 def gc(ctx: click.Context, dry_run: bool, take: bool, why: str | None, within: str) -> int:

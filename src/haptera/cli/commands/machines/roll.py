@@ -11,6 +11,7 @@ import click
 from haptera.cli.commands.inspect.wait import within_option
 from haptera.cli.commands.machines.timeline import timeline_command
 from haptera.cli.input import completing
+from haptera.cli.input.terms import why_option
 from haptera.cli.main import NOT_CONVERGED, OK, REFUSED, the_client
 from haptera.cli.output.live.redrawing import keep_showing, watch_option
 from haptera.cli.output.printing import print_error, say
@@ -57,7 +58,6 @@ def roll_group() -> None:
 
 
 roll_group.add_command(timeline_command)
-_why_option = click.option("-m", "--why", metavar="TEXT", help="Why, for the history.")
 _name_argument = click.argument("name", metavar="ROLL")
 _deadline_option = click.option(
     "--deadline",
@@ -81,7 +81,7 @@ _deadline_option = click.option(
 @_deadline_option
 @click.option("--take", is_flag=True, help="Take over values of other owners.")
 @click.option("--no-wait", is_flag=True, help="Do not wait; see `haptera roll status`.")
-@_why_option
+@why_option
 @within_option
 @click.pass_context
 def start(ctx: click.Context, /, selector: str, no_wait: bool, within: str, **options: Any) -> int:
@@ -150,7 +150,7 @@ def _wished(name: str, wish: RollWish, help_text: str) -> None:
 
     @roll_group.command(name, help=help_text + _EXAMPLES.format(name))
     @_name_argument
-    @_why_option
+    @why_option
     @click.pass_context
     def say(ctx: click.Context, name: str, why: str | None) -> None:
         client = the_client(ctx)
@@ -173,7 +173,7 @@ _wished("undo", RollWish.UNDO, "Roll all its systems back to their previous imag
 @roll_group.command()
 @_name_argument
 @_deadline_option
-@_why_option
+@why_option
 @within_option
 @click.pass_context
 def resume(ctx: click.Context, name: str, deadline: str, why: str | None, within: str) -> int:
@@ -199,7 +199,7 @@ def resume(ctx: click.Context, name: str, deadline: str, why: str | None, within
 
 @roll_group.command()
 @_name_argument
-@_why_option
+@why_option
 @click.pass_context
 def rm(ctx: click.Context, name: str, why: str | None) -> None:
     r"""Delete a roll: what runs its image keeps it, and of all others the old one is desired.

@@ -41,7 +41,8 @@ def cancel(ctx: click.Context, ids: tuple[str, ...], why: str | None, output: st
     if answer.ended.count:
         say(f"{_named(answer.ended)} had ended before", err=True)
     if left := "; ".join(_left(answer)):
-        do = "ask their owners, or use a token of scope admin; see which there are: haptera jobs"
+        ask = "ask their owners, or use a token of scope admin; " if answer.forbidden.count else ""
+        do = f"{ask}see which there are: haptera jobs"
         code = Code.FORBIDDEN if answer.forbidden.count else Code.SELECTS_NOTHING
         raise HapteraError(left, do=do, code=code)
 
