@@ -5,6 +5,8 @@ import time
 import pytest
 
 from haptera.model.answers.past import Happened, Sort
+from haptera.model.entity import node_id
+from haptera.model.samples import Point
 from tests.api.serving import serving
 from tests.web.chromium import CHROMIUM
 from tests.web.seen import NODES, changes
@@ -61,3 +63,23 @@ def test_of_what_was_not_seen_yet_that_is_told(browser):
         look(browser)
         told = "document.querySelector('#plots div')?.innerText"
         assert browser.await_(told) == "nothing was seen yet"
+
+
+def test_what_is_measured_is_a_line_with_its_unit_and_gaps(browser):
+    with serving(*changes()) as parent:
+        samples, now = parent.backend.samples, time.time()
+        samples.now = {node_id(NODE): {"temp.inlet": 21.5}, node_id(OTHER): {"temp.inlet": 9.0}}
+        values = (20.0, 30.0, 25.0)
+        samples.told = [
+            Point(now - 3600 * (3 - number), value - 1, value, value + 1, 9)
+            for number, value in enumerate(values)
+        ]
+        see(browser, parent, node=NODE)
+        look(browser)
+        browser.await_(equals(TITLES, [f"node:{NODE} temp.inlet "]))
+        assert browser.evaluate(HEIGHTS) == [[19, 19], [1, 1], [10, 10]]
+        assert browser.evaluate("document.querySelector('#plots small').textContent") == (
+            "25 °C, from 19 to 31 in 6 h"
+        )
+        assert [asked[1:] for asked in samples.asked] == [("temp.inlet", 21600, 120)]
+        assert browser.wrong == []

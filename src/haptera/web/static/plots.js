@@ -1,4 +1,5 @@
 // What was seen of each variable over time: of numbers a line, of all else a strip of its values.
+// Below them, what was measured in the last hours: a line for each series.
 
 import { ask } from "./api.js";
 import { make } from "./dom.js";
@@ -8,7 +9,9 @@ const HAPPENED_MAX = 1000;
 const [WIDTH, HEIGHT] = [1000, 20];
 const TOLD_MAX = 6;
 const COLOURS = 10; // value0 to value9
-const NUMBER = /^-?\d+(\.\d+)?$/;
+const MEASURED = { last_s: 6 * 3600, step_s: 120 };
+const SERIES_MAX = 24;
+const NUMBER = /^-?\d+(\.\d+)?(e[+-]?\d+)?$/;
 
 export class Plots {
   #name = null;
@@ -36,7 +39,8 @@ export class Plots {
       const { happened } = await ask("GET", "happenings", { query: { select: name, limit: HAPPENED_MAX } });
       const now_s = Date.now() / 1000;
       const all = [...seenOf(happened)].sort(([one], [other]) => (one < other ? -1 : 1));
-      content = all.map(([what, seen]) => plot(what, seen, happened.at(-1).at_s, now_s));
+      content = all.map(([what, seen]) => plot(what, seen, happened.at(-1).at_s, now_s, told(seen)));
+      content.push(...(await measuredOf(name, now_s)));
       if (!content.length) content = [make("p", { classes: "quiet", textContent: "nothing was seen yet" })];
     } catch (error) {
       content = [make("p", { classes: "wrong", textContent: `not known: ${error.message}` })];
@@ -44,6 +48,31 @@ export class Plots {
     if (name === this.#name) this.place.replaceChildren(...content);
   }
 }
+
+// A plot of each series that is measured now, of the node and what is on it.
+async function measuredOf(name, now_s) {
+  const { entities } = await ask("GET", "samples", { query: { select: name } });
+  const all = entities.flatMap(({ entity, series }) => Object.keys(series).map((one) => [entity, one]));
+  const views = all.slice(0, SERIES_MAX).map(([entity, series]) =>
+    ask("GET", `entities/${encodeURIComponent(entity)}/samples`, { query: { series, ...MEASURED } }),
+  );
+  return (await Promise.all(views)).filter(({ points }) => points.length).map((view) => measured(view, now_s));
+}
+
+// A step without a point is a gap.
+function measured({ entity, series, unit, since_s, points }, now_s) {
+  const seen = points.flatMap(({ at, mean }, number) => {
+    const next = points[number + 1]?.at ?? now_s;
+    const gap = next - at > 2 * MEASURED.step_s ? [{ at_s: at + MEASURED.step_s, value: null }] : [];
+    return [{ at_s: Math.max(at, since_s), value: String(mean) }, ...gap];
+  });
+  const [low, high] = [Math.min(...points.map((one) => one.low)), Math.max(...points.map((one) => one.high))];
+  const last = points.at(-1).mean;
+  const words = `${short(last)} ${unit}, from ${short(low)} to ${short(high)} in 6 h`;
+  return plot(`${entity} ${series}`, seen, since_s, now_s, [words]);
+}
+
+const short = (value) => Number(value.toPrecision(3)).toLocaleString();
 
 // Of each variable when it had which value; null where nothing was known of it.
 function seenOf(happened) {
@@ -61,13 +90,15 @@ function seenOf(happened) {
   return all;
 }
 
-function plot(what, seen, from_s, now_s) {
+const told = (seen) =>
+  seen.slice(-TOLD_MAX).map(({ at_s, value }) => `${value ?? "unknown"} since ${new Date(at_s * 1000).toLocaleTimeString()}`);
+
+function plot(what, seen, from_s, now_s, told) {
   const x = (at_s) => Math.round((WIDTH * (at_s - from_s)) / Math.max(now_s - from_s, 1));
   const spans = seen.map(({ at_s, value }, number) => ({ value, from: x(at_s), to: x(seen[number + 1]?.at_s ?? now_s) }));
   const known = spans.filter(({ value }) => value !== null);
   const numbers = known.length > 0 && known.every(({ value }) => NUMBER.test(value));
   const parts = numbers ? lines(known) : strip(known);
-  const told = seen.slice(-TOLD_MAX).map(({ at_s, value }) => `${value ?? "unknown"} since ${new Date(at_s * 1000).toLocaleTimeString()}`);
   const shown = { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img" };
   const drawing = svg("svg", { ...shown, class: "plot", "aria-label": `${what}: ${told.join(", ")}` }, ...parts);
   return make("figure", {}, make("figcaption", {}, `${what} `, make("small", { textContent: told.at(-1) })), drawing);
