@@ -1,5 +1,8 @@
 """Numbers that machines report, over REST: the last ones, series, and all for Prometheus."""
 
+import asyncio
+import json
+
 import pytest
 
 from haptera.api.app import make_app
@@ -7,7 +10,9 @@ from haptera.model.changes import Declare
 from haptera.model.entity import node_id
 from haptera.model.errors import Code
 from haptera.model.samples import Point
+from haptera.model.token_scope import Scope
 from haptera.rest.samples import POINTS_MAX
+from haptera.runtime.identity.tokens import Bearer
 from haptera.site import Sites
 from tests.api.asking import ask
 from tests.api.fake_backend import FakeBackend
@@ -100,3 +105,23 @@ def test_prometheus_reads_the_last_number_of_each_series(backend):
         'haptera_reading{entity="node:n1",node="n1",series="disk.used[/]"} 3000000000.0',
         'haptera_reading{entity="node:n2",node="n2",series="temp.inlet"} 35.25',
     ]
+
+
+def test_a_long_list_is_told_as_lines_too(backend):
+    app = make_app(backend, Sites("quick"), cluster="quick")
+    headers = {"accept": "application/x-ndjson"}
+    told = ask(app, "GET", "/v1/samples", token="read-token", headers=headers)
+
+    lines = [json.loads(line)["entity"] for line in told.body.splitlines()]
+    assert lines == ["node:n1", "node:n2"]
+    assert told.pieces > 1
+
+
+def test_a_limited_token_is_told_of_its_own_entities_alone(backend):
+    bearer = Bearer("eve", Scope.READ, "node:n2")
+    token = asyncio.run(backend.mint_token(bearer, 60)).text
+    told = got(backend, "/v1/samples", token)
+
+    assert [one["entity"] for one in told.json["entities"]] == ["node:n2"]
+    assert got(backend, f"{OF_N1}?series=temp.inlet", token).status == 403
+    assert got(backend, "/metrics/readings", token).status == 403

@@ -18,6 +18,7 @@ from haptera.api.requests.endpoint import (
     check_by_name,
     number,
 )
+from haptera.api.requests.lines import Lines, document, wants_lines
 from haptera.api.requests.query import SELECT, Query
 from haptera.api.writes.patching import missing
 from haptera.core.state.allowance import TURN_WORK_MAX
@@ -34,6 +35,7 @@ from haptera.runtime.identity.tokens import Scope
 from haptera.runtime.over_turns import over_turns
 from haptera.selectors.selector import Selector, parse_selector
 
+NONE: Final = SamplesView([])
 LAST_S_DEFAULT: Final = 3_600
 LAST_S_MAX: Final = 400 * 86_400
 STEP_S_MAX: Final = 86_400
@@ -65,7 +67,7 @@ class SampleRoutes:
     backend: Backend
 
     def endpoints(self) -> Iterator[Endpoint]:
-        contract = Contract(gives=SamplesView, queries=(SELECT, OF_SERIES))
+        contract = Contract(gives=SamplesView, queries=(SELECT, OF_SERIES), lines=EntitySamples)
         yield Endpoint("GET", "/v1/samples", Scope.READ, self.many, contract, narrows=True)
         contract = Contract(
             gives=SeriesView, queries=(SERIES, LAST, UNTIL, STEP), problems=(NOT_FOUND,)
@@ -85,7 +87,9 @@ class SampleRoutes:
         series = request.query_params.get("series")
         if series is not None:
             _checked(series)
-        return as_json(SamplesView(await over_turns(self._views(chosen, series))))
+        meant = await over_turns(self._meant(chosen))
+        found = (view for entity in meant if (view := self._of(entity, series)).series)
+        return Lines(found) if wants_lines(request) else Lines(found, form=document(NONE))
 
     async def series(self, request: Request, _caller: Caller) -> Response:
         """What was measured of one series of an entity."""
@@ -118,27 +122,23 @@ class SampleRoutes:
         """The last number of each series of all entities, for Prometheus."""
         return PlainTextResponse(await over_turns(self._lines(self.backend.samples.all_last())))
 
-    def _views(self, chosen: list[Selector], series: str | None) -> Pieces[list[EntitySamples]]:
-        found: list[EntitySamples] = []
-        for entity, last in self.backend.samples.all_last():
+    def _meant(self, chosen: list[Selector]) -> Pieces[list[EntityId]]:
+        """Of what has numbers, what all of these mean."""
+        found: list[EntityId] = []
+        for entity, _ in self.backend.samples.all_last():
             yield _EACH
             if all(self.backend.means(one, entity) for one in chosen):
-                views = self._of(entity, last, series)
-                if views:
-                    found.append(EntitySamples(str(entity), views))
+                found.append(entity)
         return found
 
-    def _of(
-        self, entity: EntityId, last: Mapping[Series, Sample], only: str | None
-    ) -> dict[str, SampleView]:
+    def _of(self, entity: EntityId, only: str | None) -> EntitySamples:
         now = clock.wall_s()
-        return {
-            name: SampleView(
-                one.value, self._unit(entity, name), max(0, round((now - one.at) * 1e3))
-            )
-            for name, one in sorted(last.items())
+        views: dict[str, SampleView] = {
+            name: SampleView(one.value, self._unit(entity, name), max(0, int((now - one.at) * 1e3)))
+            for name, one in sorted(self.backend.samples.last(entity).items())
             if only is None or name == only
         }
+        return EntitySamples(str(entity), views)
 
     def _unit(self, entity: EntityId, series: Series) -> str:
         reading = self.backend.samples.reading(entity.kind, series)
