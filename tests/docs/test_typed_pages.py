@@ -47,6 +47,7 @@ EXECUTED = "needs a node: tests/cli/test_exec.py and the check of the images' de
 ANOTHER_MINOS = "needs machines that boot it: tests/minos/test_rack.py does it"
 LOGGED_IN = "needs a machine that boots it: tests/minos/test_ssh.py does it"
 # Commands that no page's test types, and why.
+MEASURED = "needs sensors: tests/cli/test_measured.py has some"
 NOT_TYPED: dict[str, str] = {
     "haptera minos build": "takes half a minute, and a kernel: tests/minos/test_build.py does it",
     "haptera minos show": "of what was built there",
@@ -67,6 +68,11 @@ NOT_TYPED: dict[str, str] = {
     "make demo DEMO=rack ARGS=--once": RACK,
     "haptera console rack1n1": "needs a BMC: tests/cli/test_forms.py does it",
     "haptera console --follow rack1n1": "as above",
+    "haptera get node:n1 -o wide": MEASURED,
+    "haptera get node:n1 --samples temp.inlet --last 2h": MEASURED,
+    "haptera get 'rack1*' --samples temp.inlet": MEASURED,
+    "haptera get node:n1 --samples temp.inlet -o json": MEASURED,
+    "haptera get -o name 'temp.inlet>35'": MEASURED,
     "haptera exec": EXECUTED,
     "haptera exec n1/compute -- COMMAND": EXECUTED,
     'haptera token make eve --scope exec --within "rack1n*" --for 8h': "tests/cli/test_exec.py",
