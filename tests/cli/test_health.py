@@ -8,6 +8,10 @@ import pytest
 
 from haptera.cli.main import OK, REFUSED, run
 from haptera.health.bundled import BUNDLED
+from haptera.model.changes import Declare, SetDesired
+from haptera.model.entity import EntityId
+from tests.api.serving import serving
+from tests.cli.rig import point_at
 
 BEGIN = 1_795_284_000
 RAMP_BEGINS = BEGIN + 1_800
@@ -94,3 +98,22 @@ def test_bytes_that_are_no_text_and_files_that_are_not_there_are_told(tmp_path, 
 def test_all_bundled_rules_are_listed(capsys) -> None:
     assert run(["health", "rules", "-o", "name"]) == OK
     assert capsys.readouterr().out.split() == [one.name for one in BUNDLED]
+
+
+@pytest.mark.net
+def test_nodes_that_rules_speak_of_are_listed_with_what_is_done_about_them(
+    monkeypatch, tmp_path, capsys
+) -> None:
+    n1 = EntityId("health", "n1", None)
+    said = {"grade": "predicted", "care": "spared", "says": "inlet-trend", "expected": BEGIN}
+    values = [SetDesired(n1, name, value, "site") for name, value in said.items()]
+    with serving(Declare(n1, {}, "site"), *values) as one:
+        point_at(one.url, "read-token", monkeypatch, tmp_path)
+        assert run(["health"]) == OK
+        _, row = capsys.readouterr().out.splitlines()
+        assert row.split() == [
+            *("n1", "predicted", "spared", "-"),
+            *("2026-11-21", "18:00", "UTC", "inlet-trend"),
+        ]
+        assert run(["health", "-o", "name"]) == OK
+        assert capsys.readouterr().out == "n1\n"

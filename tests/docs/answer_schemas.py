@@ -78,6 +78,7 @@ ANSWERS: Final[dict[str, tuple[Any, ...]]] = {
     "get": (EntityView, list[EntityView], list[PastView], JobView, list[JobView]),
     "set": (EntityView, Bulk),
     "power": (EntityView, Bulk),
+    "health": (list[EntityView],),
     "health rules": (list[HealthRuleForm],),
     "health test": (list[ToldForm],),
     "image diff": (ImageDifference,),

@@ -21,6 +21,7 @@ _VERBS: Final[Mapping[str, Sequence[str]]] = {
     ],
     "its output never changes": ["completion", "health rules", "site schema"],
     "a drawing is a snapshot; `haptera chain --watch ENTITY` shows the steps left": ["graph"],
+    "rules seldom say something else: run it again": ["health"],
     "it ends when the condition holds": ["wait"],
     "an image that was built does not change": ["image diff"],
     "`haptera get --watch image:NAME` shows one": ["image list", "image show"],

@@ -1,4 +1,4 @@
-"""`haptera health`: the rules that say how healthy machines are, and what they would have said."""
+"""`haptera health`: the nodes that rules speak of, the rules, and what one would have said."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -10,17 +10,22 @@ import msgspec
 
 from haptera.cli.input.completing import files
 from haptera.cli.lazy import Words
-from haptera.cli.main import OK
+from haptera.cli.main import OK, the_client
 from haptera.cli.output.printing import Format, names_option, output_option, print_data, print_names
 from haptera.cli.output.tables import print_table
+from haptera.client import calls
 from haptera.health.bundled import BUNDLED, BY_NAME
 from haptera.health.recorded import LINE_BYTES_MAX, RecordedSample, Told, parse_recorded, replay
 from haptera.health.rule import Fingerprint, Grade, HealthRule, Trend, parse_pipeline
+from haptera.kinds import health as kind
+from haptera.model.answers.views import EntityView
 from haptera.model.declared.desired_check import nearest
+from haptera.model.declared.schema import Plain
 from haptera.model.errors import HapteraError, UnknownNameError, UnreadableError
-from haptera.model.walltime import utc_text_s
+from haptera.model.walltime import utc_text, utc_text_s
 
 _TOLD: Final = ("TIME", "GRADE", "ENTITY", "SENSOR", "VALUE", "EXPECTED")
+_NODES: Final = ("NODE", "GRADE", "CARE", "SINCE", "LIMIT MET", "SAYS")
 _RULES: Final = ("RULE", "GRADE", "MODE", "SENSORS", "PIPELINE", "SOURCE")
 
 
@@ -46,9 +51,30 @@ class ToldForm(msgspec.Struct, frozen=True):
     expected_at: float | None = None
 
 
-@click.group("health", cls=Words)
-def health() -> None:
-    """Rules that say, by the readings of sensors, how healthy machines are."""
+@click.group("health", cls=Words, invoke_without_command=True)
+@names_option
+@click.pass_context
+def health(ctx: click.Context, output: str) -> int:
+    r"""List the nodes that health rules speak of: how each is, and what is done about it.
+
+    A node that is well is not listed.
+
+    \b
+    Examples:
+      haptera health
+      haptera health -o name
+
+    Exit codes: 0 listed, 2 wrong usage, 3 no parent answers.
+    """
+    if ctx.invoked_subcommand is not None:
+        return OK
+    views = the_client(ctx).ask(calls.entities(kind=kind.kind.name)).entities
+    if Format(output).for_people:
+        rows = [_health_row(one) for one in views]
+        print_table(_NODES, rows, output, none="no rule speaks of any node")
+    else:
+        print_names([one.name for one in views], views, output)
+    return OK
 
 
 @health.command("rules")
@@ -101,6 +127,25 @@ def test(rule: str, against: str, sensors: str, output: str) -> int:
     else:
         print_data([_told_form(one) for one in told], output)
     return OK
+
+
+def _health_row(view: EntityView) -> tuple[str, ...]:
+    def told(plain: Plain) -> str:
+        held = view.desired.get(plain.name)
+        return "-" if held is None else str(held.value)
+
+    def when(plain: Plain) -> str:
+        text = told(plain)
+        return utc_text(int(text)) if text.isdecimal() else text
+
+    return (
+        view.name,
+        told(kind.grade),
+        told(kind.care),
+        when(kind.since),
+        when(kind.expected),
+        told(kind.says),
+    )
 
 
 def _meant(text: str, sensors: str) -> HealthRule:
