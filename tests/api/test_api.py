@@ -101,6 +101,7 @@ ROUTES = [
     ("PATCH", "/v1/entities/node:n1/attributes", Scope.WRITE),
     ("POST", "/v1/entities/node:n1/retry", Scope.WRITE),
     ("POST", "/v1/entities/node:n1/exec", Scope.EXEC),
+    ("POST", "/v1/entities/node:n1/invitation", Scope.EXEC),
     ("POST", "/v1/bulk", Scope.WRITE),
     ("POST", "/v1/bulk?dry_run=1", Scope.READ),
     ("POST", "/v1/apply", Scope.WRITE),

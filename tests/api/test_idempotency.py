@@ -168,6 +168,8 @@ def test_an_answer_too_long_to_be_kept_is_said_to_have_been_given():
 def test_all_that_writes_heeds_a_key_or_refuses_it():
     """A token's text is told once, so that no answer with one is kept; nor is a command's output.
 
+    An invitation is such a text.
+
     Jobs bring a key of their own; what else is asked of the queue may be repeated.
     """
     backend, app = cluster()
@@ -183,6 +185,7 @@ def test_all_that_writes_heeds_a_key_or_refuses_it():
     assert [place for place in deaf if place[1] not in queue] == [
         ("POST", "/v1/tokens"),
         ("POST", "/v1/reports"),
+        ("POST", "/v1/entities/{entity}/invitation"),
         ("POST", "/v1/entities/{entity}/exec"),
     ]
     body = {"name": "eve", "scope": "read", "for_s": 60}

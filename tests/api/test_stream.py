@@ -180,7 +180,7 @@ def test_a_stream_by_state_tells_what_comes_to_be_so_and_what_no_longer_is():
 @pytest.mark.parametrize(
     ("query", "what"),
     [
-        ("select=age(agent)%3E1m", "age(agent)>1m: an age changes without an event"),
+        ("select=age(agent)%3E1m", "age(agent)>1m: an age, or a number, changes without an event"),
         ("select=powr=on", "nothing has a 'powr'"),
         ("types=desired,moved", "there is no event type 'moved'"),
         ("types=", "there is no event type ''"),
