@@ -232,9 +232,8 @@ class EngineBackend:
 
     async def _ask_holder(self, asked: LogAsked) -> Answer:
         """What the node says that has a job, or had it last; what was taken, where that is gone."""
-        number = whole_number(asked.entity.name)
-        job = None if number is None else self.jobs.queue.job(number)
-        if job is None or job.token is None:
+        job = self.jobs.queue.job(whole_number(asked.entity.name) or 0)
+        if job.token is None:
             raise HapteraError(f"{asked.entity} has not run yet", code=Code.NOT_FOUND)
         answer = await self._ask_agent(job.holder or "nobody", asked, AGENT_WITHIN_S)
         if isinstance(answer, Unable):
