@@ -286,11 +286,15 @@ nodes: {n1: {platform: labnode}}
 desired: {n1: {power: on, agent: up}}
 """
 
+PLATFORM = ("site.yaml", "recorded.yaml")
 # Of each session, by its page and the name of its fences.
 STAGES: dict[str, Stage] = {
     "CONTRIBUTING.md": desk(**CHECKOUT),
     "docs/explain/rehearsals.md": parent(desk(**HALLS), site="none.yaml"),
     "docs/reference/cli.md": desk(),
+    "docs/reference/declared.md": desk(
+        **{name: (ROOT / "examples/platform" / name).read_text() for name in PLATFORM}
+    ),
     "docs/reference/freezes.md": parent(desk(**{"site.yaml": A_RACK})),
     "docs/reference/graph.md": parent(desk("docs/reference/graph.md", **{"site.yaml": ONE_NODE})),
     "docs/reference/graph.md picture": desk("docs/reference/graph.md"),

@@ -91,6 +91,7 @@ NOT_TYPED: dict[str, str] = {
     "make demo ARGS=--once": "the last step of `make test`",
     "make demo DEMO=images ARGS=--once": "needs root: tests/modules/test_images_live.py",
     "make demo DEMO=pools ARGS=--once": "tests/test_demos.py runs it",
+    "make demo DEMO=platform ARGS=--once": "tests/test_demos.py runs it",
     "haptera get --watch lease": "tests/cli/test_watching.py watches kinds",
     "haptera roll start": "tests/cli/test_roll.py does it",
     "make demo DEMO=queue ARGS=--once": "tests/test_demos.py runs it",

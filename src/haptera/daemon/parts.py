@@ -10,6 +10,7 @@ from haptera.model.declared.packing import schema_digest
 from haptera.model.errors import Code, HapteraError
 from haptera.model.parts import Manifest
 from haptera.modules import BUNDLED, load
+from haptera.runtime.processes.own_modules import OwnModule
 from haptera.wire.updates import Codec
 
 # Both sides listen here for datagrams: a restarted agent must be where its parent last heard it.
@@ -50,6 +51,18 @@ def absent_manifests(catalog: Catalog) -> list[Manifest]:
     return [load(name).manifest() for name in sorted(BUNDLED) if name not in catalog.manifests]
 
 
+def told_to_nodes(own: Iterable[OwnModule]) -> tuple[OwnModule, ...]:
+    """Those that a node may plan with: not those of kinds that the site declares, at the parent."""
+    return tuple(
+        one for one in own if not any(part.kind in KINDS.declared for part in one.manifest.parts)
+    )
+
+
 def codec_of(catalog: Catalog) -> Codec:
-    """How a neighbour with the same kinds and parts writes its messages."""
-    return Codec(KINDS.values(), schema_digest(KINDS.values(), catalog.parts()))
+    """How a neighbour with the same kinds and parts writes its messages.
+
+    Kinds that the site declares are the parent's alone.
+    """
+    kinds = [one for one in KINDS.values() if one.name not in KINDS.declared]
+    parts = [one for one in catalog.parts() if one.kind not in KINDS.declared]
+    return Codec(KINDS.values(), schema_digest(kinds, parts))

@@ -1,4 +1,4 @@
-"""The kinds that there are: those that come with haptera, and those that packages bring."""
+"""The kinds that there are: haptera's own, those of packages, and those that a site declares."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -22,6 +22,7 @@ from haptera.kinds.brought import brought_kinds
 from haptera.kinds.extensions import node_kind
 from haptera.kinds.rules import budget, freeze, health_rule, policy
 from haptera.model.declared.schema import Kind
+from haptera.model.errors import DuplicateError
 
 
 class Kinds(Mapping[str, Kind]):
@@ -33,7 +34,12 @@ class Kinds(Mapping[str, Kind]):
 
     def __init__(self, bundled: Mapping[str, Kind]) -> None:
         self.bundled = bundled
+        self.declared: Mapping[str, Kind] = {}
         self._all: Mapping[str, Kind] | None = None
+
+    def declare(self, kinds: Mapping[str, Kind]) -> None:
+        """Have the kinds of a site, instead of those of the site that was read before."""
+        self.declared, self._all = dict(kinds), None
 
     def __getitem__(self, name: str) -> Kind:
         if name == node.kind.name:
@@ -49,11 +55,12 @@ class Kinds(Mapping[str, Kind]):
 
     def _known(self) -> Mapping[str, Kind]:
         if self._all is None:
-            self._all = {
-                **self.bundled,
-                node.kind.name: node_kind(),
-                **brought_kinds(self.bundled),
-            }
+            brought = brought_kinds(self.bundled)
+            if twice := sorted(brought.keys() & self.declared):
+                what = f"kind {twice[0]} comes with a package"
+                raise DuplicateError(what, where="kinds of the site", do="give it another name")
+            own = {node.kind.name: node_kind()}
+            self._all = {**self.bundled, **own, **brought, **self.declared}
         return self._all
 
 

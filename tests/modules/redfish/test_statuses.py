@@ -7,7 +7,7 @@ import pytest
 
 from haptera.modules.effects import DeviceError, Effect, NotYetError
 from haptera.modules.power import switch_off
-from haptera.modules.redfish.statuses import EFFECTS, effect_of
+from haptera.modules.statuses import EFFECTS, effect_of
 from haptera.sdk import Refused
 from tests.modules.redfish.fake_service import Asked, Told, fake_service, system, usual
 

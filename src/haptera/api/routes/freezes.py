@@ -54,8 +54,6 @@ from haptera.selectors.text_cursor import place
 _KIND: Final = freeze.kind.name
 _WHERE: Final = "the selector of the freeze"
 _NAME_BYTES: Final = 4
-# Of these kinds are the entities that parts change, and that can be frozen.
-_ACTED_ON: Final = {name for name, kind in KINDS.items() if kind.variables} - freeze.EXEMPT
 # How many freezes an error names.
 TOLD_MAX: Final = 8
 
@@ -188,7 +186,7 @@ class _There:
 
 
 def _read(stored: Iterable[StoredEntity]) -> Pieces[_There]:
-    there = _There({}, [], [])
+    there, kinds = _There({}, [], []), _acted_on()
 
     def attributes(name: str) -> Mapping[str, str] | None:
         return there.entities.get(node_id(name))
@@ -196,7 +194,7 @@ def _read(stored: Iterable[StoredEntity]) -> Pieces[_There]:
     for some in slices(stored, READ_AT_ONCE):
         there.entities.update((one.entity, one.attributes) for one in some)
         there.freezes.extend(one for one in some if one.entity.kind == _KIND and _of(one))
-        acted_on = (one.entity for one in some if one.entity.kind in _ACTED_ON)
+        acted_on = (one.entity for one in some if one.entity.kind in kinds)
         there.acted_on.extend(Declared(one, attributes) for one in acted_on)
         yield READING_EACH * len(some)
     there.freezes.sort(key=lambda one: one.entity)
@@ -271,13 +269,19 @@ def _named(selector: Selector) -> set[str]:
     return found
 
 
+def _acted_on() -> set[str]:
+    """The kinds of entities that parts change, and that can be frozen."""
+    return {name for name, kind in KINDS.items() if kind.variables} - freeze.EXEMPT
+
+
 def _check_acted_on(selector: Selector) -> None:
+    acted_on = _acted_on()
     for part in parts_of(selector.choice):
-        if isinstance(part, Pattern) and part.kind not in {None, *_ACTED_ON}:
+        if isinstance(part, Pattern) and part.kind not in {None, *acted_on}:
             raise HapteraError(
                 f"a {part.kind} cannot be frozen",
                 where=place("selector", selector.text, part.at),
-                do=f"freeze what it acts on: {' or '.join(sorted(_ACTED_ON))}",
+                do=f"freeze what it acts on: {' or '.join(sorted(acted_on))}",
             )
 
 

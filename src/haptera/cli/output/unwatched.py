@@ -32,6 +32,7 @@ _VERBS: Final[Mapping[str, Sequence[str]]] = {
     "it runs once": [
         *("doctor", "setup agent", "setup parent"),
         *("backup", "bmc check", "evict", "exec", "minos build", "module check", "module new"),
+        "module test",
         *("override", "restore", "secret allow", "secret remove", "secret set"),
     ],
     "it runs once; `haptera token list` shows valid tokens": [

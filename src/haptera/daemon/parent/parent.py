@@ -38,7 +38,7 @@ from haptera.daemon.parent.image_door import image_servers, keep_above
 from haptera.daemon.parent.record import EventRecorder
 from haptera.daemon.parent.site_at_start import apply_at_start
 from haptera.daemon.parent.succession import succeed_another
-from haptera.daemon.parts import HELLO_PORT, catalog_of, check_stored, codec_of
+from haptera.daemon.parts import HELLO_PORT, catalog_of, check_stored, codec_of, told_to_nodes
 from haptera.daemon.queue.backends import Backends
 from haptera.daemon.queue.job_logs import JobLogs
 from haptera.daemon.queue.parent_side import ParentQueue
@@ -79,6 +79,7 @@ from haptera.runtime.store.feed import Feed
 from haptera.runtime.store.store import STATE_FILE, Store
 from haptera.site.apply.site_process import readers
 from haptera.site.apply.sites import Sites
+from haptera.site.model.kinds import know_kinds
 
 HISTORY_FOLDER: Final = "history"
 JOB_LOGS: Final = "jobs"
@@ -145,6 +146,7 @@ class _Parent:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, stopped.set)
+        know_kinds(one.declares for one in self._settings.own)
         known = read_cluster(self._home)
         described = () if known is None else known.described
         self._grounds = grounds_of_parent(self._settings)
@@ -346,17 +348,12 @@ class _Parent:
     def _enrolment(self, requests: Counter[str]) -> EnrolServer:
         """What takes claims, and the requests of those who are enrolled."""
         settings, channel = self._settings, self._channel
+        own = told_to_nodes(self._own)
         asked = RequestServer(channel.admit, channel.answer, requests, may=channel.may)
         server = EnrolServer(
             self._authority,
             self._store,
-            Offer(
-                self._udp.port,
-                settings.hello_ms,
-                settings.modules,
-                self._own,
-                self._tree.parents_of,
-            ),
+            Offer(self._udp.port, settings.hello_ms, settings.modules, own, self._tree.parents_of),
             self._tree,
             asked.converse,
             wall_s=clock.wall_s,

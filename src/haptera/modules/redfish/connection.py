@@ -23,7 +23,7 @@ from haptera.modules.redfish.exchange import (
     Trust,
 )
 from haptera.modules.redfish.sessions import RedfishSession, open_session, sessions
-from haptera.modules.redfish.statuses import effect_of
+from haptera.modules.statuses import effect_of
 
 # How many conditions a change is tried with, and how often a task is asked for.
 TAGS_MAX: Final = 5

@@ -23,7 +23,7 @@ from haptera.modules.redfish.exchange import (
     ServiceAddress,
     Trust,
 )
-from haptera.modules.redfish.statuses import effect_of
+from haptera.modules.statuses import effect_of
 from haptera.sdk import HapteraError
 
 ROOT_PATH: Final = "/redfish/v1/"

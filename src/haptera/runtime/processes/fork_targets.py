@@ -35,6 +35,8 @@ def module_process(arguments: dict[str, Any], descriptors: list[int]) -> None:
         sys.path.append(arguments["folder"])
     _forget(arguments["place"])
     module = resolve(arguments["place"])
+    if (declares := arguments.get("declares")) is not None:
+        module = module(arguments["name"], declares)
     if not isinstance(module, Module):
         raise HapteraError(
             "is no module", where=arguments["place"], do="name a Module", code=Code.INVALID_MODULE

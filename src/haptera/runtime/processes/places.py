@@ -8,7 +8,8 @@ from haptera.model.parts import Context
 class ModulePlace(msgspec.Struct, frozen=True):
     """A module as a site names it: Python's, "module:attribute", or any command.
 
-    Python's is installed, or in the `folder`; a command's words stand for themselves.
+    Python's is installed, or in the `folder`; a command's words stand for themselves. What a site
+    declares itself is in JSON.
     """
 
     name: str
@@ -16,3 +17,4 @@ class ModulePlace(msgspec.Struct, frozen=True):
     folder: str
     place: str | None = None
     command: tuple[str, ...] = ()
+    declares: str | None = None

@@ -66,6 +66,8 @@ class Limits:
     memory_bytes_max: int = 4 << 30
 
 
+# What makes a module of what a site declares.
+DECLARED: Final = "haptera.modules.declared.module:declared"
 LIMITS: Final = Limits()
 
 _log = logging.getLogger(__name__)
@@ -382,7 +384,9 @@ def module_target(
     if isinstance(place, ModulePlace) and place.command:
         arguments |= {"command": place.command, "folder": place.folder}
         return "haptera.runtime.processes.fork_targets:command_process", arguments
-    if isinstance(place, ModulePlace):
+    if isinstance(place, ModulePlace) and place.declares is not None:
+        arguments |= {"place": DECLARED, "folder": None, "declares": place.declares}
+    elif isinstance(place, ModulePlace):
         arguments |= {"place": place.place, "folder": place.folder}
     else:
         arguments |= {"place": place, "folder": None}

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 from haptera.kinds import KINDS, module, service
 from haptera.model.changes import Desired, StoredEntity
 from haptera.model.entity import EntityId
@@ -12,6 +14,7 @@ from haptera.runtime.processes.controllers import ControllerPlace
 from haptera.runtime.processes.places import ModulePlace
 from haptera.selectors.nodeset import natural
 from haptera.site.apply.changes import NODE, SITE_OWNER
+from haptera.site.model.kinds import KIND_TERMS
 from haptera.site.model.rules import BUDGETS, POLICIES, RuleForm
 from haptera.site.syntax.yaml_text import (
     alike,
@@ -57,6 +60,7 @@ def export(
         [
             *(f"# cannot stand in a site file: {one}" for one in left_out),
             f"cluster: {yaml_key(cluster)}",
+            *titled("kinds", _kinds(places.own)),
             *titled("nodes", _lines(entries["nodes"])),
             *titled("services", [f"{yaml_key(name)}: {{}}" for name in names]),
             *titled("entities", _lines(entries["entities"])),
@@ -179,8 +183,21 @@ def _modules(places: StartedWith) -> list[str]:
 
 
 def _module(one: ModulePlace) -> str:
-    where = f"place: {yaml_value(one.place)}" if one.place else f"exec: {_data([*one.command])}"
+    if one.declares is not None:
+        said = {k: v for k, v in msgspec.json.decode(one.declares).items() if k != KIND_TERMS}
+        where = f"declares: {_data(said)}"
+    elif one.place:
+        where = f"place: {yaml_value(one.place)}"
+    else:
+        where = f"exec: {_data([*one.command])}"
     return f"{yaml_key(one.name)}: {{{where}, context: {one.context}}}"
+
+
+def _kinds(own: Iterable[ModulePlace]) -> list[str]:
+    """The kinds that come with what modules declare."""
+    said = [msgspec.json.decode(one.declares) for one in own if one.declares is not None]
+    kinds = {one["kind"]: one[KIND_TERMS] for one in said if one.get(KIND_TERMS) is not None}
+    return [f"{yaml_key(name)}: {_data(terms)}" for name, terms in sorted(kinds.items())]
 
 
 def _controller(place: ControllerPlace) -> str:

@@ -66,6 +66,11 @@ class Proposal:
         # The modules and controllers that a parent starts with.
         self.started = read.started
 
+    @property
+    def kinds(self) -> list[str]:
+        """Of which its entities are."""
+        return sorted({one.entity.kind for one in self._site.entities})
+
     def changes(self, current: Sequence[StoredEntity], claim: Claim) -> tuple[Change, ...]:
         """What it changes of what is stored.
 
@@ -131,7 +136,10 @@ def understood(question: SiteQuestion, said: bytes) -> Proposal:
 def code_of(site: Site) -> Iterable[tuple[str, str]]:
     """What of a site makes code run: its own modules and controllers."""
     for module in site.own:
-        yield module.name, " ".join([module.context, module.place or "", *module.command])
+        yield (
+            module.name,
+            " ".join([module.context, module.place or module.declares or "", *module.command]),
+        )
     for controller in site.controllers:
         yield controller.name, controller.place
 

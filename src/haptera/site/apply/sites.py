@@ -4,7 +4,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from haptera.kinds import KINDS
 from haptera.model.changes import StoredEntity
+from haptera.model.errors import ConflictError
 from haptera.model.parts import Manifest
 from haptera.rest.schemas import SiteFile
 from haptera.runtime.processes.controllers import ControllerPlace
@@ -48,7 +50,12 @@ class Sites:
         """
         settings = {one.name: list(one.settings or ()) for one in self.manifests()}
         question = SiteQuestion(list(files), dict(constants), self.cluster, settings)
-        return understood(question, await self.work(ask(question)))
+        proposal = understood(question, await self.work(ask(question)))
+        if (kind := next((one for one in proposal.kinds if one not in KINDS), None)) is not None:
+            what = f"kind {kind} is declared here, and this parent was started without it"
+            do = "start the parent with this site file, then apply it"
+            raise ConflictError(what, where=files[0].name, do=do)
+        return proposal
 
     def new_code(self, proposal: Proposal) -> list[str]:
         """The modules and controllers of it whose code is not what this parent runs."""

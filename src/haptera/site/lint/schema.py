@@ -1,6 +1,7 @@
 """The JSON Schema of site files, for editors: made of what the code reads them by."""
 
 from collections.abc import Mapping
+from itertools import combinations
 from typing import Any, Final
 
 import msgspec
@@ -15,6 +16,7 @@ from haptera.kinds import (
     roll,
     service,
 )
+from haptera.kinds.declared import KindTerms
 from haptera.kinds.extensions import node_kind
 from haptera.kinds.rules import health_rule
 from haptera.lab.settings import LabSettings
@@ -22,6 +24,8 @@ from haptera.model.declared.schema import Applied, Attribute, Kind, Plain, Varia
 from haptera.model.parts import Context
 from haptera.model.walltime import parse_duration_ms
 from haptera.modules import BUNDLED
+from haptera.modules.declared.terms import Declaration
+from haptera.site.model.kinds import KIND_TERMS
 from haptera.site.model.modules import PLACE
 from haptera.site.model.rules import BUDGETS, POLICIES, SCOPE, RuleForm
 
@@ -34,6 +38,8 @@ _TEMPLATE: Final[Schema] = {"type": "string", "pattern": r"[{}]"}
 _NAME: Final = r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$"
 _DURATION: Final = r"^[0-9]{1,12}(ms|s|m|h|d)$"
 _PLACE: Final = f"^{PLACE.pattern}$"
+# Where a module of one's own is: one of these.
+_ONE_OF: Final = ("place", "exec", "declares")
 # What is desired of them stands under KIND:NAME.
 _OF_CLUSTER: Final = (
     *(image.kind, group.kind, pool.kind, backend.kind, roll.kind),
@@ -44,8 +50,11 @@ _OF_CLUSTER: Final = (
 def schema() -> Schema:
     """The whole schema; what a site file says beyond its shape, `haptera check` knows."""
     # As JSON has it: defaults are lists there, no tuples.
-    made = msgspec.json.schema_components([LabSettings], ref_template="#/$defs/{name}")
-    settings, lab = msgspec.json.decode(msgspec.json.encode(made))
+    shapes = (LabSettings, KindTerms, Declaration)
+    made = msgspec.json.schema_components(shapes, ref_template="#/$defs/{name}")
+    (settings, kind, _), lab = msgspec.json.decode(msgspec.json.encode(made))
+    # The site says it under `kinds`.
+    del lab[Declaration.__name__]["properties"][KIND_TERMS]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A site file of haptera: the desired state of a cluster, or a part of it",
@@ -53,6 +62,7 @@ def schema() -> Schema:
             {
                 "cluster": {"type": "string", "pattern": _NAME, "description": "Its name."},
                 "include": _one_or_list("Other files or folders of the same site."),
+                "kinds": _named(kind, "Kinds that the modules of the site declare."),
                 "groups": _named(_nodeset(), "Names of node-sets: @NAME."),
                 "defaults": _ref("layer", "Values of all nodes that have no value of their own."),
                 "profiles": _named(_ref("layer"), "Values of the nodes that name the profile."),
@@ -67,7 +77,7 @@ def schema() -> Schema:
                 "budgets": _rules("budget", "How many entities may be disrupted at once."),
                 "modules": _modules(),
                 "controllers": _named(_ref("controller"), "Your own controllers."),
-                "lab": {"description": "How virtual nodes behave.", "anyOf": [*settings, _NULL]},
+                "lab": {"description": "How virtual nodes behave.", "anyOf": [settings, _NULL]},
             }
         ),
         "$defs": {**_defs(), **lab},
@@ -149,7 +159,7 @@ def _desired() -> Schema:
             **{f"^{kind.name}:": _ref(f"{kind.name}_desired") for kind in _OF_CLUSTER},
             "^(service:)?[A-Za-z0-9._-]+@": _ref("service_desired"),
             f"^(?!(module|service|node|{'|'.join(kind.name for kind in _OF_CLUSTER)}):)"
-            "[A-Za-z0-9._-]+:": _object("An entity of another kind, or of a kind of a package."),
+            "[A-Za-z0-9._-]+:": _object("An entity of a kind of a package or of the site."),
         },
         "additionalProperties": _ref("node_desired"),
     }
@@ -214,11 +224,19 @@ def _own_module() -> Schema:
     command = _one_or_list("The words of a command that speaks the frames of docs/reference.")
     context = {"enum": list(Context), "description": "Where it runs: self is each node."}
     return {
-        **_mapping({"place": place, "exec": command, "context": context, **_terms()}),
+        **_mapping(
+            {
+                "place": place,
+                "exec": command,
+                "context": context,
+                "declares": _ref(Declaration.__name__, "What it asks of an API or of programs."),
+                **_terms(),
+            }
+        ),
         "type": "object",
         "required": ["context"],
-        # One without either is brought by an installed package.
-        "not": {"required": ["place", "exec"]},
+        # One without any is brought by an installed package.
+        "not": {"anyOf": [{"required": [*two]} for two in combinations(_ONE_OF, 2)]},
     }
 
 

@@ -22,6 +22,7 @@ from haptera.model.errors import (
 from haptera.model.parts import Context
 from haptera.modules import BUNDLED, load
 from haptera.runtime.processes.places import ModulePlace
+from haptera.site.model.kinds import DeclaredKinds, read_declaration
 from haptera.site.model.values import Entries, Value
 from haptera.site.syntax.tree import (
     Branch,
@@ -38,12 +39,15 @@ from haptera.site.syntax.tree import (
 MODULES: Final = ("jobs", "labnode", "service")
 _KEYS: Final = ("enabled", "version", "settings")
 # What a module of one's own says besides: where it is, if no package brings it, and where it runs.
-_PLACE_KEYS: Final = ("place", "exec", "context")
+_PLACE_KEYS: Final = ("place", "exec", "declares", "context")
 WORDS_MAX: Final = 64
 PLACE: Final = re.compile(
     r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_]*"
 )
 _RUN: Final = {True: ModuleRun.RUNNING, False: ModuleRun.STOPPED}
+
+
+NO_KINDS: Final[DeclaredKinds] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +87,13 @@ class Modules:
         return [one.name for one in self.all if one.context is Context.PARENT]
 
 
-def read_modules(tree: Tree | None, folder: str, errors: Errors) -> Modules:
+def read_modules(
+    tree: Tree | None, folder: str, errors: Errors, kinds: DeclaredKinds = NO_KINDS
+) -> Modules:
     """The modules of a list, which desires nothing of them, or of a mapping.
 
-    `folder` is the site's: modules of one's own may lie in it.
+    `folder` is the site's: modules of one's own may lie in it. `kinds` are those that the site
+    declares.
     """
     if tree is None:
         return Modules(tuple(ModuleSaid(name, load(name).context, ()) for name in MODULES))
@@ -95,11 +102,13 @@ def read_modules(tree: Tree | None, folder: str, errors: Errors) -> Modules:
         with errors.at(name.place):
             if check_name(name.text) in found:
                 raise DuplicateError(f"{name.text} is named twice", do="write it once")
-            found[name.text] = _module(name, terms, folder, errors)
+            found[name.text] = _module(name, terms, (folder, kinds), errors)
     return Modules(tuple(found.values()))
 
 
-def _module(name: Leaf, tree: Tree | None, folder: str, errors: Errors) -> ModuleSaid:
+def _module(
+    name: Leaf, tree: Tree | None, beside: tuple[str, DeclaredKinds], errors: Errors
+) -> ModuleSaid:
     entries = () if tree is None else entries_of(tree, errors)
     where = {key.text: inner for key, inner in entries if key.text in _PLACE_KEYS}
     rest = Branch(
@@ -111,13 +120,16 @@ def _module(name: Leaf, tree: Tree | None, folder: str, errors: Errors) -> Modul
         if where:
             raise HapteraError(f"{name.text} comes with haptera", do="take another name")
         return ModuleSaid(name.text, load(name.text).context, desired)
-    place = _place(name, where, folder, errors)
+    place = _place(name, where, beside, errors)
     return ModuleSaid(name.text, place.context, desired, place)
 
 
-def _place(name: Leaf, where: Mapping[str, Tree], folder: str, errors: Errors) -> ModulePlace:
+def _place(
+    name: Leaf, where: Mapping[str, Tree], beside: tuple[str, DeclaredKinds], errors: Errors
+) -> ModulePlace:
     """Where a module of one's own is, and where it runs."""
-    told = None if where.keys() & {"place", "exec"} else _brought(name.text)
+    folder, _ = beside
+    told = None if where.keys() & {"place", "exec", "declares"} else _brought(name.text)
     context = Context.SELF
     if "context" not in where:
         do = "write `context: parent`, or `context: self`: on each node"
@@ -127,11 +139,13 @@ def _place(name: Leaf, where: Mapping[str, Tree], folder: str, errors: Errors) -
             context = _context(leaf(where["context"]).text)
     if told is not None:
         return ModulePlace(name.text, context, folder, place=told)
-    if ("place" in where) == ("exec" in where):
+    if len(where.keys() & {"place", "exec", "declares"}) != 1:
         raise ParseError(
             f"{name.text} needs either a place or an exec",
-            do="write `place: MODULE:ATTRIBUTE`, or `exec: [WORD, …]`",
+            do="write `place: MODULE:ATTRIBUTE`, `exec: [WORD, …]`, or `declares: {…}`",
         )
+    if "declares" in where:
+        return _declared(name.text, where["declares"], context, beside, errors)
     if "exec" in where:
         with errors.at(where["exec"].place):
             return ModulePlace(name.text, context, folder, command=_words(where["exec"]))
@@ -139,6 +153,19 @@ def _place(name: Leaf, where: Mapping[str, Tree], folder: str, errors: Errors) -
         with errors.at(where["place"].place):
             return ModulePlace(name.text, context, folder, place=check_place(where["place"]))
     return ModulePlace(name.text, context, folder)
+
+
+def _declared(
+    name: str, tree: Tree, context: Context, beside: tuple[str, DeclaredKinds], errors: Errors
+) -> ModulePlace:
+    folder, kinds = beside
+    if context is not Context.PARENT:
+        do = "write `context: parent`"
+        errors.add(HapteraError("what a site declares runs at the parent", do=do), tree.place)
+    with errors.at(tree.place):
+        said = read_declaration(name, tree, kinds, errors)
+        return ModulePlace(name, Context.PARENT, folder, declares=said)
+    return ModulePlace(name, Context.PARENT, folder)
 
 
 def _brought(name: str) -> str:

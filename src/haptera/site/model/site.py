@@ -21,6 +21,7 @@ from haptera.site.model.controllers import read_controllers
 from haptera.site.model.desired import Desired, DesiredReader, Places, read_services
 from haptera.site.model.entities import OtherEntities
 from haptera.site.model.groups import read_groups
+from haptera.site.model.kinds import read_kinds
 from haptera.site.model.lab import read_lab
 from haptera.site.model.layers import LayerNames, read_layer, read_profiles
 from haptera.site.model.merge_files import read_whole
@@ -31,7 +32,7 @@ from haptera.site.syntax.sources import gather
 from haptera.site.syntax.tree import Branch, Errors, Place, Tree, leaf
 
 KEYS: Final = (
-    *("cluster", "groups", "defaults", "profiles", "nodes", "fault_groups", "services"),
+    *("cluster", "kinds", "groups", "defaults", "profiles", "nodes", "fault_groups", "services"),
     *("entities", "desired", "policies", "budgets", "modules", "controllers", "lab"),
 )
 # Where modules are given settings.
@@ -93,7 +94,7 @@ def parse_site(sources: Sequence[SiteFile], constants: Mapping[str, str]) -> Sit
         return trees.get(key, Branch((), place))
 
     folder = constants.get("site", "")
-    modules = read_modules(trees.get("modules"), folder, errors)
+    modules = read_modules(trees.get("modules"), folder, errors, read_kinds(said("kinds"), errors))
     services = read_services(said("services"), errors)
     known = LayerNames(services, modules)
     nodes = _nodes(said, known, constants, errors)

@@ -19,7 +19,7 @@ from haptera.cli.output.live.redrawing import (
 )
 from haptera.cli.output.printing import Format, entities_option, print_entities, say
 from haptera.cli.output.words import printable, standing, values
-from haptera.client import Client, calls, sample_calls
+from haptera.client import Client, RefusedError, calls, sample_calls
 from haptera.kinds import KINDS
 from haptera.model.answers.past import PastView
 from haptera.model.answers.views import EntityView
@@ -129,7 +129,8 @@ def _show(client: Client, what: str, output: str) -> None:
         if Format(output) is Format.WIDE:
             _print_numbers(client, what, output)
     elif what.isalpha():
-        found = client.ask(calls.entities(what)).entities
+        # Or a kind that only the parent knows, for its site declares it.
+        found = client.ask(calls.entities(what)).entities or _of_kind(client, what)
         if not found:
             raise UnknownNameError(f"there is no kind or node {what!r}", do=nearest(what, KINDS))
         _print_views(found, found, output)
@@ -180,6 +181,13 @@ def _print_numbers(client: Client, entity: str, output: str) -> None:
     with suppress(UnknownNameError):  # of a parent of an earlier version
         for one in client.ask(sample_calls.samples(entity)).entities:
             samples.print_all_last(one, output)
+
+
+def _of_kind(client: Client, name: str) -> list[EntityView]:
+    try:
+        return client.ask(calls.entities(kind=name)).entities
+    except RefusedError:
+        return []
 
 
 def _get_jobs(client: Client, what: str, at: str | None, watch: bool, output: str) -> None:

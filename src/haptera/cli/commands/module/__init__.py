@@ -11,6 +11,7 @@ _COMMANDS: Final = {
     "lint": "haptera.cli.commands.module.lint:lint_modules",
     "list": "haptera.cli.commands.module.list:list_modules",
     "check": "haptera.cli.commands.module.check:check",
+    "test": "haptera.cli.commands.module.test:test_declared",
     "reload": "haptera.cli.commands.module.reload:reload",
 }
 

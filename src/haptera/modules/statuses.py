@@ -1,4 +1,4 @@
-"""HTTP statuses of a Redfish service, by what they say of the effect of a command."""
+"""HTTP statuses, by what they say of the effect of a command."""
 
 from http import HTTPStatus
 from typing import Final

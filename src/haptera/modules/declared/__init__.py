@@ -1,0 +1,1 @@
+"""Modules that a site file declares: any system with an API or with commands, without Python."""
