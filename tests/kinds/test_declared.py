@@ -40,7 +40,7 @@ def test_a_declared_kind_has_what_its_terms_say_and_is_the_whole_clusters():
         ("lamp", {"desired": {"exec_path": "text"}}, "whoever may write changes"),
         ("lamp", {"serves": {"light": "red"}}, "cannot serve"),
         ("lamp", {"serves": {"hue": "on"}}, "cannot serve"),
-        ("lamp", {"desired": {f"d{n}": "text" for n in range(20)}}, "more than one datagram"),
+        ("lamp", {"desired": {f"d{n}": "text" for n in range(65)}}, "at most"),
     ],
 )
 def test_what_can_be_no_kind_is_refused_with_what_to_do(name, said, what):

@@ -18,11 +18,12 @@ from haptera.model.declared.schema import (
     Serving,
     Variable,
 )
-from haptera.model.errors import DeclarationError, DuplicateError
+from haptera.model.errors import DeclarationError, DuplicateError, LimitError
 
 # What a variable is that says whether the plain data are in force.
 APPLIED: Final = "applied"
 UNKNOWN: Final = "unknown"
+NAMES_MAX: Final = 64
 TEXT_BYTES: Final = 128
 CODE_BYTES: Final = 256
 NUMBER_BYTES: Final = 8
@@ -57,7 +58,11 @@ def kind_of(name: str, terms: KindTerms) -> Kind:
     _check_names([name], "kind")
     if name in KINDS.bundled or name in _TAKEN:
         raise DuplicateError(f"kind {name} comes with haptera", do="give it another name")
-    _check_names([*terms.variables, *terms.attributes, *terms.desired], "name")
+    names = [*terms.variables, *terms.attributes, *terms.desired]
+    _check_names(names, "name")
+    if len(names) > NAMES_MAX:
+        what = f"kind {name} has {len(names)} names, {NAMES_MAX} at most"
+        raise LimitError(what, do="leave some out, or declare two kinds")
     variables = tuple(_variables(name, terms))
     return Kind(
         name,
