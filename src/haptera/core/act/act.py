@@ -347,12 +347,15 @@ class StepRunner:
     def _bar(self, turn: Turn, row: EntityState, start: int | None, error: str) -> None:
         """Not this step from this start again, until its time to be tried again comes."""
         assert row.work.stepping is not None
-        step = row.work.stepping.step
+        step, began = row.work.stepping.step, row.work.stepping.start
         policy = self._policies.terms(row.id, step).policy
         failures = row.attempts.fail(step.path, error, policy)
         if start is not None:
             wait_ns = policy.wait_ms(failures, self._side.draw()) * MS
-            row.attempts.bar(start, step.path, turn.now + wait_ns, turn.now)
+            # Given up, it is not taken where it began either: another step may lead back there.
+            also = {began} if policy.gives_up(failures) and began is not None else set[int]()
+            for one in sorted({start} | also):
+                row.attempts.bar(one, step.path, turn.now + wait_ns, turn.now)
 
     def _note(self, row: EntityState, tried: Tried) -> None:
         row.attempts.note(tried)
