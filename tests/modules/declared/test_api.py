@@ -13,7 +13,7 @@ import pytest
 from haptera.modules.declared import exchange
 from haptera.modules.declared.api import Api, DeclaredSettings
 from haptera.modules.declared.exchange import ApiRequest, PlatformAnswer, PlatformError
-from haptera.modules.declared.terms import HttpTerms, ListTerms
+from haptera.modules.declared.terms import HttpTerms, ListTerms, TaskTerms
 from haptera.modules.effects import NotYetError
 from haptera.sdk import HapteraError, Refused, Secret
 from tests.modules.declared.platform_terms import FakePlatform, answer
@@ -170,6 +170,19 @@ def test_pages_are_read_to_their_end_and_a_list_without_one_is_refused() -> None
     endless = answer({"items": [], "next": "/api/boxes"})
     with pytest.raises(PlatformError, match="more than 1000 pages"):
         faked(FakePlatform(lambda _: endless), lambda api: api.listed("all", LIST, 0.0))
+
+
+def test_a_task_that_cannot_be_read_for_a_while_goes_on() -> None:
+    said = [answer({}, 500), answer({"phase": "running"}), answer({"phase": "ok"})]
+    seen: list[str] = []
+    task = TaskTerms("phase", ["ok"], ["bad"], every_s=0.01)
+    accepted = answer({}, 202, location="/api/tasks/1")
+
+    def follow(api: Api) -> Coroutine[Any, Any, None]:
+        return api.finished(accepted, task, "/boxes", seen.append)
+
+    faked(FakePlatform(lambda _: said.pop(0)), follow)
+    assert seen == ["it answers 500 Internal Server Error", "running"]
 
 
 def test_busy_is_waited_for_as_long_as_it_says_and_then_told() -> None:

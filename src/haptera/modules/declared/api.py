@@ -130,6 +130,11 @@ class Api:
         state, error = path_of(task.state), None if task.error is None else path_of(task.error)
         while True:
             found = await self._asked("GET", at)
+            if found.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+                # What cannot be read goes on: it is asked again for as long as the call may take.
+                say(self._said(found))
+                await asyncio.sleep(task.every_s)
+                continue
             if found.status != HTTPStatus.OK:
                 raise PlatformError(f"its task: {self._said(found)}")
             data = _data(found)
