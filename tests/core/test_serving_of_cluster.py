@@ -4,7 +4,7 @@ from haptera.core.engine import Engine
 from haptera.core.modules.catalog import Catalog
 from haptera.core.state.side import Side
 from haptera.kinds import KINDS
-from haptera.kinds.declared import KindTerms, kind_of
+from haptera.kinds.declared.kind import KindTerms, kind_of
 from haptera.model.changes import Desired, Stored, StoredEntity
 from haptera.model.effects import Call, Reply, Write
 from haptera.model.entity import EntityId

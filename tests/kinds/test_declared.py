@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from haptera.kinds import KINDS
-from haptera.kinds.declared import KindTerms, kind_of
+from haptera.kinds.declared.kind import KindTerms, kind_of
 from haptera.model.declared.meaning import Meaning
 from haptera.model.errors import HapteraError
 

@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from haptera.kinds import KINDS
-from haptera.kinds.declared import kind_of
+from haptera.kinds.declared.kind import kind_of
 from haptera.modules import tool
 from haptera.modules.declared.api import Api, ApiTransport, DeclaredSettings
 from haptera.modules.declared.checking import check

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from haptera.kinds.declared import KindTerms
+from haptera.kinds.declared.kind import KindTerms
 
 
 class _Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

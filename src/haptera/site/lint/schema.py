@@ -16,7 +16,7 @@ from haptera.kinds import (
     roll,
     service,
 )
-from haptera.kinds.declared import KindTerms
+from haptera.kinds.declared.kind import KindTerms
 from haptera.kinds.extensions import node_kind
 from haptera.kinds.rules import health_rule
 from haptera.lab.settings import LabSettings

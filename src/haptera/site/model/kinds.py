@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from haptera.kinds import KINDS
-from haptera.kinds.declared import KindTerms, kind_of
+from haptera.kinds.declared.kind import KindTerms, kind_of
 from haptera.model.declared.schema import Kind
 from haptera.model.errors import HapteraError, ParseError
 from haptera.modules.declared.module import made

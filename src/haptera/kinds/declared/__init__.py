@@ -1,0 +1,1 @@
+"""Kinds that a site file declares itself."""
