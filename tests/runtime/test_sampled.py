@@ -1,14 +1,15 @@
 """Numbers over real sockets: past the engine, and of nobody more than their share."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
 from haptera.model.samples import Measurement
 from haptera.runtime.network.peer_link import SAMPLES_AT_ONCE_MAX, SAMPLES_PER_S
 from haptera.wire.sync import beside
-from tests.runtime.test_udp import CHANGED, CODEC, HELLO, End, Stage, meet, staged, until
+from tests.runtime.test_udp import CHANGED, CODEC, HELLO, End, meet, staged, until
 
 pytestmark = pytest.mark.net
 
@@ -16,30 +17,24 @@ INLET = Measurement("node", "n01", 40, {"temp.inlet": 21.5})
 Told = list[tuple[str, Measurement]]
 
 
-def measuring(play: Callable[[End, End, Told], Awaitable[None]]) -> None:
+@asynccontextmanager
+async def measuring() -> AsyncIterator[tuple[End, End, Told]]:
     """A parent that keeps what its child measures, once both have heard each other."""
+    told: Told = []
 
-    async def begin(stage: Stage) -> None:
-        told: Told = []
+    def sampled(peer: str, measured: list[Measurement]) -> None:
+        told.extend((peer, one) for one in measured)
 
-        def sampled(peer: str, measured: list[Measurement]) -> None:
-            told.extend((peer, one) for one in measured)
-
+    async with staged() as stage:
         parent, child = stage.pair()
-        parent.udp.start(
-            CODEC,
-            parent.events.extend,
-            lambda *what: parent.moved.append(what),
-            sampled=sampled,
-        )
+        moved = parent.moved.append
+        parent.udp.start(CODEC, parent.events.extend, lambda *what: moved(what), sampled=sampled)
         await meet(parent, child)
-        await play(parent, child, told)
-
-    staged(begin)
+        yield parent, child, told
 
 
-def test_what_a_node_measures_is_no_event_of_the_engine() -> None:
-    async def play(parent: End, child: End, told: Told) -> None:
+async def test_what_a_node_measures_is_no_event_of_the_engine() -> None:
+    async with measuring() as (parent, child, told):
         before = list(parent.events)
 
         child.udp.tell_measured("parent", INLET)
@@ -47,13 +42,10 @@ def test_what_a_node_measures_is_no_event_of_the_engine() -> None:
 
         assert parent.events == before
 
-    measuring(play)
 
-
-def test_hellos_beside_it_are_as_cheap_as_before() -> None:
+async def test_hellos_beside_it_are_as_cheap_as_before() -> None:
     """A hello that says the same again is not read again, whatever was measured meanwhile."""
-
-    async def play(parent: End, child: End, told: Told) -> None:
+    async with measuring() as (parent, child, told):
         child.udp.tell_measured("parent", INLET)
         child.udp.tell("parent", HELLO)
         await until(lambda: parent.alive == [("n01",)])
@@ -61,11 +53,9 @@ def test_hellos_beside_it_are_as_cheap_as_before() -> None:
         assert parent.heard == [HELLO]
         assert told == [("n01", INLET)]
 
-    measuring(play)
 
-
-def test_who_keeps_no_numbers_skips_them() -> None:
-    async def play(stage: Stage) -> None:
+async def test_who_keeps_no_numbers_skips_them() -> None:
+    async with staged() as stage:
         parent, child = stage.pair()
         await meet(parent, child)
 
@@ -76,22 +66,18 @@ def test_who_keeps_no_numbers_skips_them() -> None:
         assert parent.heard == [HELLO, CHANGED]
         assert parent.udp.counts == {}
 
-    staged(play)
 
-
-def test_who_was_told_nothing_yet_is_sent_no_numbers() -> None:
-    async def play(stage: Stage) -> None:
+async def test_who_was_told_nothing_yet_is_sent_no_numbers() -> None:
+    async with staged() as stage:
         _, child = stage.pair()
         child.udp.tell_measured("parent", INLET)
         child.udp.tell_measured("nobody", INLET)
 
         assert child.udp.counts == {"no session": 2}
 
-    staged(play)
 
-
-def test_a_flood_of_numbers_is_cut_to_a_share_and_hellos_are_heard() -> None:
-    async def play(parent: End, child: End, told: Told) -> None:
+async def test_a_flood_of_numbers_is_cut_to_a_share_and_hellos_are_heard() -> None:
+    async with measuring() as (parent, child, told):
         begun = asyncio.get_running_loop().time()
         for _ in range(4):
             for _ in range(SAMPLES_AT_ONCE_MAX):
@@ -104,16 +90,12 @@ def test_a_flood_of_numbers_is_cut_to_a_share_and_hellos_are_heard() -> None:
         assert len(told) <= SAMPLES_AT_ONCE_MAX + SAMPLES_PER_S * took_s + 1
         assert parent.udp.counts["samples beyond their share"] > 0
 
-    measuring(play)
 
-
-def test_a_malformed_section_is_counted_and_changes_nothing() -> None:
-    async def play(parent: End, child: End, told: Told) -> None:
+async def test_a_malformed_section_is_counted_and_changes_nothing() -> None:
+    async with measuring() as (parent, child, told):
         link = child.udp._by_name["parent"]
         assert link.told is not None
         child.udp._seal(link, beside(link.told, 16, b"\xc1"))
         await until(lambda: parent.udp.counts == {"section": 1})
 
         assert told == []
-
-    measuring(play)
