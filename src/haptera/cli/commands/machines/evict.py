@@ -18,7 +18,8 @@ def evict(ctx: click.Context, node: str, why: str | None, output: str) -> None:
     r"""End the session of NODE, because its machine is no longer trusted.
 
     Its datagrams and certificate are refused, and its enrolment tokens are void. The node stays
-    declared; it gets a new session when its parent boots it again.
+    declared; it gets a new session when its parent boots it again. A machine that joined by a token
+    of its own can do so again: revoke that token, too (`haptera token list`).
 
     \b
     Examples:
