@@ -25,7 +25,7 @@ from haptera.model.token_scope import Scope
 from haptera.runtime import clock
 from haptera.runtime.driver import Driver
 from haptera.runtime.identity.pki import open_authority
-from haptera.runtime.samples.sample_store import SampleLimits
+from haptera.runtime.samples.limits import SampleLimits
 from haptera.runtime.store.feed import Feed
 from haptera.runtime.store.store import STATE_FILE, Store
 

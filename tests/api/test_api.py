@@ -424,7 +424,8 @@ def test_a_bad_site_file_changes_nothing_and_each_error_is_told():
             "what": "unknown key foo",
             "where": "site.yaml:7:1",
             "do": "there are budgets, cluster, controllers, defaults, desired, entities,"
-            " fault_groups, groups, include, lab, modules, nodes, policies, profiles, services",
+            " fault_groups, groups, include, kinds, lab, modules, nodes, policies, profiles,"
+            " services",
         },
     ]
 

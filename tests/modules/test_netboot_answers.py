@@ -328,7 +328,8 @@ def test_an_attribute_that_cannot_be_is_named(
 
 
 @pytest.mark.parametrize(
-    ("setting", "text"), [({"address": "here"}, "no IPv4"), ({"kernel_arguments": "a\nb"}, "line")]
+    ("setting", "text"),
+    [({"address": "here"}, "are of IPv4"), ({"kernel_arguments": "a\nb"}, "line")],
 )
 def test_settings_that_cannot_be_are_refused(setting: dict[str, str], text: str) -> None:
     with pytest.raises(HapteraError, match=text):

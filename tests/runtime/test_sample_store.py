@@ -229,7 +229,8 @@ import sys
 from pathlib import Path
 from haptera.model.entity import node_id
 from haptera.model.samples import SampleBatch
-from haptera.runtime.samples.sample_store import SampleLimits, SampleStore, WINDOW_S
+from haptera.runtime.samples.limits import SampleLimits
+from haptera.runtime.samples.sample_store import SampleStore, WINDOW_S
 
 now = [float(sys.argv[2])]
 store = SampleStore(Path(sys.argv[1]), SampleLimits(), lambda: now[0])
@@ -276,6 +277,7 @@ def test_a_full_disk_loses_numbers_until_there_is_room(
         small_disk.fill()
         noise = [Series(f"s[{number}]") for number in range(200)]
         for number in range(40):
+            one.now += 1
             one.add("n1", {name: math.sin(number * place) for place, name in enumerate(noise)})
         lost = one.store.counts
         one.restart()
@@ -316,7 +318,7 @@ def small_disk(tmp_path: Path) -> Iterator[SmallDisk]:
     try:
         yield SmallDisk(folder)
     finally:
-        subprocess.run(["umount", str(folder)], check=True)
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def test_the_window_of_a_clock_that_was_set_back_is_joined(tmp_path: Path) -> None:

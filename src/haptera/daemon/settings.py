@@ -10,7 +10,7 @@ from haptera.model.answers.plan import RADIUS_PERCENT
 from haptera.model.errors import HapteraError
 from haptera.runtime.processes.controllers import ControllerPlace
 from haptera.runtime.processes.places import ModulePlace
-from haptera.runtime.samples.sample_store import SampleLimits
+from haptera.runtime.samples.limits import SampleLimits
 
 API_PORT: Final = 4270
 # A file beside the state of a parent that was promoted, while its predecessor's steps may take

@@ -26,7 +26,8 @@ from haptera.model.reading import SERIES_MAX, Reading, Series
 from haptera.model.samples import Measurement, SampleBatch
 from haptera.runtime import clock
 from haptera.runtime.processes.module_frames import Sampled, sampled_of
-from haptera.runtime.samples.sample_store import SampleLimits, SampleStore
+from haptera.runtime.samples.limits import SampleLimits
+from haptera.runtime.samples.sample_store import SampleStore
 from haptera.selectors.selector import parse_selector
 from haptera.selectors.subscription import parse_wanted
 

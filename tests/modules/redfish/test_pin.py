@@ -37,6 +37,8 @@ CHECKED = {
     "runtime/network/peer_client.py": "one connection a request, `party.owns` before it is sent",
     "runtime/enrolment/enrol.py": "one connection a claim, `is_parent` before it is sent",
     "client/aio.py": "ssl itself, by the authority and the name",
+    "client/bare.py": "ssl itself, by the authority and the name; one connection a call",
+    "modules/declared/exchange.py": "ssl itself, by the authority and the name",
     "client/blocking.py": "ssl itself, by the authority and the name",
 }
 OPENERS = {"HTTPSConnection", "wrap_socket", "wrap_bio", "start_tls", "urlopen"}

@@ -19,7 +19,7 @@ from haptera.model.answers.plan import RADIUS_PERCENT
 from haptera.model.errors import UnreadableError
 from haptera.runtime.identity.private import private_directory
 from haptera.runtime.processes.forking import ZygoteClient
-from haptera.runtime.samples.sample_store import SampleLimits
+from haptera.runtime.samples.limits import SampleLimits
 from haptera.site.model.site import load_site
 from haptera.site.syntax.sources import constants_of
 

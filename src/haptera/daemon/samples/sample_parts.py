@@ -10,7 +10,8 @@ from haptera.daemon.samples.sample_board import SampleBoard
 from haptera.daemon.samples.sampling import Sampling
 from haptera.model.entity import EntityId
 from haptera.runtime import clock
-from haptera.runtime.samples.sample_store import SampleLimits, SampleStore
+from haptera.runtime.samples.limits import SampleLimits
+from haptera.runtime.samples.sample_store import SampleStore
 
 SAMPLES_FOLDER: Final = "samples"
 

@@ -26,6 +26,7 @@ from haptera.runtime.samples.chunks import (
     encode_points,
     encode_raw,
 )
+from haptera.runtime.samples.limits import SampleLimits
 
 # What is measured within so long is written together, once it is over: so much is lost at most
 # where the process is killed.
@@ -48,14 +49,6 @@ _log = logging.getLogger(__name__)
 
 # Of each entity, what was measured in a window.
 Window = dict[str, list[Measured]]
-
-
-class SampleLimits(msgspec.Struct, frozen=True):
-    """How much is kept at most: each of the two files has half of the bytes."""
-
-    bytes_max: int = 2 << 30
-    raw_hours: int = 6
-    days: int = 28
 
 
 class SampleStore:

@@ -37,6 +37,7 @@ def test_declared(site: str, recorded: str) -> int:
     \b
     Examples:
       haptera module test site.yaml recorded.yaml
+      haptera module test site/ recorded/appliances.yaml
 
     Exit codes: 0 all is as recorded, 1 something is not, 2 wrong usage.
     """
