@@ -190,8 +190,8 @@ def test_each_verb_with_a_shape_was_asked():
     # A minOS takes half a minute to build, power and reload are what set writes, what comes after
     # the command of submit is the command's, and tests/cli/test_roll.py has rolls.
     others = {"watch", "power", "minos build", "minos show", "submit", "module reload"}
-    # tests/cli/test_rehearse.py plays changes, tests/cli/test_health.py judges samples.
-    others |= {"roll timeline", "rehearse", "health rules", "health test"}
+    # Each of these has a file of tests of its own.
+    others |= {"roll timeline", "rehearse", "health", "health rules", "health test", "doctor"}
     assert asked | others == ANSWERS.keys()
     assert not has_shape({"free": []}, "thaw")
 

@@ -69,7 +69,7 @@ def test_the_table_is_written_again_for_each_change_until_it_is_interrupted(clus
 
 def test_what_cannot_be_followed_is_told(cluster, capsys):
     assert run(["status", "--watch", "age(power)>1m"]) == REFUSED
-    assert "an age changes without an event" in capsys.readouterr().err
+    assert "an age, or a number, changes without an event" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("verb", WATCHED)

@@ -32,6 +32,7 @@ from haptera.model.events import Unwritten, Written
 from haptera.model.messages import Message
 from haptera.model.parts import Context
 from haptera.modules import load
+from haptera.planner.domain.bars import NO_BARS
 from haptera.planner.domain.domain import compile_class
 from haptera.planner.plan_query import answer, query_of, search_for
 from haptera.runtime import clock
@@ -189,7 +190,7 @@ def enrolled(bmc: Bmc) -> Iterator[Child]:
 def verdict() -> str:
     """What the planner says with a worker's budget, asked right here."""
     domain = compile_class(TANGLE)
-    question = query_of(domain, domain.start(START, {}), GOAL, frozenset())
+    question = query_of(domain, domain.start(START, {}), GOAL, NO_BARS)
     found = answer(search_for(question, 1, 0)).answer
     reason = getattr(found, "reason", None)
     assert reason is not None, "there is a chain: this is no adversary any more"

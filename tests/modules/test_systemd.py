@@ -11,7 +11,7 @@ from haptera.modules.system.bundle import SYSTEMD_STOP
 from haptera.modules.system.module import look_run, stop
 from tests.modules.image_rig import Rig, a_root, needs, squashed
 from tests.modules.test_service import until
-from tests.modules.test_system_live import Node, init_of, lived, own_mounts
+from tests.modules.test_system_live import init_of, lived, own_mounts
 
 SYSTEMD = Path("/usr/lib/systemd")
 PROGRAMS = ("/bin/sh", "/bin/sleep", "/bin/touch", "/bin/systemctl", f"{SYSTEMD}/systemd")
@@ -51,7 +51,9 @@ exit 1
 """
 
 
-def test_systemd_starts_what_fell_over_and_ends_its_services_before_itself(tmp_path: Path) -> None:
+async def test_systemd_starts_what_fell_over_and_ends_its_services_before_itself(
+    tmp_path: Path,
+) -> None:
     rig = Rig(tmp_path)
     root = tmp_path / "a"
     (root / "usr/lib").mkdir(parents=True)
@@ -66,7 +68,7 @@ def test_systemd_starts_what_fell_over_and_ends_its_services_before_itself(tmp_p
     (root / "serve").chmod(0o755)
     rig.keep("a", squashed(root), (f"{SYSTEMD}/systemd",), SYSTEMD_STOP)
 
-    async def scenario(node: Node) -> None:
+    async with lived(rig) as node:
         one = await node.runs("a")
         begun = init_of(one)
 
@@ -77,5 +79,3 @@ def test_systemd_starts_what_fell_over_and_ends_its_services_before_itself(tmp_p
             await stop(one)
             assert held.read() == "begun\nbegun\nended\n"
         assert await look_run(one) is SystemRun.STOPPED
-
-    lived(rig, scenario)

@@ -16,7 +16,7 @@ from haptera.runtime import clock
 from tests.cli.rig import client_of, served, typed
 from tests.lab.rig import ROOT, files_below, wait_for
 from tests.network import NETWORK
-from tests.runtime.test_misbehaving import House, live
+from tests.runtime.test_misbehaving import live
 from tests.runtime.test_process import HOUR_NS
 
 pytestmark = [pytest.mark.net, pytest.mark.slow, pytest.mark.timeout(480)]
@@ -63,14 +63,14 @@ class Typing:
 CODE = (ROOT / "examples" / "chassis" / "chassis.py").read_text()
 
 
-def test_a_hundred_looks_cost_one_request_and_each_is_answered_by_itself(
+async def test_a_hundred_looks_cost_one_request_and_each_is_answered_by_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     for slot in range(1, 100):
         (tmp_path / f"slot-{slot}").write_text("off" if slot % 2 else "on")
 
-    async def scenario(house: House) -> None:
+    async with live(tmp_path, places={"chassis": "examples.chassis.chassis:module"}) as house:
         await house.start("chassis")
         deadline_at = clock.now_ns() + HOUR_NS
         for number in range(1, 101):
@@ -84,21 +84,20 @@ def test_a_hundred_looks_cost_one_request_and_each_is_answered_by_itself(
         assert values == [("off", "on")[number % 2 == 0] for number in range(1, 100)]
         assert found[-1] == Failed(100, "the slot is empty")
 
-    live(tmp_path, scenario, places={"chassis": "examples.chassis.chassis:module"})
     # The daemon's frames come in a few pieces, each of them gathered.
     requests = (tmp_path / "requests").read_text().splitlines()
     assert len(requests) <= 5
     assert {*requests} == {"powers"}
 
 
-def test_a_look_says_how_old_what_it_tells_is(
+async def test_a_look_says_how_old_what_it_tells_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     (tmp_path / "slot-1").write_text("on")
     (tmp_path / "age").write_text("30")
 
-    async def scenario(house: House) -> None:
+    async with live(tmp_path, places={"chassis": "examples.chassis.chassis:module"}) as house:
         await house.start("chassis")
         before, node = clock.now_ns(), node_id("n1")
         attributes, deadline_at = {"bmc": "slot-1"}, before + HOUR_NS
@@ -108,8 +107,6 @@ def test_a_look_says_how_old_what_it_tells_is(
         found = await house.answer(1)
         assert isinstance(found, Answered)
         assert (found.value, before <= found.at + 30 * 10**9 <= clock.now_ns()) == ("on", True)
-
-    live(tmp_path, scenario, places={"chassis": "examples.chassis.chassis:module"})
 
 
 @pytest.mark.long

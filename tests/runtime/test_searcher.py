@@ -14,6 +14,7 @@ import pytest
 from haptera.model.chain import NoChain, Reason, ReasonKind
 from haptera.model.effects import SearchPlan
 from haptera.model.events import PlanFailed, PlanFound
+from haptera.planner.domain.bars import NO_BARS
 from haptera.planner.domain.domain import compile_class
 from haptera.planner.plan_query import PlanQuery, query_of, search_for, understood
 from haptera.planner.planner import plan
@@ -81,7 +82,7 @@ async def until(there: Callable[[], bool]) -> None:
 def a_row() -> PlanQuery:
     """A question that is answered at once."""
     domain = compile_class(problem(in_chain(4)))
-    return query_of(domain, domain.start({}, {}), {"c3": "on"}, frozenset())
+    return query_of(domain, domain.start({}, {}), {"c3": "on"}, NO_BARS)
 
 
 def a_tangle() -> PlanQuery:
@@ -89,7 +90,7 @@ def a_tangle() -> PlanQuery:
     random = Random(1)
     domain = compile_class(problem(entangled(40, random)))
     start = domain.start(drawn(domain.problem, random), {})
-    return query_of(domain, start, drawn(domain.problem, random), frozenset())
+    return query_of(domain, start, drawn(domain.problem, random), NO_BARS)
 
 
 def a_long_search() -> PlanQuery:
@@ -98,7 +99,7 @@ def a_long_search() -> PlanQuery:
     asked = problem(entangled(14, random))
     goal = dict(list(drawn(asked, random).items())[:5])
     domain = compile_class(asked)
-    return query_of(domain, domain.start(drawn(asked, random), {}), goal, frozenset())
+    return query_of(domain, domain.start(drawn(asked, random), {}), goal, NO_BARS)
 
 
 def asking(one: PlanQuery, number: int = 1, *, within_ns: int = HOUR_NS) -> SearchPlan:
