@@ -51,6 +51,8 @@ THERE = {
     "backend": "backend:far",
     "roll": "roll:new",
     "image": "image:debian",
+    "health": "health:n2",
+    "health-rule": "health-rule:warm",
 }
 # Of these nothing is written by hand (replicas, leases), nothing without root (systems), or only by
 # routes of their own (freezes) and in site files (policies, budgets, modules).

@@ -150,6 +150,12 @@ def test_what_is_wrong_is_said_with_its_place(text, character, what):
     assert raised.value.do
 
 
+def test_a_name_of_thousands_of_digits_is_refused():
+    for text in ("9" * 5_000, f"n{'9' * 5_000}[1-2]", f"[1-2]{'0' * 5_000}"):
+        with pytest.raises(HapteraError):
+            parse_nodeset(text)
+
+
 def test_what_would_take_too_long_is_refused():
     with pytest.raises(HapteraError, match=f"more than {STEPS_MAX} set operators"):
         parse_nodeset("n1" + "&n1" * STEPS_MAX)

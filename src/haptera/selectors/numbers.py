@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from haptera.model.errors import LimitError
 from haptera.selectors.text_cursor import Reader
 
 # A range of up to so many numbers is kept number by number, which is quicker to look up.
@@ -73,7 +74,15 @@ class Numbers:
 
 
 def digits(text: str) -> Numbers:
-    """The one number that is written so."""
+    """The one number that is written so.
+
+    Raises:
+        HapteraError: it is longer than any name; of thousands of digits `int` reads none.
+    """
+    if len(text) > RANGE_BYTES_MAX:
+        raise LimitError(
+            f"a number of {len(text)} digits", do=f"use at most {RANGE_BYTES_MAX} in a name"
+        )
     return Numbers(((range(int(text), int(text) + 1), len(text)),))
 
 
