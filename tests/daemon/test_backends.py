@@ -36,7 +36,7 @@ def backend(name: str, **desired: str) -> list[Declare | SetDesired]:
 async def kept(folder: Path, *changes: Declare | SetDesired) -> AsyncIterator[ParentQueue]:
     """Backends that run."""
     async with real_backend(folder, *changes) as parent:
-        running = asyncio.create_task(Backends(parent, parent.jobs, "c0ffee", folder, HIDDEN).run())
+        running = asyncio.create_task(Backends(parent, parent.jobs, "c0ffee", HIDDEN).run())
         try:
             yield parent.jobs
             assert not running.done()

@@ -74,7 +74,7 @@ class PrivateSlurm:
         return Counter(self.effects.read_text().split())
 
     def client(self) -> Slurm:
-        return Slurm(str(self.conf), str(self.directory), self.directory / "script.sh")
+        return Slurm(str(self.conf), str(self.directory))
 
     def _do(self, what: str, environment: dict[str, str]) -> None:
         command = [str(ROOT / "tools/private-slurm"), what, str(self.directory)]

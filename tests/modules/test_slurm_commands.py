@@ -35,7 +35,7 @@ def _conf(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def _slurm(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     program = folder / "bin/squeue"
     program.parent.mkdir(mode=0o755)
-    program.write_text('#!/bin/sh\necho "$(id -u) $(id -G) $SLURM_CONF"\ncat\n')
+    program.write_text('#!/bin/sh\necho "$(id -u) $(id -G) $SLURM_CONF"\ncat /dev/stdin\n')
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
     conf = folder / "slurm.conf"
@@ -56,11 +56,8 @@ def test_a_configuration_that_others_may_change_is_not_used(conf: Path) -> None:
 
 @ROOT
 def test_a_parent_that_is_root_asks_as_one_without_rights(conf: Path, tmp_path: Path) -> None:
-    script = tmp_path / "hidden/script"
-    script.parent.mkdir(mode=0o700)
-    script.write_text("the script")
-    commands = SlurmCommands(str(conf), 10, as_user(None))
-    told = asyncio.run(commands.run("squeue", given=script)).decode()
+    commands = SlurmCommands(str(conf), 10, as_user(None, tmp_path))
+    told = asyncio.run(commands.run("squeue", given=b"the script")).decode()
     account = unprivileged()
     groups = " ".join(map(str, os.getgrouplist(account.pw_name, account.pw_gid)))
     assert told.split("\n") == [f"{account.pw_uid} {groups} {conf}", "the script"]

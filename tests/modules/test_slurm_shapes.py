@@ -127,7 +127,7 @@ def commands(tmp_path, monkeypatch):
 def test_the_commands_of_each_version_are_asked_as_they_can_be(commands, version, tmp_path):
     commands(version)
     assert asyncio.run(listed(SlurmCommands(None, 60.0))) == NODES
-    assert asyncio.run(Slurm(None, None, tmp_path / "script").jobs()) == JOBS
+    assert asyncio.run(Slurm(None, None).jobs()) == JOBS
 
 
 @pytest.mark.net

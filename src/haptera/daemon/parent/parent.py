@@ -268,7 +268,7 @@ class _Parent:
         self._keepers = (
             *(job_logs, self._pools, Lives(self._home), self._numbers.sampling),
             HealthKeeper(self._backend, self._jobs, self._numbers.board),
-            Backends(self._backend, self._jobs, self._authority.cluster.hex, self._home, hidden),
+            Backends(self._backend, self._jobs, self._authority.cluster.hex, hidden),
         )
 
     async def _serve(self, stopped: asyncio.Event) -> None:

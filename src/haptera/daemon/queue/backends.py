@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 from haptera.daemon.queue.bounds import job_user
@@ -17,7 +16,6 @@ from haptera.runtime.processes.control import Source
 from haptera.sdk.boundary import Boundary
 
 NAME: Final = "backends"
-SCRIPT: Final = "slurm-job.sh"
 AGAIN_S: Final = 2.0
 
 _log = logging.getLogger(__name__)
@@ -36,14 +34,12 @@ class Backends:
         source: Source,
         jobs: ParentQueue,
         tag: str,
-        directory: Path,
         hidden: tuple[str, ...],
     ) -> None:
         self._hidden = hidden
         self._source = source
         self._jobs = jobs
         self._tag = tag
-        self._directory = directory
         self._running: dict[str, tuple[Terms, asyncio.Task[None]]] = {}
 
     async def run(self) -> None:
@@ -76,7 +72,7 @@ class Backends:
         _log.info("backend %s: %s", name, terms)
         conf, output = terms.get(backend.conf.name), terms.get(backend.output.name)
         lesser = partial(_lesser, self._hidden, terms.get(backend.user.name))
-        slurm = Slurm(conf, output, self._directory / SCRIPT, lesser)
+        slurm = Slurm(conf, output, lesser)
         return SlurmBackend(name, self._tag, slurm, self._jobs)
 
 

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from haptera.sdk import HapteraError
 from haptera.sdk.owned_files import owned
@@ -51,8 +51,8 @@ class SlurmCommands:
     within_s: float
     lesser: Lesser = no_lesser
 
-    async def run(self, *command: str, given: Path | None = None) -> bytes:
-        """What it prints; it may read the file that is `given`.
+    async def run(self, *command: str, given: bytes | None = None) -> bytes:
+        """What it prints; it may read what is `given`, and open that once more: /dev/stdin.
 
         Raises:
             HapteraError: its configuration is not there, or others may change it.
@@ -63,7 +63,7 @@ class SlurmCommands:
         name = command[0]
         if self.conf is not None:
             owned(self.conf)
-        process = await self._started(command, Path(os.devnull) if given is None else given)
+        process = await self._started(command, given)
         try:
             async with asyncio.timeout(self.within_s):
                 out, wrong = await process.communicate()
@@ -85,10 +85,12 @@ class SlurmCommands:
             raise SlurmAwayError(f"{name} printed more than {ANSWER_BYTES_MAX} bytes")
         return out
 
-    async def _started(self, command: tuple[str, ...], given: Path) -> asyncio.subprocess.Process:
+    async def _started(
+        self, command: tuple[str, ...], given: bytes | None
+    ) -> asyncio.subprocess.Process:
         before = self._before()
         try:
-            with given.open("rb") as file:
+            with _to_read(given) as file:
                 return await asyncio.create_subprocess_exec(
                     *before,
                     *command,
@@ -110,6 +112,16 @@ class SlurmCommands:
     def _environment(self) -> dict[str, str]:
         said = {"PATH": os.environ.get("PATH", PATH), "LC_ALL": "C.UTF-8"}
         return said if self.conf is None else {**said, "SLURM_CONF": self.conf}
+
+
+def _to_read(given: bytes | None) -> IO[bytes]:
+    """A file in memory: one on the disk would lie where nobody who is confined opens it anew."""
+    if given is None:
+        return Path(os.devnull).open("rb")
+    file = os.fdopen(os.memfd_create("given"), "w+b", buffering=0)
+    file.write(given)
+    file.seek(0)
+    return file
 
 
 def _missing(name: str, reason: str | None) -> SlurmMissingError:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from haptera.modules.slurm.commands import PATH, Lesser, SlurmCommands, no_lesser
@@ -36,7 +35,7 @@ class Partition:
 
 
 class Slurm:
-    """One Slurm; `script` is a file of ours with what each job begins with.
+    """One Slurm.
 
     All jobs are those of the user that `lesser` rights are of.
     """
@@ -45,12 +44,10 @@ class Slurm:
         self,
         conf: str | None,
         output: str | None,
-        script: Path,
         lesser: Lesser = no_lesser,
     ) -> None:
         self._commands = SlurmCommands(conf, COMMAND_S_MAX, lesser)
         self._output = output
-        self._script = script
 
     async def jobs(self) -> list[SlurmJob]:
         """All jobs of this user, ended ones among them for as long as Slurm remembers these.
@@ -80,8 +77,6 @@ class Slurm:
         Raises:
             SlurmRefusedError: it says no, or does not answer; then it may have been done.
         """
-        self._script.write_bytes(SCRIPT)
-        self._script.chmod(0o644)
         limit = []
         if order.time_limit_s is not None:
             limit = [f"--time={-(-order.time_limit_s // SECONDS_PER_MINUTE)}"]
@@ -101,10 +96,9 @@ class Slurm:
             f"--output={self._output_of(order)}",
             f"--export={','.join(f'{name}={value}' for name, value in exported.items())}",
             *limit,
-            # Opened already, for where it lies others find nothing.
             "/dev/stdin",
             *order.command,
-            given=self._script,
+            given=SCRIPT,
         )
         return int(told.decode().partition(";")[0])
 
