@@ -54,7 +54,6 @@ OWN: Final = {
     "modules/service/keeper.py": 7,
     "modules/service/limits_keeper.py": 2,
     "modules/slurm/commands.py": 1,
-    "modules/slurm/jobs.py": 1,
     "modules/system/container.py": 4,
     "modules/system/home.py": 3,
     "modules/system/module.py": 2,
