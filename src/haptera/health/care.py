@@ -1,4 +1,4 @@
-"""Which machines are spared for what rules say of them, taken out, and given back; pure.
+"""The choice of machines to spare, to take out and to give back, by their symptoms; pure.
 
 It decides on what is so now: nothing is replayed, and a brake that is on holds back new care only,
 never the way back.
@@ -30,7 +30,7 @@ class CareStage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CareLimits:
-    """How many machines may be in care at once, and how long one is well before it is given back.
+    """The limit on machines in care at once, and the time one must be well before it is given back.
 
     Of `at_once` and `share`, in percent, the lesser counts; a share is one machine at least.
     """
@@ -40,7 +40,7 @@ class CareLimits:
     well_s: float = 900.0
 
     def most(self, machines: int) -> int:
-        """How many of so many machines may be in care.
+        """The largest number of machines in care, out of a number of machines.
 
         >>> [CareLimits(at_once=4, share=10).most(machines) for machines in (0, 5, 30, 1_000)]
         [0, 1, 3, 4]
@@ -77,7 +77,7 @@ class CareDecision:
 def decide_care(
     patients: Iterable[Patient], limits: CareLimits, now: float, brake: str | None = None
 ) -> CareDecision:
-    """What to do now; `brake` says why nothing new may begin, if so."""
+    """The next moves; `brake` is the reason for which no new care may begin, if there is one."""
     all_of_them = sorted(patients, key=lambda one: one.name)
     common = common_rules(all_of_them)
     take_out = tuple(
@@ -110,7 +110,7 @@ def common_rules(patients: Collection[Patient]) -> dict[str, int]:
 
 
 def words_of(symptom: Symptom) -> str:
-    """What a rule says, for whoever reads why a machine is spared; without times, which change.
+    """A symptom as the reason for sparing a machine; without times, which change.
 
     >>> from haptera.health.rule import Grade
     >>> words_of(Symptom("disk-full", "disk.used_percent[/]", Grade.DEGRADED, Mode.ACT, 0, 0, 97))

@@ -57,7 +57,7 @@ class FilterChain:
         self._stages = [_stage(one) for one in filters]
 
     def feed(self, one: Timed) -> Timed | None:
-        """What is left of a reading after all filters; None where nothing is."""
+        """A reading after all filters; None where one of them drops it."""
         left: Timed | None = one
         for stage in self._stages:
             if left is None:
@@ -67,7 +67,7 @@ class FilterChain:
 
 
 def filtered(points: Iterable[Timed], filters: Sequence[Filter]) -> list[Timed]:
-    """What is left of these readings after all filters."""
+    """These readings after all filters, without the dropped ones."""
     chain = FilterChain(filters)
     return [left for one in points if (left := chain.feed(one)) is not None]
 

@@ -1,4 +1,4 @@
-"""What a health rule says of one sensor now, and of what several say, how healthy a machine is."""
+"""The evaluation of health rules: of one sensor, of several symptoms, and a machine's grade."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +28,7 @@ KEPT_FACTOR: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Symptom:
-    """What a rule says of a machine: since when, by which reading, and what it expects.
+    """A rule that holds on a machine: its start, its reading, and the expected time of the limit.
 
     `seen` is when it last held: what is silent is not healed.
     """
@@ -46,7 +46,7 @@ class Symptom:
 def judge(
     rule: HealthRule, sensor: str, points: Sequence[Timed], before: Symptom | None, now: float
 ) -> Symptom | None:
-    """What a rule says of a sensor, by its readings and by what it said before."""
+    """The symptom of one sensor under a rule, from its readings and the symptom before."""
     return said(rule, sensor, filtered(orderly(points, now), rule.pipeline.filters), before)
 
 
@@ -85,7 +85,7 @@ def said(
 def fingerprints(
     rules: Iterable[HealthRule], symptoms: Sequence[Symptom], before: Mapping[str, Symptom]
 ) -> Iterator[Symptom]:
-    """What rules say that are of several others; `before` is what they said, by their names."""
+    """The symptoms of rules over several others; `before` holds the previous ones by rule name."""
     for rule in rules:
         if not isinstance(test := rule.pipeline.test, Fingerprint):
             continue
@@ -98,13 +98,13 @@ def fingerprints(
 
 
 def grade_of(symptoms: Iterable[Symptom], *, is_read: bool) -> Grade:
-    """How healthy a machine is: as the worst of these; unknown where no sensor of it is read."""
+    """The grade of a machine: the worst of these; unknown where no sensor of it is read."""
     least = Grade.OK if is_read else Grade.UNKNOWN
     return max((least, *(one.grade for one in symptoms)), key=GRADES.index)
 
 
 def is_of(rule: HealthRule, sensor: str) -> bool:
-    """Whether a rule reads this sensor: by its name, or as one of the items that have it.
+    """True if the rule's pattern is this sensor, or matches its name without the item.
 
     >>> from haptera.health.rule import parse_pipeline
     >>> rule = HealthRule("hot", "temp.*", parse_pipeline("above 90"), Grade.DEGRADED)

@@ -51,7 +51,7 @@ def orderly(points: Iterable[Timed], now: float) -> list[Timed]:
 
 
 def interval_s(points: Sequence[Timed]) -> float:
-    """How long after each other these were read, as a rule; 0 where there are less than two."""
+    """The median interval between readings, in seconds; 0 where there are fewer than two."""
     if len(points) < 2:
         return 0.0
     return middle(two.at - one.at for one, two in pairwise(points))

@@ -29,7 +29,7 @@ class RecordedSample(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a rule says of a series from a time on; None: nothing any more."""
+    """The verdict of a rule on a series from a time on; None: it has ended."""
 
     at: float
     entity: str
@@ -64,7 +64,7 @@ def parse_recorded(lines: Iterable[bytes], where: str) -> Iterator[RecordedSampl
 
 
 def replay(rule: HealthRule, samples: Iterable[RecordedSample]) -> Iterator[Told]:
-    """When what the rule says changes, as the samples come in."""
+    """Each change of the rule's verdict, in the order of the samples."""
     tracks: dict[tuple[str, str], Track] = {}
     for one in samples:
         if is_of(rule, one.series):

@@ -108,7 +108,7 @@ class Pipeline:
 
 @dataclass(frozen=True, slots=True)
 class HealthRule:
-    """What some sensors' readings say of a machine; `sensors` is a pattern, as `temp.*`.
+    """A rule over some sensors of a machine; `sensors` is a pattern, as `temp.*`.
 
     Of a sensor with items (`ecc.corrected[dimm0]`) it reads each. `source` says where its limits
     are from.
@@ -123,7 +123,7 @@ class HealthRule:
 
     @property
     def reach_s(self) -> int:
-        """How far back the test reads what the filters leave."""
+        """The length of the test's window over filtered readings, in seconds."""
         match self.pipeline.test:
             case Threshold(hold_s=seconds) | Unchanged(hold_s=seconds) | Trend(window_s=seconds):
                 return seconds
@@ -132,7 +132,7 @@ class HealthRule:
 
     @property
     def window_s(self) -> int:
-        """How far back it reads what was measured."""
+        """The length of the window over unfiltered readings, in seconds."""
         halves = [one.half_life_s for one in self.pipeline.filters if isinstance(one, Decay)]
         # After eight half-lives, less than 0.4 % of what was counts.
         return self.reach_s + 8 * sum(halves)

@@ -15,7 +15,7 @@ KEPT_MAX: Final = 1_024
 
 
 class Track:
-    """What a rule says of a sensor: `symptom`."""
+    """The state of one rule on one sensor; `symptom` is its current verdict."""
 
     def __init__(self, rule: HealthRule, sensor: str) -> None:
         self.rule = rule

@@ -40,13 +40,13 @@ class TrendLine:
     at: float
 
     def meets_at(self, limit: float, slope: float) -> float:
-        """When it meets a limit with this slope, which rises."""
+        """The time at which the line meets a limit, with this rising slope."""
         return self.at + max(0.0, limit - self.level) / slope
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """When a limit is expected to be met: at the earliest, most likely, and at the latest."""
+    """The time at which a limit is expected to be met: the earliest, the likely and the latest."""
 
     earliest: float
     likely: float
@@ -54,7 +54,7 @@ class Expectation:
 
 
 def expected_at(points: Sequence[Timed], limit: float, window_s: float) -> Expectation | None:
-    """When readings that rise steadily meet a limit above; None where nothing is certain of it.
+    """The time at which steadily rising readings meet a limit; None where it is not certain.
 
     All of the window must rise, its later half on its own, and not so much slower than before that
     it ends below the limit: so neither a step nor a warm-up nor noise is a trend.
@@ -79,7 +79,7 @@ def expected_at(points: Sequence[Timed], limit: float, window_s: float) -> Expec
 
 
 def _ends_below(limit: float, earlier: TrendLine, later: TrendLine, lasts_s: float) -> bool:
-    """Whether what rises ever slower ends below the limit.
+    """True if a rise that slows down ends below the limit.
 
     Each stretch of `lasts_s` rises as much less than the one before as `later` than `earlier`.
     """
@@ -90,7 +90,7 @@ def _ends_below(limit: float, earlier: TrendLine, later: TrendLine, lasts_s: flo
 
 
 def may_rise(points: Sequence[Timed]) -> bool:
-    """Whether what was read last lies above what was read first: what does not, is no trend.
+    """True if the last readings lie above the first ones; without that there is no trend.
 
     It costs little, and most sensors are told by it.
     """
@@ -132,7 +132,7 @@ def _parts(points: Sequence[Timed], window_s: float) -> list[Timed]:
 
 
 def _steps(parts: Sequence[Timed]) -> bool:
-    """Whether most of the rise is one step, between some neighbours and the next ones.
+    """True if most of the rise is one step, between some neighbours and the next ones.
 
     It stands out of what lies between all other neighbours, which is noise.
     """

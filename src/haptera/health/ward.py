@@ -60,7 +60,7 @@ class Ward:
                     del tracks[key]
 
     def symptoms(self, machine: str) -> tuple[Symptom, ...]:
-        """What rules say of a machine now, the worst first."""
+        """The symptoms of a machine now, the worst first."""
         single = [
             one.symptom for one in self._tracks.get(machine, {}).values() if one.symptom is not None
         ]
@@ -70,7 +70,7 @@ class Ward:
         return tuple(sorted((*single, *several), key=_order))
 
     def grade(self, machine: str) -> Grade:
-        """How healthy a machine is."""
+        """The grade of a machine's health."""
         return grade_of(self.symptoms(machine), is_read=bool(self._tracks.get(machine)))
 
     def well_since(self, machine: str, now: float, fresh_s: float) -> float | None:

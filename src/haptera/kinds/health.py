@@ -1,4 +1,4 @@
-"""How healthy a node is, by whom rules say otherwise, and how far it is spared for that.
+"""The health of a node: its grade, the rules behind it, and its stage of care.
 
 It has the name of its node, and is there only while it is of some use; the controller's.
 """

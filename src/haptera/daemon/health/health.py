@@ -57,14 +57,14 @@ _NOTHING: Final[Wish] = dict.fromkeys(one.name for one in health.kind.plain)
 
 
 class HealthSource(Source, Protocol):
-    """What it reads and writes, and whether the brake is on."""
+    """The readings and entities that health control uses, and the state of the brake."""
 
     def brake(self) -> BrakeView: ...
 
 
 @dataclass(slots=True)
 class HealthWrites:
-    """What is to be written of the nodes' health, and which duties are set or taken back."""
+    """The health entities to write, and the duties to set or take back."""
 
     declare: dict[str, dict[str, str]] = field(default_factory=dict)
     desired: dict[str, Patch] = field(default_factory=dict)
@@ -123,7 +123,7 @@ class HealthKeeper:
             await self._jobs.set_duties([name], duty)
 
     def decide(self, views: Views, now: float) -> HealthWrites:
-        """What is to be written now."""
+        """The writes that are due now."""
         by_kind: dict[str, dict[str, EntityView]] = {kind: {} for kind in KINDS}
         for view in views.values():
             by_kind[view.kind][view.name if view.node is None else view.entity] = view
@@ -219,7 +219,7 @@ def _stage(one: Patient, decision: CareDecision) -> CareStage | None:
 def _wish(
     one: Patient, stage: CareStage | None, decision: CareDecision
 ) -> Mapping[str, str | int | None]:
-    """What is desired of a node's health: nothing of one that is well."""
+    """The desired state of a node's health entity; empty for a node that is well."""
     if not one.symptoms and stage is None:
         return _NOTHING
     grade = one.symptoms[0].grade if one.symptoms else Grade.OK
@@ -237,7 +237,7 @@ def _wish(
 
 
 def words_without_value(one: Symptom) -> str:
-    """What a rule says, in words that stay the same while it says so."""
+    """A symptom in words that stay the same while the rule holds."""
     return f"{one.rule} ({one.sensor}): {one.grade}"
 
 

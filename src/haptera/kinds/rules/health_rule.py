@@ -1,4 +1,4 @@
-"""What sensors' readings say of a node's health, as a site has it: see `haptera.health`."""
+"""A rule on a node's health from sensors' readings, as a site has it: see `haptera.health`."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -41,7 +41,7 @@ class HealthRuleForm(msgspec.Struct, frozen=True):
 
 
 class ToldForm(msgspec.Struct, frozen=True):
-    """What a rule says from a time on (`at`, in seconds since 1970); no grade: nothing any more."""
+    """The verdict of a rule from a time on (`at`, seconds since 1970); no grade: it has ended."""
 
     at: float
     entity: str
@@ -130,21 +130,21 @@ def test(rule: str, against: str, sensors: str, output: str) -> int:
 
 
 def _health_row(view: EntityView) -> tuple[str, ...]:
-    def told(plain: Plain) -> str:
+    def shown(plain: Plain) -> str:
         held = view.desired.get(plain.name)
         return "-" if held is None else str(held.value)
 
     def when(plain: Plain) -> str:
-        text = told(plain)
+        text = shown(plain)
         return utc_text(int(text)) if text.isdecimal() else text
 
     return (
         view.name,
-        told(kind.grade),
-        told(kind.care),
+        shown(kind.grade),
+        shown(kind.care),
         when(kind.since),
         when(kind.expected),
-        told(kind.says),
+        shown(kind.says),
     )
 
 
