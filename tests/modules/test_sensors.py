@@ -67,7 +67,7 @@ def tree_of(root: Path, files: Mapping[str, str]) -> KernelTree:
     return KernelTree(root)
 
 
-def told(measured: Measured) -> dict[str, float]:
+def numbers(measured: Measured) -> dict[str, float]:
     """What of it is a number that the module declares: as its host tells it."""
     declared = {one.name: one for sampler in module.manifest().samplers for one in sampler.readings}
     named = {
@@ -80,7 +80,7 @@ def told(measured: Measured) -> dict[str, float]:
 
 def test_a_server_is_measured_sort_by_sort(tmp_path: Path) -> None:
     tree = tree_of(tmp_path, SERVER)
-    assert told(temperatures.temperatures(tree)) == {
+    assert numbers(temperatures.temperatures(tree)) == {
         "temp.inlet": 24.5,
         "temp.cpu[coretemp/Package_id_0]": 51.0,
         "temp.cpu[coretemp#2/Package_id_1]": 48.5,
@@ -88,26 +88,26 @@ def test_a_server_is_measured_sort_by_sort(tmp_path: Path) -> None:
         "temp.other[thermal_zone0/acpitz]": 27.8,
         "fan.speed[bmc_sensors/fan1]": 5400,
     }
-    assert told(kernel.memory_errors(tree)) == {
+    assert numbers(kernel.memory_errors(tree)) == {
         "ecc.corrected[mc0/dimm0]": 3,
         "ecc.uncorrected[mc0/dimm0]": 0,
         "ecc.corrected[mc0/dimm1]": 0,
         "ecc.uncorrected[mc0/dimm1]": 1,
     }
-    assert told(kernel.load(tree)) == {
+    assert numbers(kernel.load(tree)) == {
         "cpu.throttles[core]": 7,
         "cpu.throttles[package]": 7,
         "psi.memory_some": 1.5,
         "psi.memory_full": 0.25,
         "memory.used_percent": 75.0,
     }
-    assert told(kernel.network_errors(tree)) == {"net.errors[eth0]": 5}
+    assert numbers(kernel.network_errors(tree)) == {"net.errors[eth0]": 5}
 
 
 def test_an_older_kernel_counts_memory_errors_by_rows_and_channels(tmp_path: Path) -> None:
     row = f"{MC}/csrow0"
     files = {f"{row}/ch0_ce_count": "2", f"{row}/ch1_ce_count": "0", f"{row}/ue_count": "1"}
-    assert told(kernel.memory_errors(tree_of(tmp_path, files))) == {
+    assert numbers(kernel.memory_errors(tree_of(tmp_path, files))) == {
         "ecc.corrected[mc0/csrow0/ch0]": 2,
         "ecc.corrected[mc0/csrow0/ch1]": 0,
         "ecc.uncorrected[mc0/csrow0]": 1,
@@ -116,7 +116,7 @@ def test_an_older_kernel_counts_memory_errors_by_rows_and_channels(tmp_path: Pat
 
 def test_what_a_machine_lacks_is_unknown_and_not_zero(tmp_path: Path) -> None:
     tree = KernelTree(tmp_path / "nowhere")
-    assert [told(measure(tree)) for measure in SAMPLERS] == [{}] * len(SAMPLERS)
+    assert [numbers(measure(tree)) for measure in SAMPLERS] == [{}] * len(SAMPLERS)
     assert used_percent(tmp_path, "/nowhere") is None
 
 
@@ -129,7 +129,7 @@ def test_whatever_the_files_say_what_is_told_are_numbers(
     for name, content in files.items():
         (root / name).write_bytes(content)
     for measure in SAMPLERS:
-        assert all(abs(value) < 1e18 for value in told(measure(tree)).values())
+        assert all(abs(value) < 1e18 for value in numbers(measure(tree)).values())
 
 
 @pytest.mark.parametrize("path", [*SERVER, "proc/pressure/cpu"])

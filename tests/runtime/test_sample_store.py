@@ -123,10 +123,10 @@ def test_what_is_read_is_what_a_plain_list_has(
 def same(read: list[Point], expected: list[Point]) -> None:
     """The same points; a mean of means is not exact in its last digits."""
 
-    def told(points: list[Point]) -> list[tuple[float, float, float, int]]:
+    def rows(points: list[Point]) -> list[tuple[float, float, float, int]]:
         return [(one.at, one.low, one.high, one.count) for one in points]
 
-    assert told(read) == told(expected)
+    assert rows(read) == rows(expected)
     for one, other in zip(read, expected, strict=True):
         assert math.isclose(one.mean, other.mean, rel_tol=1e-9, abs_tol=1e-6)
 

@@ -14,7 +14,7 @@ def samples(select: str | None = None, *, series: str | None = None) -> ApiCall[
 def series(
     entity: str, name: str, *, last_s: int | None = None, step_s: int | None = None
 ) -> ApiCall[SeriesView]:
-    """What was measured of one series; with a step, one point for each."""
+    """The measurements of one series; with a step, one point for each step."""
     query = {"last_s": last_s, "step_s": step_s}
     found = {name: str(one) for name, one in query.items() if one is not None}
     return ApiCall(

@@ -1,4 +1,4 @@
-"""How a number that machines report is declared: its name, its unit and what it can be, once."""
+"""The declaration of a number that machines report: its name, its unit and its range, once."""
 
 import re
 from collections import Counter
@@ -74,7 +74,7 @@ class Reading:
         return Series(self.name if item is None else f"{self.name}[{item_name(item)}]")
 
     def holds(self, value: float) -> bool:
-        """Whether this can have been measured: NaN and infinities cannot.
+        """True if the value is in range: NaN and infinities are not.
 
         >>> Reading("node", "temp.inlet", high=200.0).holds(float("nan"))
         False
@@ -86,7 +86,7 @@ class Reading:
 
 
 def item_name(text: str) -> str:
-    """What an item is called, whatever its own name is."""
+    """The name of an item, made valid from any text."""
     return _ODD.sub("_", text)[:ITEM_BYTES_MAX] or "_"
 
 
@@ -105,7 +105,7 @@ def split_series(name: str) -> tuple[str, str | None] | None:
 
 
 def fitting(readings: Mapping[str, Reading], values: Mapping[Any, float]) -> dict[Series, float]:
-    """What of these numbers, by series, can have been measured of one entity; the first of many.
+    """The valid measurements of one entity among these, by series; of too many items, the first.
 
     >>> used = Reading("node", "disk.used", items_max=1)
     >>> told = {"disk.used[/]": 1.0, "disk.used[/b]": 2.0, "disk.free": 3.0, "disk.used": 4.0}

@@ -22,7 +22,7 @@ class Sample(msgspec.Struct, frozen=True, gc=False):
 
 
 class SampleBatch(msgspec.Struct, frozen=True, gc=False):
-    """What was measured of one entity at one time."""
+    """The measurements of one entity at one time."""
 
     entity: EntityId
     at: float
@@ -49,7 +49,7 @@ class Measurement(msgspec.Struct, frozen=True, gc=False):
 
 
 class Point(msgspec.Struct, frozen=True, gc=False):
-    """What was measured of one series from `at` on, for as long as its step is."""
+    """A summary of one series over one step, from `at` on."""
 
     at: float
     low: float

@@ -30,7 +30,7 @@ class SamplesView(msgspec.Struct, frozen=True):
 
 
 class SeriesView(msgspec.Struct, frozen=True):
-    """What was measured of one series from `since_s` until `until_s`, in seconds since 1970.
+    """The measurements of one series from `since_s` until `until_s`, in seconds since 1970.
 
     With a `step_s` the numbers of each step are one point, with the lowest, their mean, and the
     highest. Without it they are as they came, where that is still known, else of steps of 5 min.

@@ -122,7 +122,7 @@ class StepTerms(TypedDict, total=False):
 
 
 class SamplerTerms(TypedDict, total=False):
-    """How a sampler is declared; times in seconds. With `many`, its function is of many entities.
+    """The options of a sampler; times in seconds. With `many`, its function is of many entities.
 
     Its rounds are not counted in `at_once` and `per_device`; as many as `at_once` run at a time.
     """

@@ -47,7 +47,7 @@ def encode_samples(told: bytes, measured: Measurement) -> Iterator[bytes]:
 
 
 def decode_samples(body: bytes) -> list[Measurement] | Reject | None:
-    """What an authentic body carries; None where it carries something else."""
+    """The measurements in an authentic body; None where it carries something else."""
     sections = sections_beside(body)
     if sections is None:
         return None

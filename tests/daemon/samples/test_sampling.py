@@ -199,16 +199,16 @@ def board(tmp_path: Path) -> Iterator[SampleBoard]:
     store.close()
 
 
-def told(values: dict[str, float], *, name: str = "n1", age_ms: int = 0) -> Measurement:
+def measurement(values: dict[str, float], *, name: str = "n1", age_ms: int = 0) -> Measurement:
     return Measurement("node", name, age_ms, values)
 
 
 def test_what_a_node_tells_is_kept_and_handed_on(board: SampleBoard) -> None:
     heard: list[SampleBatch] = []
     end = board.subscribe(heard.append)
-    board.measured("n1", [told({"temp.inlet": 20.0}, age_ms=500)])
+    board.measured("n1", [measurement({"temp.inlet": 20.0}, age_ms=500)])
     end()
-    board.measured("n1", [told({"temp.inlet": 21.0})])
+    board.measured("n1", [measurement({"temp.inlet": 21.0})])
 
     assert heard == [SampleBatch(N1, WALL - 0.5, {Series("temp.inlet"): 20.0})]
     assert board.last(N1)[Series("temp.inlet")].value == 21.0
@@ -217,8 +217,8 @@ def test_what_a_node_tells_is_kept_and_handed_on(board: SampleBoard) -> None:
 
 
 def test_a_node_cannot_speak_for_another(board: SampleBoard) -> None:
-    board.measured("n1", [told({"temp.inlet": 99.0}, name="n2")])
-    board.measured("n3", [told({"temp.inlet": 99.0}, name="n1")])
+    board.measured("n1", [measurement({"temp.inlet": 99.0}, name="n2")])
+    board.measured("n3", [measurement({"temp.inlet": 99.0}, name="n1")])
 
     assert list(board.last(N1)) == ["temp.inlet"]
     assert (board.last(N2), board.last(N3)) == ({}, {})
@@ -228,14 +228,14 @@ def test_a_node_cannot_speak_for_another(board: SampleBoard) -> None:
 @pytest.mark.parametrize(
     "one",
     [
-        told({"temp.inlet": float("nan")}),
-        told({"temp.inlet": float("-inf")}),
-        told({"temp.inlet": 1e6}),
-        told({"temp.inlet[x]": 1.0}),
-        told({"disk.used": 1.0}),
-        told({"other": 1.0}),
-        told({'a"b': 1.0}),
-        told({"temp.inlet": 1.0}, age_ms=1 << 40),
+        measurement({"temp.inlet": float("nan")}),
+        measurement({"temp.inlet": float("-inf")}),
+        measurement({"temp.inlet": 1e6}),
+        measurement({"temp.inlet[x]": 1.0}),
+        measurement({"disk.used": 1.0}),
+        measurement({"other": 1.0}),
+        measurement({'a"b': 1.0}),
+        measurement({"temp.inlet": 1.0}, age_ms=1 << 40),
         Measurement("nokind", "n1", 0, {"temp.inlet": 1.0}),
     ],
 )
@@ -250,7 +250,7 @@ def test_a_node_that_was_turned_writes_nothing_that_cannot_be(
 
 def test_what_one_entity_may_have_is_bounded_though_its_items_change(board: SampleBoard) -> None:
     for number in range(2 * SERIES_MAX):
-        board.measured("n1", [told({f"disk.used[{number}]": 1.0})])
+        board.measured("n1", [measurement({f"disk.used[{number}]": 1.0})])
 
     assert len(board.last(N1)) == SERIES_MAX
 
@@ -259,7 +259,7 @@ def test_what_is_old_is_not_told_as_how_things_are(tmp_path: Path) -> None:
     now = [WALL]
     store = SampleStore(tmp_path, SampleLimits(), lambda: now[0])
     board = SampleBoard(engine_of(), store, lambda: now[0])
-    board.take(N1, 0.0, {Series("temp.inlet"): 20.0})
+    board.add(N1, 0.0, {Series("temp.inlet"): 20.0})
     now[0] += FRESH_S + 1
 
     assert board.last(N1) == {}
@@ -285,8 +285,8 @@ def test_a_selector_goes_by_the_last_number_while_it_is_fresh(
     store = SampleStore(tmp_path, SampleLimits(), lambda: now[0])
     board = SampleBoard(engine, store, lambda: now[0])
     engine.table.measured = board.measured_last
-    board.take(N1, 0.0, {Series("temp.inlet"): 36.0})
-    board.take(N2, 0.0, {Series("temp.inlet"): 20.0})
+    board.add(N1, 0.0, {Series("temp.inlet"): 36.0})
+    board.add(N2, 0.0, {Series("temp.inlet"): 20.0})
 
     def selected() -> list[str]:
         chosen = parse_selector(text)

@@ -92,7 +92,7 @@ class SampleRoutes:
         return Lines(found) if wants_lines(request) else Lines(found, form=document(NONE))
 
     async def series(self, request: Request, _caller: Caller) -> Response:
-        """What was measured of one series of an entity."""
+        """The measurements of one series of an entity."""
         entity = parse_entity(request.path_params["entity"])
         if self.backend.entity(entity) is None:
             raise missing(self.backend, entity)

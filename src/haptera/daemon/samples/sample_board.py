@@ -1,4 +1,4 @@
-"""What a parent knows of numbers: the last of each series, who listens, and what is kept."""
+"""The measurements at a parent: the last of each series, its listeners, and what is kept."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -55,7 +55,7 @@ class SampleBoard:
     async def window(
         self, entity: EntityId, series: Series, since: float, until: float
     ) -> list[tuple[float, float]]:
-        """What was measured of a series in this time, as (when, how much), the oldest first."""
+        """The measurements of a series in this time, as (time, value), the oldest first."""
         return [(one.at, one.mean) for one in await self.points(entity, series, since, until)]
 
     async def points(
@@ -88,7 +88,7 @@ class SampleBoard:
                 yield entity, found
 
     def reading(self, kind: str, series: str) -> Reading | None:
-        """What this series is declared as, by any module."""
+        """The declaration of this series by any module."""
         named = split_series(series)
         return None if named is None else self._readings(kind, None).get(named[0])
 
@@ -104,9 +104,9 @@ class SampleBoard:
                 values = self._fitting(one.kind, one.values)
                 self.counts["not declared, or impossible"] += len(one.values) - len(values)
                 if values:
-                    self.take(entity, one.age_ms / 1_000, values)
+                    self.add(entity, one.age_ms / 1_000, values)
 
-    def take(self, entity: EntityId, age_s: float, values: dict[Series, float]) -> None:
+    def add(self, entity: EntityId, age_s: float, values: dict[Series, float]) -> None:
         """Keep what was measured so long ago, and hand it on."""
         batch = SampleBatch(entity, self._wall_s() - age_s, values)
         known = self._last.setdefault(entity, {})
@@ -131,7 +131,7 @@ class SampleBoard:
             del known[name]
 
     def _fitting(self, kind: str, told: Mapping[str, float]) -> dict[Series, float]:
-        """What can have been measured on a node; what is told again and again, checked quickly."""
+        """The valid measurements of a node; sets of names that come again are checked quickly."""
         readings, names = self._readings(kind, Context.SELF), tuple(told)
         if (kind, names) not in self._sound:
             if len(self._sound) >= SETS_MAX:
@@ -154,7 +154,7 @@ class SampleBoard:
         return limits if len(fitting(readings, inside)) == len(names) else None
 
     def _readings(self, kind: str, context: Context | None) -> dict[str, Reading]:
-        """What modules declare of a kind, by name; of those in a context, if one is given."""
+        """The readings that modules declare of a kind, by name; of one context, if it is given."""
         manifests = self._engine.catalog.manifests
         if self._declared_by is not manifests:
             # A module was replaced: what it declares now counts.

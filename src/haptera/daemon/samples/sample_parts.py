@@ -23,7 +23,7 @@ class SampleParts:
         self._store = SampleStore(home / SAMPLES_FOLDER, limits, clock.wall_s)
         self.board = SampleBoard(engine, self._store, clock.wall_s)
         engine.table.measured = self.board.measured_last
-        self.sampling = Sampling(engine, self.board.take)
+        self.sampling = Sampling(engine, self.board.add)
 
     def changed(self, entities: Iterable[EntityId]) -> None:
         """Something of these is other than it was."""
@@ -31,7 +31,7 @@ class SampleParts:
         self.board.heed(entities)
 
     def dropped(self) -> Counter[str]:
-        """How many numbers were dropped so far, by why."""
+        """The number of measurements dropped so far, by reason."""
         return self._store.counts + self.board.counts + self.sampling.counts
 
     def close(self) -> None:

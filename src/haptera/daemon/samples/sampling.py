@@ -87,7 +87,7 @@ class Sampling:
             self._arrived.clear()
 
     def beside(self, deliver: Callable[[list[Event]], None]) -> Callable[[list[Event]], None]:
-        """What delivers events of modules, with what they mean here: some serve, or are gone."""
+        """A receiver that passes module events on, and tracks which modules serve or are gone."""
 
         def both(events: list[Event]) -> None:
             self._heard(events)
@@ -200,5 +200,5 @@ class Sampling:
 
 
 def sample_key(peer: str, kind: str, name: str) -> EntityId:
-    """What a node's numbers are of: itself, or what is on it; another node it cannot name."""
+    """The entity of a peer's measurements: the node itself, or one on it; never another node."""
     return node_id(peer) if kind == "node" else EntityId(kind, name, peer)

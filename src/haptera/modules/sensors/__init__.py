@@ -1,1 +1,1 @@
-"""What a node measures of itself, by the files of its kernel: see module.py."""
+"""A node's own measurements, from the files of its kernel: see module.py."""

@@ -17,7 +17,7 @@ state = Reading("node", "check.state", items_max=32, low=0, high=2)
 
 
 class CodeStyle(StrEnum):
-    """Whose exit codes a check has: Nagios' (0, 1, 2, else unknown), or Slurm's (0 or not)."""
+    """The exit codes of a check: Nagios' (0, 1, 2, else unknown), or Slurm's (0 or not)."""
 
     NAGIOS = "nagios"
     SLURM = "slurm"
@@ -37,7 +37,7 @@ _NAGIOS: Final[Mapping[int, float]] = {0: 0.0, 1: 1.0, 2: 2.0}
 
 
 async def checked(checks: Sequence[CheckProgram], within_s: float) -> Measured:
-    """How all of them ended: one that cannot be run, or does not end in time, says nothing."""
+    """The results of all checks: None for one that cannot be run or does not end in time."""
     codes = await asyncio.gather(*(_exit_code(one.command, within_s) for one in checks))
     found: dict[Reading | Series, float | None] = {}
     for one, code in zip(checks, codes, strict=True):
@@ -46,7 +46,7 @@ async def checked(checks: Sequence[CheckProgram], within_s: float) -> Measured:
 
 
 def value_of(codes: CodeStyle, code: int) -> float | None:
-    """What an exit code says: 0 it is well, 1 it warns, 2 it is not; None: nothing.
+    """The state behind an exit code: 0 it is well, 1 it warns, 2 it is not; None: unknown.
 
     >>> value_of(CodeStyle.NAGIOS, 1), value_of(CodeStyle.NAGIOS, 3), value_of(CodeStyle.SLURM, 3)
     (1.0, None, 2.0)

@@ -1,4 +1,4 @@
-"""What the kernel counts: memory errors, throttling, pressure, memory, and errors of networks."""
+"""Counters of the kernel: memory errors, throttling, pressure, memory, and network errors."""
 
 import re
 from typing import Final
@@ -52,7 +52,7 @@ def memory_errors(tree: KernelTree) -> Measured:
 
 
 def load(tree: KernelTree) -> Measured:
-    """How often CPUs were throttled, what waits for what, and how much memory is used."""
+    """Throttling counts of CPUs, pressure, and the use of memory."""
     found: Numbers = {}
     counts: dict[str, list[int]] = {"core": [], "package": []}
     for name in tree.names(CPUS, r"cpu[0-9]{1,5}"):

@@ -83,7 +83,7 @@ async def checks(one: NodeSensors) -> Measured:
 
 
 def used_percent(root: Path, disk: str) -> float | None:
-    """How full a file system is for its users, as `df` has it; None where there is none."""
+    """The use of a file system for its users, in percent, as in `df`; None where there is none."""
     try:
         found = os.statvfs(root / disk.lstrip("/"))
     except (OSError, ValueError):

@@ -23,7 +23,7 @@ class KernelTree:
     root: Path
 
     def text(self, path: str) -> str | None:
-        """What a file says; None where there is none, or it cannot be read."""
+        """The content of a file; None where there is none, or it cannot be read."""
         found = self._bytes(path)
         return None if found is None else found.decode(errors="replace")
 
@@ -43,7 +43,7 @@ class KernelTree:
         )
 
     def has(self, path: str) -> bool:
-        """Whether something is there."""
+        """True if the path exists."""
         try:
             return (self.root / path).exists()
         except OSError:

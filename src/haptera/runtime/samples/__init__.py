@@ -1,1 +1,1 @@
-"""What machines measured, on disk: bounded, in files of its own, and nothing depends on it."""
+"""Measurements on disk: bounded, in files of their own, and nothing depends on them."""

@@ -93,7 +93,7 @@ class ChunkFile:
         return self._place("SELECT min(key) FROM chunks WHERE key >= ?", place << ENTITY_BITS)
 
     def entities(self, since: int, until: int) -> list[str]:
-        """Whose chunks there are from a place until before another, by name."""
+        """The names of entities with chunks from a place until before another, in order."""
         found = self._file.execute(
             "SELECT name FROM entities WHERE id IN"
             f" (SELECT DISTINCT key & {(1 << ENTITY_BITS) - 1} FROM chunks"
@@ -122,7 +122,7 @@ class ChunkFile:
             return oldest, list(_chunks(file, name, places))
 
     def bytes_used(self) -> int:
-        """What is used of the file."""
+        """The size of the used pages of the file."""
         return self._pages() * PAGE_BYTES
 
     def _begin(self) -> None:

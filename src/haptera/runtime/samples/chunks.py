@@ -1,4 +1,4 @@
-"""What one entity measured in a while, as bytes: by series, small, each chunk whole in itself."""
+"""Chunks: one entity's measurements of a while as bytes, by series, small, each self-contained."""
 
 import zlib
 from array import array
@@ -56,7 +56,7 @@ def encode_raw(measured: Iterable[Measured]) -> bytes:
 
 
 def decode_raw(packed: bytes) -> dict[str, list[tuple[float, float]]] | None:
-    """What was measured of each series, in the order that it came; None where this is no chunk.
+    """The measurements of each series, in the order of arrival; None where this is no chunk.
 
     Chunks that were joined are read one after the other.
     """

@@ -1,4 +1,4 @@
-"""What was measured, kept: as it came for hours, downsampled for weeks, written by a thread."""
+"""The store of measurements: raw for hours, downsampled for weeks, written by a thread."""
 
 import asyncio
 import contextlib
@@ -68,7 +68,7 @@ class SampleStore:
 
     @property
     def waiting(self) -> int:
-        """How many windows wait for the disk."""
+        """The number of windows that wait for the disk."""
         return len(self._waiting)
 
     def add(self, batch: SampleBatch) -> None:
@@ -116,14 +116,14 @@ class SampleStore:
             while key in self._waiting:
                 key += 1
             self._waiting[key] = window
-            if not self._writer.take(key, self._place):
+            if not self._writer.submit(key, self._place):
                 del self._waiting[key]
                 self.counts["the disk is too slow"] += sum(map(_size, window.values()))
         self._place = place
 
 
 class _Points(msgspec.Struct, frozen=True):
-    """What the files have: points that were downsampled, and what was measured after them."""
+    """The content of the files: downsampled points, and the raw measurements after them."""
 
     coarse: list[Point]
     raw: list[tuple[float, float]]
@@ -146,8 +146,8 @@ class _Writer:
         self._thread = threading.Thread(target=self._run, name="samples", daemon=True)
         self._thread.start()
 
-    def take(self, key: int, place: int) -> bool:
-        """Have the window of this key written at its place; whether there is room for it."""
+    def submit(self, key: int, place: int) -> bool:
+        """Queue the window of this key to be written at its place; False if the queue is full."""
         try:
             self._queue.put_nowait((key, place))
         except queue.Full:
@@ -163,7 +163,7 @@ class _Writer:
     def points(
         self, entity: str, series: Series, since: float, until: float, step_s: int | None
     ) -> _Points:
-        """What the files have of a series; none of a file that cannot be read."""
+        """The points of a series in the files; none from a file that cannot be read."""
         raw_path, coarse_path = self._paths
         try:
             oldest, chunks = _read(raw_path, entity, since, until + SAMPLE_AGE_S_MAX, WINDOW_S)
@@ -194,7 +194,7 @@ class _Writer:
                 file.close()
 
     def _try(self, work: Callable[[], None]) -> bool:
-        """Whether it was done; what stands against it is said once, and a broken file set aside."""
+        """True if the work succeeded; log an obstacle once, and set a broken file aside."""
         try:
             if self._files is None:
                 raw, coarse = self._paths
@@ -321,7 +321,7 @@ def _read(
 
 
 def _is_sound(path: Path) -> bool:
-    """Whether a file can be read, as far as a look at all of it tells."""
+    """True if SQLite's quick check of the whole file finds no fault."""
     try:
         with contextlib.closing(sqlite3.connect(path)) as file:
             return bool(file.execute("PRAGMA quick_check(1)").fetchone() == ("ok",))

@@ -1,1 +1,1 @@
-"""How a module's process measures numbers: in rounds of their own, apart from its calls."""
+"""Sampling in a module's process, in rounds of its own, apart from its calls."""

@@ -39,12 +39,12 @@ async def rounds(
 
 
 def phase(sampler: Sampler, entity: EntityId) -> float:
-    """When in its period an entity is measured, in s: those of a fleet not all at once."""
+    """The offset of an entity in the sampler's period, in seconds; it spreads a fleet out."""
     return crc32(str(entity).encode()) % sampler.every_ms / 1_000
 
 
 def measured_values(sampler: Sampler, measured: Measured) -> dict[Series, float]:
-    """What is told of it: declared numbers that can have been measured.
+    """The values to report: declared numbers within their range.
 
     Raises:
         HapteraError: the sampler measured what it does not declare.
