@@ -58,7 +58,7 @@ def asked(url: str, what: Callable[[Api], Coroutine[Any, Any, Any]], **terms: An
     return asyncio.run(run())
 
 
-def told(data: bytes) -> Callable[[socket.socket, bytes], object]:
+def sending(data: bytes) -> Callable[[socket.socket, bytes], object]:
     return lambda peer, _: peer.sendall(data)
 
 
@@ -84,7 +84,7 @@ def body(content: bytes) -> bytes:
     ],
 )
 def test_what_is_no_answer_is_a_failure_with_words(said: bytes, what: str) -> None:
-    with served(told(said)) as url, pytest.raises(PlatformError) as error:
+    with served(sending(said)) as url, pytest.raises(PlatformError) as error:
         asked(url, lambda api: api.read("/boxes"))
     assert what in str(error.value)
     assert str(error.value).isprintable()

@@ -54,7 +54,7 @@ def find_desirable(kind: Kind, name: str) -> Variable[Any] | Plain:
 
 
 def _of_attribute(kind: Kind) -> str:
-    """How an attribute is set."""
+    """The way to set an attribute, for an error message."""
     if kind.name == "node":
         return "it is an attribute: declare it, in a site file under `nodes`"
     return (

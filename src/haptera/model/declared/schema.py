@@ -126,7 +126,7 @@ class Relation:
             raise DeclarationError(what, do="name an attribute of another kind")
 
     def __str__(self) -> str:
-        """How parts name it, and people read it: `coolant[node.rack].state`."""
+        """The name for parts and people: `coolant[node.rack].state`."""
         return f"{self.variable.kind}[{self.by.kind}.{self.by.name}].{self.variable.name}"
 
 

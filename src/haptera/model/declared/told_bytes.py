@@ -1,4 +1,4 @@
-"""What an entity takes in the one datagram that tells what is desired of it: its real bytes."""
+"""The size of an entity's desired state in its one datagram, in real bytes."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -47,7 +47,7 @@ def check_size(kind: Kind, entity: EntityId, values: Values, attributes: Mapping
 
 
 def text_bytes(size_bytes: int) -> int:
-    """What a text of so many bytes takes in MessagePack, which the wire speaks.
+    """The size in MessagePack, the format of the wire, of a text of so many bytes.
 
     >>> [text_bytes(31), text_bytes(32), text_bytes(256)]
     [32, 34, 259]

@@ -41,7 +41,7 @@ ApiTransport = Callable[[ApiRequest], Awaitable[PlatformAnswer]]
 
 @dataclass(frozen=True, slots=True)
 class DeclaredSettings:
-    """What a site gives a declared module: who asks."""
+    """The settings that a site gives a declared module: its user and token."""
 
     token: Secret | None = None
     user: str | None = None
@@ -49,7 +49,7 @@ class DeclaredSettings:
 
 @dataclass(frozen=True, slots=True)
 class ListedItems:
-    """What a list said, by the names in it, and when it began to be read."""
+    """The items of a list by name, and the time at which its reading began."""
 
     at: float
     items: Mapping[str, Any]
@@ -79,7 +79,7 @@ class Api:
     async def read(
         self, path: str, *, bytes_max: int | None = None
     ) -> tuple[Any, PlatformAnswer] | None:
-        """What is at this path; None where nothing is.
+        """The data at this path, with the answer; None where there is nothing.
 
         Raises:
             PlatformError: it does not say.
@@ -149,7 +149,7 @@ class Api:
             await asyncio.sleep(task.every_s)
 
     async def listed(self, name: str, terms: ListTerms, since: float) -> ListedItems:
-        """What a list says, read after `since` less the time for which it is fresh.
+        """The items of a list, read after `since` less the time for which the list is fresh.
 
         Raises:
             PlatformError: it does not say.
@@ -167,7 +167,7 @@ class Api:
         self._lists.clear()
 
     def words(self, text: str) -> str:
-        """What it said, in one line, without our own token."""
+        """A message of the API in one line, without our own token."""
         token = self._settings.token
         if token is not None and len(token) >= _SECRET_CHARS_MIN:
             sent = b64encode(f"{self._settings.user or ''}:{token}".encode()).decode()

@@ -1,4 +1,4 @@
-"""Whether the terms of a declared module can be meant: before anything is asked of anybody."""
+"""Checks of a declared module's terms, made before any program or API is asked."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -203,7 +203,7 @@ def _name(part: str) -> str:
 
 
 class _Where:
-    """What goes wrong inside is wrong there."""
+    """A place for the errors raised inside it that name none."""
 
     def __init__(self, where: str) -> None:
         self._where = where

@@ -22,7 +22,7 @@ class ProgramSettings:
     settings: Any
 
     def environment(self) -> dict[str, str]:
-        """What a program gets beside its search path.
+        """The environment variables of a program beside its search path.
 
         Raises:
             HapteraError: the token cannot be handed over.
@@ -35,13 +35,13 @@ class ProgramSettings:
         return {self.token_in: token}
 
     def said(self, text: str) -> str:
-        """What a program said, without the token."""
+        """A program's output in one line, without the token."""
         token = self.settings.token
         return words(text if not token else text.replace(token, "***"))
 
 
 async def found_by(asked: AskedEntity, terms: DeclaredLook, own: ProgramSettings) -> str:
-    """What a program tells of an entity: by its status, or by what it prints."""
+    """The value of an entity by a program's exit status or output."""
     assert terms.run is not None
     ended = await _run(asked, terms.run, own)
     if terms.exit:

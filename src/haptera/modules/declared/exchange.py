@@ -28,7 +28,7 @@ class PlatformError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ApiOrigin:
-    """Where an API is, and by which certificates both sides are known."""
+    """The URL of an API, and the certificates by which both sides are known."""
 
     url: str
     ca_file: str | None = None
@@ -54,7 +54,7 @@ class ApiOrigin:
 
     @property
     def is_private(self) -> bool:
-        """Whether nobody else reads what is sent there."""
+        """True if nobody else can read the traffic: TLS, or an address of this machine."""
         parts = urlsplit(self.url)
         host = parts.hostname or ""
         return parts.scheme == "https" or host in _LOOPBACK or host.startswith("127.")
@@ -84,7 +84,7 @@ class ApiOrigin:
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
-    """What is sent: `path` is the whole of it, with its query."""
+    """A request; `path` is the whole of it, with its query."""
 
     method: str
     path: str
@@ -95,7 +95,7 @@ class ApiRequest:
 
 @dataclass(frozen=True, slots=True)
 class PlatformAnswer:
-    """What came back; names of headers are in lower case."""
+    """An answer; names of headers are in lower case."""
 
     status: int
     headers: Mapping[str, str]

@@ -119,7 +119,7 @@ def _declare_look(
 
 
 def outcomes(variable: Variable[Any], terms: DeclaredLook) -> tuple[Any, ...]:
-    """What a look may find: what its values say, or else all that the variable can be."""
+    """The values that a look may find: those of its terms, or else all that the variable has."""
     if variable.values is Applied:
         return Applied.STALE, Applied.CURRENT
     named = {*terms.values.values(), *terms.exit.values()}

@@ -35,7 +35,7 @@ class RunProgram(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DeclaredSession:
-    """What a module's process asks: its API, if it has one, and programs."""
+    """The API of a module's process, if it has one, and the runner of its programs."""
 
     api: Api | None
     run: RunProgram
@@ -67,7 +67,7 @@ class AskedEntity:
 
 
 async def look_api(asked: AskedEntity, terms: DeclaredLook) -> str:
-    """What one answer says of one entity."""
+    """The value of one entity, from one answer of the API."""
     assert terms.get is not None
     read = await asked.api.read(filled_path(terms.get, asked.known))
     return meant(asked, terms, None if read is None else read[0], say=asked.api.words)
@@ -76,7 +76,7 @@ async def look_api(asked: AskedEntity, terms: DeclaredLook) -> str:
 async def look_list(
     some: Mapping[EntityId, AskedEntity], terms: DeclaredLook, name: str, listed: ListTerms
 ) -> Mapping[EntityId, str | Exception]:
-    """What one list says of many entities, and how old that is."""
+    """The values of many entities from one list, with the age of the list."""
     api = next(iter(some.values())).api
     since = asyncio.get_running_loop().time()
     found = await api.listed(name, listed, since)
@@ -98,7 +98,7 @@ def _listed(asked: AskedEntity, terms: DeclaredLook, items: Mapping[str, Any], a
 
 
 def meant(asked: AskedEntity, terms: DeclaredLook, data: Any, *, say: Any = words) -> str:
-    """What an answer about an entity means; None: it is not there.
+    """The value that an answer about an entity stands for; `data` None: it is not there.
 
     Raises:
         PlatformError: nothing that is known.

@@ -48,7 +48,7 @@ class RecordedCase(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 async def faults_of(case: RecordedCase, name: str, terms: Declaration, setup: Setup) -> list[str]:
-    """What is otherwise than the case says; nothing where all is so.
+    """The differences from what the case expects; none where it passes.
 
     Raises:
         HapteraError: the module has no such part.
@@ -71,13 +71,14 @@ async def faults_of(case: RecordedCase, name: str, terms: Declaration, setup: Se
             session=session,
         )
         try:
-            found = await _called(parts[part], part in module.together, AskedEntity(target))
+            is_for_many = part in module.together
+            found = await _called(parts[part], AskedEntity(target), is_for_many=is_for_many)
         except (HapteraError, PlatformError, Refused) as failure:
             error = str(failure)
     return [*_faults(case, found, error, player)]
 
 
-async def _called(function: Any, is_for_many: bool, asked: AskedEntity) -> str | None:  # noqa: FBT001
+async def _called(function: Any, asked: AskedEntity, *, is_for_many: bool) -> str | None:
     assert iscoroutinefunction(function)
     if not is_for_many:
         found = await function(asked)

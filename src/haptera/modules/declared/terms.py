@@ -40,7 +40,7 @@ class ListTerms(_Terms, frozen=True, omit_defaults=True):
 
 
 class TaskTerms(_Terms, frozen=True, omit_defaults=True):
-    """What a 202 goes on as: asked at `get` with what is at `id`, or where its Location says.
+    """The task behind a 202: read at `get` with the value at `id`, or where its Location says.
 
     Of a step that only waits for what is under way, `get` is a path of its entity.
     """

@@ -113,7 +113,7 @@ def path_of(text: str) -> Path:
 
 
 def found_at(data: Any, path: Path) -> Any:
-    """What stands there; None where nothing does, whatever is there instead."""
+    """The value at this path; None where there is none, whatever is there instead."""
     for step in path:
         match data, step:
             case dict(), str():

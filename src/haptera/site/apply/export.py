@@ -124,14 +124,14 @@ def _section_of(entity: EntityId) -> str | None:
 
 
 def _where(entity: EntityId) -> str:
-    """What is folded with others to a node-set: a node, or the name of what is the cluster's."""
+    """The name to fold into a node-set: of the node, or of an entity of the whole cluster."""
     if entity.node is None and KINDS[entity.kind].of_cluster:
         return entity.name
     return entity.node or ""
 
 
 def _title(entity: EntityId) -> str:
-    """What stands before the node-set."""
+    """The prefix of the node-set."""
     if entity.node is None and KINDS[entity.kind].of_cluster:
         return f"{entity.kind}:"
     prefix = "" if entity.kind == service.kind.name else f"{entity.kind}:"

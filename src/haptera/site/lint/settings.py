@@ -73,7 +73,7 @@ def _wrong_settings(manifest: Manifest, given: Mapping[str, Any]) -> Iterator[tu
 
 
 def _refused(maker: Maker | None, given: Mapping[str, Any]) -> Iterator[tuple[str, _Wrong]]:
-    """What the module itself says of settings whose types are right."""
+    """The module's own objection to settings whose types are right."""
     if maker is None or not given:
         return
     try:

@@ -30,7 +30,7 @@ class Attributes:
         self.values.give(entries, rank, errors)
 
     def known(self, name: str) -> str:
-        """What stands for a name in a template.
+        """The value of a name in a template.
 
         Raises:
             HapteraError: nothing does.

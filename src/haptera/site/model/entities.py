@@ -29,7 +29,7 @@ _ELSEWHERE: Final = {
 
 
 class OtherEntities:
-    """What stands under `entities`, and what templates know of any entity that is no node."""
+    """The entities of the section `entities`, and the template values of any that is no node."""
 
     def __init__(self, nodes: Nodes, errors: Errors) -> None:
         self._nodes = nodes
@@ -46,7 +46,7 @@ class OtherEntities:
             one.fill(self._errors)
 
     def known_of(self, entity: EntityId) -> Attributes:
-        """What templates know of an entity that is on no node."""
+        """The template values of an entity that is on no node."""
         one = self.by_id.get(entity) or self._others.get(entity)
         if one is None:
             one = self._others[entity] = self._made(entity)
@@ -100,7 +100,7 @@ def kind_named(name: str) -> Kind:
 
 
 def not_on_nodes(kind: Kind, name: str) -> HapteraError:
-    """Why an entity of the whole cluster is named without a node."""
+    """The error for an entity of the whole cluster that is named with a node."""
     what = f"{name} belongs to the whole cluster, not to a node"
     return HapteraError(what, do=f"write {kind.name}:{name}")
 

@@ -1,4 +1,4 @@
-"""What a site declares itself: its kinds, and modules that ask an API or run programs."""
+"""A site's own kinds and modules; the modules ask an API or run programs."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -47,7 +47,7 @@ def read_kinds(tree: Tree, errors: Errors) -> DeclaredKinds:
 
 
 def read_declaration(name: str, tree: Tree, kinds: DeclaredKinds, errors: Errors) -> str:
-    """What a module declares, in JSON, with the kind that the site declares for it.
+    """A module's declaration in JSON, with the kind that the site declares for it.
 
     Raises:
         HapteraError: it cannot be meant.
@@ -96,7 +96,7 @@ def _converted(tree: Tree, data: object, shape: type[Terms], errors: Errors) -> 
 
 
 def _place(tree: Tree, keys: list[str]) -> Place:
-    """Where something stands below a tree, as far as its keys are there."""
+    """The place of a value below a tree, as far down as its keys are there."""
     found: Any = tree
     for key in keys:
         if not isinstance(found, Branch):

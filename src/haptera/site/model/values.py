@@ -99,7 +99,7 @@ def _checked(kind: Kind, tree: Tree, errors: Errors) -> Iterator[tuple[Leaf, Val
 
 
 def read_attributes(kind: Kind, tree: Tree, errors: Errors) -> Entries:
-    """What a mapping says of entities of a kind that no part changes."""
+    """The attributes that a mapping gives entities of a kind; no part changes them."""
     found: list[tuple[Leaf, Value]] = []
     for key, value in entries_of(tree, errors):
         with errors.at(value.place):
