@@ -25,7 +25,7 @@ LASTS_S: Final = 600.0
 
 @dataclass(frozen=True)
 class PlannedFault:
-    """What breaks where and when, in seconds since the change."""
+    """A fault on some entities for a time, in seconds since the change."""
 
     what: str
     on: tuple[str, ...]

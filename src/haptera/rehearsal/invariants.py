@@ -53,7 +53,7 @@ class Invariant:
         return self.text
 
     def broken(self, world: FoldedWorld) -> str | None:
-        """How it does not hold now, in words; None where it does."""
+        """The way in which it does not hold now, in words; None where it does."""
         found = at_once(meant(world.engine.table, [self.selector], world.clock.now))
         count = len(found)
         limit = float(self.limit)

@@ -22,7 +22,7 @@ _LABEL: Final = re.compile(r'(\w+)="([^"]*)"')
 
 @dataclass(frozen=True)
 class Present:
-    """What a rehearsal begins with. `missing` are modules of the cluster that are not known here.
+    """The start of a rehearsal. `missing` are modules of the cluster that are not known here.
 
     What only those serve stays as it is. `values` are the observed or remembered ones.
     """
@@ -64,7 +64,7 @@ def present_of(
 
 
 def manifests_of(names: Iterable[str]) -> tuple[list[Manifest], list[str]]:
-    """What modules of these names declare, and the names of those that are not installed here."""
+    """The manifests of modules of these names, and the names that are not installed here."""
     packaged = brought(MODULES_GROUP)
     known, missing = [], []
     for name in names:
@@ -78,7 +78,7 @@ def manifests_of(names: Iterable[str]) -> tuple[list[Manifest], list[str]]:
 
 
 def pace_of(metrics: str) -> PartTimes:
-    """How long parts take and how often steps fail, from a parent's Prometheus text.
+    """The durations and failure rates of parts, from a parent's Prometheus text.
 
     >>> text = 'haptera_part_usual_duration_seconds{part="labnode.switch_on"} 1.5'
     >>> pace_of(text).usual_ns

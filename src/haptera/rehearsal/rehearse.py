@@ -50,7 +50,7 @@ class Span(msgspec.Struct, frozen=True):
 
 
 class RehearsalRun(msgspec.Struct, frozen=True):
-    """What came of one run, in seconds since the change.
+    """The result of one run, in seconds since the change.
 
     `settled_s` is None where not all was as desired at the horizon. `waited_s` sums up, by reason,
     for how long entities waited; `stuck` are those that were stuck or waited at the end, and why;
@@ -74,12 +74,12 @@ class RehearsalRun(msgspec.Struct, frozen=True):
 
     @property
     def disrupted_at_once(self) -> int:
-        """How many disruptive steps ran at once, at most."""
+        """The most disruptive steps that ran at once."""
         return _at_once(one for one in self.spans if one.disruptive)
 
 
 class Rehearsal(NamedTuple):
-    """What is rehearsed: changes at 0 s, faults at their times, and what must hold meanwhile."""
+    """A rehearsal's script: changes at 0 s, faults at their times, and invariants throughout."""
 
     changes: Sequence[Change]
     faults: Sequence[PlannedFault] = ()
@@ -132,7 +132,7 @@ def _span(one: Doing, began_at: int) -> Span:
 
 
 class _Watched:
-    """What is looked at while time passes."""
+    """Observations of the world while time passes."""
 
     def __init__(self, world: FoldedWorld, rehearsal: Rehearsal, began_at: int) -> None:
         self.waited_s: dict[str, float] = {}
@@ -206,12 +206,12 @@ def _unsettled(world: FoldedWorld) -> Iterable[tuple[str, str]]:
 
 
 def _reason(row: EntityState) -> str:
-    """Why it waits, without names of entities, so that all that wait alike are the same."""
+    """The reason for a wait, without names of entities, so that equal waits count together."""
     return _NAMED.sub("…", row.stance.why or str(row.stance.condition))
 
 
 def _at_once(spans: Iterable[Span]) -> int:
-    """How many overlap, at most."""
+    """The most spans that overlap."""
     edges = sorted(edge for one in spans for edge in ((one.from_s, 1), (one.to_s, -1)))
     most = now = 0
     for _, change in edges:

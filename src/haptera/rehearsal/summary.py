@@ -20,7 +20,7 @@ class Spread(msgspec.Struct, frozen=True):
 
 
 class WaitedFor(msgspec.Struct, frozen=True):
-    """What entities waited for, and for how many entity-seconds in the median run."""
+    """A reason for waiting, with its entity-seconds in the median run."""
 
     why: str
     entity_s: float
@@ -35,7 +35,7 @@ class Left(msgspec.Struct, frozen=True):
 
 
 class RehearsalSummary(msgspec.Struct, frozen=True):
-    """What runs with consecutive seeds came to; times in seconds since the change.
+    """The result of runs with consecutive seeds; times in seconds since the change.
 
     `settled_s` counts only runs that came to their end within the horizon, of which there were
     `settled`. `waits` are the longest first: the first is the bottleneck. `restless` was not as
@@ -63,7 +63,7 @@ class RehearsalSummary(msgspec.Struct, frozen=True):
 
     @property
     def is_good(self) -> bool:
-        """Whether each run came to its end, and no invariant was broken."""
+        """True if each run came to its end, and no invariant was broken."""
         return self.settled == self.runs and not self.breaches
 
 

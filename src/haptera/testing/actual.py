@@ -40,7 +40,7 @@ class Doing(NamedTuple):
 
 
 class Wishes(Protocol):
-    """What is desired, as far as a module is told it."""
+    """The desired state, as far as a module receives it."""
 
     def digest(self, entity: EntityId, variable: str) -> str:
         """The digest of the plain data that this variable compares."""
@@ -48,7 +48,7 @@ class Wishes(Protocol):
 
 @dataclass
 class PartTimes:
-    """How long parts take, in ns, and which share of steps fails, by path; of a real cluster."""
+    """Durations of parts, in ns, and the share of steps that fails, by path; of a real cluster."""
 
     usual_ns: Mapping[str, int] = field(default_factory=dict)
     failing: Mapping[str, float] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class PartTimes:
 
 @dataclass
 class NodeFaults:
-    """What is wrong with one node: `mute` modules never answer, `barren` ones change nothing.
+    """The faults of one node: `mute` modules never answer, `barren` ones change nothing.
 
     A `bare` one boots, and no agent comes up.
     """
@@ -186,7 +186,7 @@ class Actual:
         return value if value in look.outcomes else None
 
     def _resting(self, entity: EntityId, look: Look) -> str | None:
-        """What is so of something that nothing was done to yet: its first value but the unknown."""
+        """The initial value of something untouched: its first outcome but the unknown."""
         variable = self._kinds[entity.kind].variable(look.at)
         assert variable is not None
         known = [one for one in variable.values if one != variable.unknown]

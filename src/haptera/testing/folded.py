@@ -124,7 +124,7 @@ class FoldedWorld:
         return self.parent.engine
 
     def settled(self) -> bool:
-        """Whether all is as desired, and nothing is under way."""
+        """True if all is as desired, and nothing is under way."""
         engine = self.parent.engine
         return engine is not None and all(
             row.stance.condition in SETTLED and row.work.stepping is None for row in engine.table
@@ -149,7 +149,7 @@ class FoldedWorld:
         return MachineClock(self.clock, "world")
 
     def device(self, entity: EntityId) -> Actual:
-        """Where calls for this entity go."""
+        """The device that carries out calls for this entity."""
         return self.actual
 
     def digest(self, entity: EntityId, variable: str) -> str:

@@ -88,7 +88,7 @@ class Surroundings(Protocol):
 
     @property
     def tape(self) -> list[TapeEntry] | None:
-        """Where events and effects are recorded."""
+        """The tape of events and effects."""
 
     def process(self, name: str) -> "WorldProcess | None":
         """Another process, by its name on the network."""
@@ -97,7 +97,7 @@ class Surroundings(Protocol):
         """That of the machine on which a process of this name begins."""
 
     def device(self, entity: EntityId) -> Device:
-        """Where calls for this entity go."""
+        """The device that carries out calls for this entity."""
 
 
 class WorldProcess:

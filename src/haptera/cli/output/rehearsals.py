@@ -1,4 +1,4 @@
-"""What a rehearsal came to, for people."""
+"""Results of a rehearsal, for people."""
 
 from collections.abc import Iterator
 from typing import Final
