@@ -89,7 +89,7 @@ class SampleDesk(Protocol):
         """As `last`, of all entities that have some."""
 
     def reading(self, kind: str, series: str) -> Reading | None:
-        """What a series of a kind is declared as."""
+        """The declaration of a series of a kind; None where no module declares it."""
 
     async def points(
         self,
@@ -222,7 +222,7 @@ class Backend(Protocol):
         """
 
     async def invite(self, node: str) -> InvitationView:
-        """What a node enrols by that runs already.
+        """Mint an invitation: by it, a node that already runs enrols.
 
         Raises:
             HapteraError: it cannot be written down.

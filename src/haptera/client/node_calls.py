@@ -16,7 +16,7 @@ def evict(node: str, *, why: str | None = None) -> ApiCall[Evicted]:
 
 
 def invite(node: str, *, why: str | None = None) -> ApiCall[InvitationView]:
-    """What the agent of a node enrols by that runs already; as a secret is."""
+    """The invitation by which the agent of a running node enrols; handle it as a secret."""
     where = path("entities", f"node:{node}", "invitation")
     return ApiCall("POST", where, InvitationView, query(why=why))
 

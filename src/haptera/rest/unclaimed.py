@@ -1,4 +1,4 @@
-"""How machines become nodes, as JSON over the API: those that boot here, or run already."""
+"""The enrolment of machines that boot here or already run, as JSON over the API."""
 
 import msgspec
 
@@ -40,7 +40,7 @@ class ClaimMade(msgspec.Struct, frozen=True):
 
 
 class InvitationView(msgspec.Struct, frozen=True):
-    """What an agent enrols by, once, within ten minutes: its token, the authority, ADDRESS:PORT."""
+    """An agent's invitation, for one enrolment in ten minutes: token, authority, ADDRESS:PORT."""
 
     token: str
     ca: str

@@ -13,7 +13,7 @@ from haptera.sdk.target import Boot
 
 
 class Inviting:
-    """Whoever is invited enrols at this address, and trusts this authority."""
+    """Enrolment of invited nodes at this address, with this authority."""
 
     def __init__(self, store: Store, authority: Authority, host: str) -> None:
         self._store = store
@@ -21,7 +21,7 @@ class Inviting:
         self._parent = f"{host}:{HELLO_PORT}"
 
     def boot_of(self, call: Call) -> Boot | None:
-        """What a step that boots a node hands on: the token that was minted with its intent."""
+        """The boot data for a step that boots a node: the token that was minted with its intent."""
         minted = self._store.minted_for(call.intent) if call.enrols and call.intent else None
         if minted is None:
             return None

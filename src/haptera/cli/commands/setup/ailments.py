@@ -1,4 +1,4 @@
-"""What is wrong with an installation, decided on what was seen of it, with what mends each."""
+"""The faults of an installation, decided on observed values, each with its remedy."""
 
 from collections.abc import Callable, Iterator
 from typing import Final

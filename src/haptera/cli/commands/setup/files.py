@@ -1,4 +1,4 @@
-"""What `haptera setup` writes: options of a daemon, its unit, and the daemon begun with it."""
+"""Files of `haptera setup`: a daemon's options and its unit, and the start of the daemon."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""What is to be known of an installation, looked at once: the rest is decided on these values."""
+"""The state of an installation, read once: the rest is decided on these values."""
 
 import ctypes
 import locale
@@ -63,7 +63,7 @@ class InstalledParent:
 
 
 def look(directory: Path, address: str) -> InstalledParent:
-    """How the installation is whose state is, or will be, in a directory."""
+    """Inspect the installation whose state is, or will be, in a directory."""
     state = directory / ".haptera"
     files = sorted(_files(state))
     runs = _runs(state)
@@ -105,7 +105,7 @@ def _files(state: Path) -> Iterator[Path]:
 
 
 def _is_open(path: Path) -> bool:
-    """Whether others can read it; what lies in a folder for its owner only, nobody else reaches."""
+    """True if the mode lets others read it; nobody else reaches a file in a private folder."""
     return path.exists() and bool(path.stat().st_mode & _OTHERS)
 
 
@@ -142,7 +142,7 @@ def _taken(address: str) -> Iterator[str]:
 
 
 def _keeps_time() -> bool:
-    """Whether something keeps the clock of this machine, by its kernel."""
+    """True if the kernel reports that this machine's clock is synchronised."""
     state: int = ctypes.CDLL(None).adjtimex(ctypes.create_string_buffer(_TIMEX_BYTES))
     return state != _TIME_ERROR
 

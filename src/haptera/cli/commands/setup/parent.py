@@ -103,7 +103,7 @@ def parent(  # noqa: PLR0913 (an argument for each option)
 
 
 def _given(value: str | None, question: str, option: str) -> str:
-    """What an option says, or else a person.
+    """The value of an option, or else a person's answer.
 
     Raises:
         UsageError: neither does.
@@ -145,7 +145,7 @@ def _make_user(user: str, directory: Path) -> None:
 
 
 def _write_schema(path: Path) -> None:
-    """What editors know of site files, by the first line of the site file."""
+    """Write the JSON schema of site files, which editors find by the site file's first line."""
     from haptera.site.lint.schema import schema
 
     write_file(path, json.dumps(schema(), indent=2) + "\n", 0o644)
