@@ -261,7 +261,8 @@ def _exchange(
 
 def _decoded(answer: bytes | str, shape: type[Shape], url: str) -> Shape:
     if shape is str:  # No JSON: text for another program.
-        return answer.decode("utf-8", "replace") if isinstance(answer, bytes) else answer  # type: ignore[return-value]
+        text = answer.decode("utf-8", "replace") if isinstance(answer, bytes) else answer
+        return msgspec.convert(text, shape)
     try:
         return msgspec.json.decode(answer, type=shape)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
