@@ -1,6 +1,6 @@
 """Whom a change of a node concerns: what borrows what changed, and who is about to disturb it."""
 
-from haptera.core.decide.lending import lend
+from haptera.core.decide.lending import touch_borrowers
 from haptera.core.modules.catalog import Catalog
 from haptera.core.state.row import EntityState
 from haptera.core.state.table import EntityTable
@@ -38,7 +38,7 @@ class OnANode:
 
     def decided_on(self) -> set[EntityId]:
         turn = Turn(0)
-        lend(turn, self.table, self.node, CATALOG)
+        touch_borrowers(turn, self.table, self.node, CATALOG)
         return turn.dirty
 
 

@@ -11,7 +11,7 @@ from haptera.core.act.oscillation import Scene, oscillates, rest
 from haptera.core.act.under_way import doing, is_unwanted
 from haptera.core.decide.at_rest import at_rest
 from haptera.core.decide.backlog import Backlog
-from haptera.core.decide.lending import lend, waiting_for
+from haptera.core.decide.lending import touch_borrowers, waiting_for
 from haptera.core.decide.plan_queue import PlanQueue
 from haptera.core.desired.freezes import Freezes
 from haptera.core.desired.policies import Policies
@@ -139,7 +139,7 @@ class Decisions:
         if row.stance.arrive(verdict, turn.now):
             turn.changed.add(row.id)
         self._looks.tend(turn, row, situation.node, situation.domain, situation.state)
-        lend(turn, self._table, row, self._catalog)
+        touch_borrowers(turn, self._table, row, self._catalog)
         (self.backlog.plan if self._hurried else self.backlog.planned)(row.id)
 
     def freeze(self, turn: Turn, row: EntityState) -> str | None:

@@ -123,7 +123,7 @@ class DecisionLoop:
             reports.stand(turn, row)
 
     def _has_time_for(self, turn: Turn, row: EntityState) -> bool:
-        """Whether it can be decided on now, which it is after those that it takes something of."""
+        """True if there is time to decide on it now, after the entities that it depends on."""
         if not turn.allowance.has_time:
             return False
         node = self.table.node_of(row)

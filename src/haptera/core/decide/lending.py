@@ -1,4 +1,4 @@
-"""What entities take of their node and of related ones: whom a change of one of these concerns."""
+"""Values that entities borrow from their node and related ones, and who depends on a change."""
 
 from collections.abc import Collection
 
@@ -14,8 +14,8 @@ from haptera.model.chain import Chain, Do, Reason
 from haptera.model.entity import EntityId
 
 
-def lend(turn: Turn, table: EntityTable, row: EntityState, catalog: Catalog) -> None:
-    """Have all that take something of this entity be decided on where that has changed."""
+def touch_borrowers(turn: Turn, table: EntityTable, row: EntityState, catalog: Catalog) -> None:
+    """Have all that borrow from this entity be decided on anew where that has changed."""
     if row is table.node_of(row):
         _lend_to_residents(turn, table, row, catalog.borrowed)
     elif row.kind.name in catalog.related:
