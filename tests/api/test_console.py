@@ -27,19 +27,19 @@ async def test_a_nodes_console_is_told_to_who_may_read_the_node(tmp_path):
             for within in (None, "n1", "n2")
         }
 
-        async def told(node, within):
+        async def fetch(node, within):
             path, token = f"/v1/entities/node:{node}/log", tokens[within]
             return await asked(app, "GET", path, token, b"", HERE)
 
         for within in (None, "n1"):
-            assert (await told("n1", within)).json["lines"] == ["it boots"]
-        assert (await told("n1", "n2")).status == HTTPStatus.FORBIDDEN
-        unrecorded = await told("n2", None)
+            assert (await fetch("n1", within)).json["lines"] == ["it boots"]
+        assert (await fetch("n1", "n2")).status == HTTPStatus.FORBIDDEN
+        unrecorded = await fetch("n2", None)
         assert unrecorded.status == HTTPStatus.NOT_FOUND
         assert "node:n2 has no record of its console yet" in unrecorded.body.decode()
 
         # Who was told is in the audit; asking on, as --follow does, adds nothing.
-        assert (await told("n1", None)).status == HTTPStatus.OK
+        assert (await fetch("n1", None)).status == HTTPStatus.OK
         await backend.mint_token(Bearer("written after those", Scope.READ), 60)
         readers = ["user:of n1", "user:of None"]
         assert [(one.who, one.what) for one in backend.deeds(None, 9) if "console" in one.what] == [

@@ -127,21 +127,21 @@ async def test_the_audit_has_what_concerns_its_entities(tmp_path):
         limited = (await backend.mint_token(Bearer("eve", Scope.WRITE, LIMIT), 60)).text
         whole = (await backend.mint_token(Bearer("ada", Scope.ADMIN), 60)).text
 
-        async def told(method, path, token, body=b""):
+        async def call(method, path, token, body=b""):
             answer = await asked(app, method, path, token, body, dict(HERE))
             assert answer.status < 300, answer.json
             return answer.json
 
         for node in (N1, OTHER):
-            await told("POST", f"/v1/entities/{node}/retry", whole)
+            await call("POST", f"/v1/entities/{node}/retry", whole)
             body = b'{"mode": "drain", "reason": "heat"}'
-            await told("PUT", f"/v1/duties/{node.name}", whole, body)
-        await told("DELETE", "/v1/brake", whole)
+            await call("PUT", f"/v1/duties/{node.name}", whole, body)
+        await call("DELETE", "/v1/brake", whole)
         freeze = b'{"selector": "rack1n1", "reason": "swap"}'
-        await told("POST", "/v1/freezes", limited, freeze)
-        await told("DELETE", "/v1/freezes?selector=rack1n1&why=done", limited)
+        await call("POST", "/v1/freezes", limited, freeze)
+        await call("DELETE", "/v1/freezes?selector=rack1n1&why=done", limited)
 
-        deeds = (await told("GET", "/v1/audit", limited))["deeds"]
+        deeds = (await call("GET", "/v1/audit", limited))["deeds"]
         assert [(one["who"], one["what"], one["why"]) for one in deeds] == [
             ("user:eve", "1 change", "done"),
             ("user:eve", "1 change", "swap"),
@@ -149,7 +149,7 @@ async def test_the_audit_has_what_concerns_its_entities(tmp_path):
             ("user:ada", "retry node:rack1n1", None),
             ("site", "1 change", None),
         ]
-        assert len((await told("GET", "/v1/audit", whole))["deeds"]) == 8
+        assert len((await call("GET", "/v1/audit", whole))["deeds"]) == 8
 
 
 def test_a_mistyped_name_brings_no_guess_at_the_name_of_another():

@@ -107,12 +107,12 @@ async def test_a_command_is_handed_its_settings_over_its_link_and_ends_with_it(t
     zygote = LoopZygote(lambda: exec_zygote(PRELOAD))
     events, more = [], asyncio.Event()
 
-    def hear(some):
+    def receive(some):
         events.extend(some)
         more.set()
 
     processes = ModuleProcesses(
-        zygote, hear, places={"lamp": lamp("self")}, run_dir=tmp_path, log_dir=tmp_path
+        zygote, receive, places={"lamp": lamp("self")}, run_dir=tmp_path, log_dir=tmp_path
     )
     processes.start(Start("lamp", 1, '{"folder": "/lamps"}'))
     async with asyncio.timeout(60):

@@ -20,7 +20,7 @@ Shape = TypeVar("Shape")
 
 
 def ask_bare(call: ApiCall[Shape], access: Access) -> Shape:
-    """What is answered to a call without a body.
+    """The answer to a call without a body.
 
     Raises:
         UnreachableError: nobody answers there.

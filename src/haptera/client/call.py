@@ -56,7 +56,7 @@ def if_match_header(tag: str | None) -> dict[str, str]:
 
 
 def query(**named: str | int | Iterable[str] | None) -> dict[str, str]:
-    """What of these is said, as the API reads it.
+    """The query of the given arguments, in the form that the API reads.
 
     >>> query(take=True, dry_run=False, limit=5, why=None, kinds=["node", "job"])
     {'take': '1', 'limit': '5', 'kinds': 'node,job'}

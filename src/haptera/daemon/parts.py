@@ -59,7 +59,7 @@ def told_to_nodes(own: Iterable[OwnModule]) -> tuple[OwnModule, ...]:
 
 
 def codec_of(catalog: Catalog) -> Codec:
-    """How a neighbour with the same kinds and parts writes its messages.
+    """The codec of a neighbour with the same kinds and parts.
 
     Kinds that the site declares are the parent's alone.
     """

@@ -46,7 +46,7 @@ _ANOTHERS: Final = "@th,1984,40 0x3501023604 @th,2024,32 set 0xc0000242"
 
 
 class LabFault(StrEnum):
-    """What breaks: of one machine; or, of DHCP, of all."""
+    """A fault of one machine, or, of DHCP, of the whole lab."""
 
     CABLE = "cable"
     BMC = "bmc"
@@ -58,7 +58,7 @@ class LabFault(StrEnum):
 
     @property
     def of_all(self) -> bool:
-        """Whether it is of the whole lab, not of a machine."""
+        """True if the fault is of the whole lab, not of one machine."""
         return self in (LabFault.DHCP, LabFault.DHCP2)
 
 

@@ -13,7 +13,7 @@ from haptera.model.parts import Look, Step
 
 
 class Work(StrEnum):
-    """What a module is asked to do; HOLD and RELEASE of one that is a gate.
+    """The work asked of a module; HOLD and RELEASE of one that is a gate.
 
     The core never asks for SAMPLE: the daemon does so beside it.
     """

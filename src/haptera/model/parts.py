@@ -122,7 +122,7 @@ Part = Look | Step
 
 @dataclass(frozen=True, slots=True)
 class Sampler:
-    """How numbers are measured, of each entity of a kind: every so often, apart from all looks.
+    """The periodic measurement of each entity of a kind, apart from all looks.
 
     It is no part of a chain. `requires` names attributes only.
     """

@@ -25,7 +25,7 @@ def utc_text(wall_s: int) -> str:
 
 
 def coming_text(wall_s: float, in_ms: int) -> str:
-    """When it will be, in so many ms: a time to the minute, with its date where that is far.
+    """The time in so many ms from now, to the minute, with its date where that is far.
 
     >>> coming_text(1_795_284_000, 720_000), coming_text(1_795_284_000, 90_000_000)
     ('18:12 UTC', '2026-11-22 19:00 UTC')

@@ -86,7 +86,7 @@ async def run(
 
 
 async def _last(printed: asyncio.StreamReader | None) -> bytes:
-    """What a program printed last, however much it prints."""
+    """The end of a program's output, however much it prints."""
     assert printed is not None
     kept = b""
     while piece := await printed.read(PIECE_BYTES):

@@ -101,7 +101,7 @@ def understood(one: PlanQuery, told: ToldChain | NoChain) -> Chain | NoChain | N
 
 
 def _is_answer(one: PlanQuery, end: int) -> bool:
-    """Whether the goal is met; with bars, whether more of it is than was."""
+    """True if the goal is met; with bars, if more of it is met than at the start."""
     goal = set(one.goal)
     if not one.barred:
         return one.domain.meets(end, dict(goal))

@@ -98,7 +98,7 @@ class Performer:
 
 
 def came_to_nothing(effect: Effect, fault: str) -> list[Event]:
-    """What the engine hears of an effect that could not be carried out, if it waits for that.
+    """The events for an effect that could not be carried out, if the engine waits for any.
 
     A datagram is sent again, and an errand run again, when nothing is heard of it.
     """

@@ -20,7 +20,7 @@ Frame = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class BeginFrame:
-    """Where files may be kept, the settings, and whether only `ready` is asked for."""
+    """The folder for files, the settings, and the flag that asks for `ready` alone."""
 
     run_dir: Path
     settings: Mapping[str, Any]
@@ -66,7 +66,7 @@ async def frames_of(reader: asyncio.StreamReader) -> AsyncIterator[Frame]:
 
 
 def parse_begin(frame: Frame) -> BeginFrame:
-    """How a process begins.
+    """The content of the frame with which a process begins.
 
     Raises:
         HapteraError: this is no such frame.
@@ -81,7 +81,7 @@ def parse_begin(frame: Frame) -> BeginFrame:
 
 
 def parse_call(frame: Frame) -> CallFrame:
-    """What is called.
+    """The call in a frame.
 
     Raises:
         HapteraError: this is no such frame.

@@ -220,7 +220,7 @@ class Codec:
 
 
 def _is_longer(name: str, seen: SeenValue) -> bool:
-    """Whether this is more than anybody tells of a value."""
+    """True if the name or the value exceeds what a neighbour may send."""
     return (
         len(name) > DECLARED_NAME_BYTES_MAX
         or len(seen.value) > VALUE_BYTES_MAX
@@ -273,7 +273,7 @@ def _observed(update: ObservedUpdate, layout: PackedLayout | None) -> _Observed:
 
 
 def _fragments(update: ObservedUpdate, layout: PackedLayout | None) -> Iterator[tuple[int, bytes]]:
-    """Where it stands, then its values, halved until each has room for its notes, too."""
+    """The header of an update, then its values, halved until each has room for its notes, too."""
     count = len(update.values)
     stands = _observed(msgspec.structs.replace(update, values={}), layout)
     yield FRAGMENT, _ENCODER.encode(_Fragment(count, stands))

@@ -27,7 +27,7 @@ _BYTES: Final = "application/octet-stream"
 
 @dataclass(frozen=True, slots=True)
 class Images:
-    """What is served of a store; artefacts are sent in the `order` in which they are asked for.
+    """The service of an image store; artefacts are sent in the `order` of their requests.
 
     `is_made` tells of an image by its name whether it is being built.
     """

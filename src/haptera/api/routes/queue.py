@@ -361,7 +361,7 @@ def _may_change(caller: Caller, job: Job) -> bool:
 
 
 def _is_of(queue: JobQueue, name: str, who: str) -> bool:
-    """Whether this is who set the node's duty: user:eve, or eve for short."""
+    """True if this user set the node's duty: user:eve, or eve for short."""
     duty = queue.duties.get(name)
     return duty is not None and duty.who in (who, f"user:{who}")
 

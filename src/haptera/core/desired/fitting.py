@@ -1,4 +1,4 @@
-"""Whether what a write leaves desired of each entity fits one datagram."""
+"""The check that an entity's desired state fits one datagram after a write."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -17,7 +17,7 @@ AT_ONCE: Final = 50
 
 
 class Drafted(NamedTuple):
-    """What is desired of an entity once the write holds."""
+    """The desired state of an entity once the write holds."""
 
     values: dict[str, str | int]
     attributes: dict[str, str]
@@ -56,7 +56,7 @@ def _take(table: EntityTable, change: Change, drafts: dict[EntityId, Drafted]) -
 
 
 def _draft(table: EntityTable, entity: EntityId, drafts: dict[EntityId, Drafted]) -> Drafted:
-    """What is drafted of it so far: to begin with, all that is desired of it now."""
+    """The draft of an entity so far: to begin with, all that is desired of it now."""
     if entity not in drafts:
         row = table.get(entity)
         held = {} if row is None else {name: one.value for name, one in row.desired.values.items()}

@@ -1,4 +1,4 @@
-"""Which relations of kinds to each other can be planned with, and by which parts."""
+"""Checks of relations between kinds, and of the parts that name them."""
 
 from collections.abc import Collection, Mapping
 from graphlib import CycleError, TopologicalSorter

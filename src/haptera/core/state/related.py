@@ -1,4 +1,4 @@
-"""What an entity is related to: entities of the whole cluster, each named by an attribute."""
+"""The relations of an entity: to entities of the whole cluster, each named by an attribute."""
 
 from collections.abc import Iterator, Mapping
 
@@ -22,7 +22,7 @@ def related_to(
 def known_of_related(
     table: EntityTable, row: EntityState, node: EntityState | None
 ) -> Mapping[str, str]:
-    """What is known of these, by the names of the relations."""
+    """The known values of related entities, by the names of the relations."""
     if not row.kind.related:
         return nothing()
     known: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""What was told of an entity in fragments, until all of them are there."""
+"""The fragments of an entity's update, kept until all of them are there."""
 
 from haptera.core.state.entity.link_state import Fragments
 from haptera.core.state.limits import MS

@@ -45,7 +45,7 @@ MANIFEST = Manifest(MODULE, "1", Context.PARENT, (HEAR,), ())
 
 
 def is_hearing(part: Part) -> bool:
-    """Whether this look only listens for hellos: no module is called for it."""
+    """True if this look only listens for hellos: no module is called for it."""
     return part.path == HEAR.path
 
 

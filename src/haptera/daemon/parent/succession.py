@@ -1,4 +1,4 @@
-"""What a parent that was promoted owes to its predecessor: time for the steps under way."""
+"""The duty of a promoted parent to its predecessor: time for the steps under way."""
 
 import asyncio
 from pathlib import Path
@@ -11,7 +11,7 @@ from haptera.runtime import clock
 
 
 def succeed_another(home: Path, engine: Engine) -> None:
-    """Where this parent was promoted, leave its predecessor's steps the time to take effect."""
+    """If this parent was promoted, leave its predecessor's steps the time to take effect."""
     mark = home / PROMOTED
     if mark.exists():
         now = clock.now_ns()

@@ -77,5 +77,5 @@ class Backends:
 
 
 def _lesser(hidden: tuple[str, ...], user: str | None, reads: tuple[str, ...]) -> tuple[str, ...]:
-    """What has a command run as this user, or as one without rights."""
+    """The prefix that runs a command as this user, or as one without rights."""
     return confined_words(hidden, job_user(user), reads)

@@ -68,7 +68,7 @@ class DhcpServer(asyncio.DatagramProtocol):
         self._transport.sendto(dhcp.encode(reply), to)
 
     def _note(self, request: DhcpMessage, offer: BootOffer) -> None:
-        """How far the machine has come, by what it asks."""
+        """Note the machine's progress, by its requests."""
         if (other := answers.taken_from(request, self._here)) is not None:
             offer.reached = f"{OTHERS}, {other}"
             _log.warning("%s %s: stop that one, or have it leave it out", offer.node, offer.reached)

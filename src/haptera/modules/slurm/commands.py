@@ -52,7 +52,7 @@ class SlurmCommands:
     lesser: Lesser = no_lesser
 
     async def run(self, *command: str, given: bytes | None = None) -> bytes:
-        """What it prints; it may read what is `given`, and open that once more: /dev/stdin.
+        """The output of a command; its input is `given`, which it can also reopen as /dev/stdin.
 
         Raises:
             HapteraError: its configuration is not there, or others may change it.

@@ -54,7 +54,7 @@ def reaper(architecture: str) -> bytes | None:
 
 
 def needs_reaper(manifest: ImageManifest, root: Path) -> bool:
-    """Whether the command of an image is none of the programs that are first processes.
+    """True if the command of an image is none of the programs that are first processes.
 
     Raises:
         Refused: it is no file at all.

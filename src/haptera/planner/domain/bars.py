@@ -21,7 +21,7 @@ Failed = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """What is not to be tried again yet: these looks not first, these steps not as they failed."""
+    """Parts not to try again yet: these looks not first, these steps not as they failed."""
 
     looks: frozenset[str] = frozenset()
     steps: frozenset[Failed] = frozenset()

@@ -53,7 +53,7 @@ class PlanQuestion:
 
 
 def waits_for_a_bar(asked: PlanQuestion, chain: Chain) -> bool:
-    """Whether a chain takes what is barred: then there is no other."""
+    """True if a chain needs a barred part: then there is no other chain."""
     root = asked.root(Memory.DOUBTED if chain.doubts else Memory.TRUSTED)
     links = [link_name(link) for link in chain.links]
     return replay(asked.domain, root, links, asked.barred) is None

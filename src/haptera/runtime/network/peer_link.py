@@ -54,7 +54,7 @@ class PeerLink:
     samples: Bucket | None = None
 
     def may_tell_samples(self, now: int) -> bool:
-        """Whether what it measured is within its share."""
+        """True if another datagram of measurements is within the peer's share."""
         if self.samples is None:
             self.samples = Bucket(SAMPLES_AT_ONCE_MAX, SAMPLES_PER_S)
         return self.samples.take(now)

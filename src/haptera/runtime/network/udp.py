@@ -343,7 +343,7 @@ class Udp:
         return self._read(link, opened, arrived_at)
 
     def _hand_on(self, link: PeerLink, measured: list[Measurement] | Reject, now: int) -> None:
-        """What a peer measured: no proof that its engine is alive, and beyond its share, lost."""
+        """Deliver a peer's measurements: they prove no engine alive; beyond its share they drop."""
         if isinstance(measured, Reject):
             self.counts[measured.reason] += 1
         elif not link.may_tell_samples(now):

@@ -38,7 +38,7 @@ class Rights(msgspec.Struct, frozen=True):
 def confined_words(
     hidden: Sequence[str], user: pwd.struct_passwd | None, reads: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """What to put before a command that is to run as this user, and reach nothing `hidden`."""
+    """The prefix that runs a command as this user, with no access to the paths in `hidden`."""
     rights = Rights(tuple(hidden), tuple(reads))
     if user is not None and user.pw_uid != os.geteuid():
         groups = tuple(os.getgrouplist(user.pw_name, user.pw_gid))

@@ -29,7 +29,7 @@ DRAINED_MS_MAX: Final = 366 * 86_400_000
 
 
 class Sampled(msgspec.Struct, frozen=True, gc=False):
-    """What one round of a call found, and when it began; or why it found nothing."""
+    """The values of one round of a call, and the time it began; or the reason for its failure."""
 
     call: int
     at_ns: int = 0
@@ -38,7 +38,7 @@ class Sampled(msgspec.Struct, frozen=True, gc=False):
 
 
 def sampled_of(frame: Frame) -> Sampled | None:
-    """What a frame tells of the round of a call, if that measures; None for any other frame.
+    """The round that a frame reports for a sampling call; None for any other frame.
 
     Raises:
         ValueError: it measured what is no number.

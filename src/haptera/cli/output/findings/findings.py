@@ -39,7 +39,7 @@ def print_findings(found: Sequence[Located], output: str, *, notes: bool, strict
 
 
 def are_grave(found: Sequence[Located], *, strict: bool) -> bool:
-    """Whether any of it is an error (with `strict`, a warning)."""
+    """True if any finding is an error (with `strict`, a warning)."""
     grave = (Level.ERROR, Level.WARNING) if strict else (Level.ERROR,)
     return any(one.finding.level in grave for one in found)
 
@@ -68,7 +68,7 @@ def counted(found: Sequence[Located], *, notes: bool) -> str:
 
 
 def levels_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Which levels of findings are shown, and which fail."""
+    """The options that show notes and make warnings fail."""
     strict = click.option("--strict", is_flag=True, help="Exit with 1 on warnings too.")
     notes = click.option(
         "--notes", is_flag=True, help="Also show notes: findings that may be intended."
