@@ -13,7 +13,7 @@ from typing import Final
 from haptera.health.judge import Symptom
 from haptera.health.rule import GRADES, Mode
 
-# What was seen longer ago moves nothing any more: a sensor that is silent cannot be asked again.
+# A symptom last seen earlier starts no care: a sensor that is silent cannot be asked again.
 FRESH_S: Final = 900.0
 # A rule that speaks of so many machines at once, and of at least this many, is itself the fault:
 # a broken sensor, a wrong limit, or a hall that is hot, where no machine is better than another.

@@ -96,7 +96,7 @@ class _Medians:
         self._last.append(one)
         if len(self._last) < self._count:
             return None
-        # Of the moment in the middle: a ramp is not seen late.
+        # The time of the middle reading: so the median of a ramp is not late.
         return Timed(self._last[self._count // 2].at, middle(each.value for each in self._last))
 
 

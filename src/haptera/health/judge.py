@@ -20,7 +20,7 @@ from haptera.health.rule import (
 )
 from haptera.health.trend import GLANCE, PARTS, Expectation, expected_at, may_rise
 
-# What was predicted is withdrawn once nothing has spoken for it for so long.
+# A prediction that nothing has supported for this time is withdrawn.
 WITHDRAWN_S: Final = 300.0
 # A trend holds for as long as the limit lies within so many times what raises it.
 KEPT_FACTOR: Final = 2.0
@@ -114,7 +114,7 @@ def is_of(rule: HealthRule, sensor: str) -> bool:
     return sensor == rule.sensors or fnmatchcase(sensor.partition("[")[0], rule.sensors)
 
 
-# Since when, last when, and what is expected.
+# The start, the last time it held, and the expectation.
 Held = tuple[float, float, Expectation | None]
 
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 from math import isfinite
 from typing import Final, NamedTuple
 
-# What a clock ahead of ours may say: a node's is seldom better.
+# The largest lead of a node's clock over ours; it is seldom better.
 AHEAD_S_MAX: Final = 120.0
 # A reading before the last one by more is a clock that was set back; by less, one that overtook.
 OVERTAKEN_S_MAX: Final = 60.0

@@ -21,10 +21,10 @@ class Track:
         self.rule = rule
         self.sensor = sensor
         self.symptom: Symptom | None = None
-        # When it was last read, in seconds since 1970.
+        # The time of the last reading, in seconds since 1970.
         self.read_at: float | None = None
         test = rule.pipeline.test
-        # Of a trend, a reading more changes nothing before a part of its window is over.
+        # One more reading changes no trend before a part of its window is over.
         self._step_s = test.window_s / PARTS if isinstance(test, Trend) else 0.0
         self._judged_at: float | None = None
         self._begin_anew()

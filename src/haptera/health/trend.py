@@ -16,14 +16,14 @@ from haptera.health.readings import Timed, middle, since_gap
 PARTS: Final = 32
 # Fewer say nothing of a trend.
 PARTS_MIN: Final = 12
-# Of the standard normal distribution: the slope is in its interval 19 times of 20.
+# Of the standard normal distribution, for a confidence of 95 %.
 QUANTILE: Final = 1.96
 # More of the rise than this between a few neighbouring parts is a step.
 STEP_MIN: Final = 0.6
 NEIGHBOURS: Final = 4
-# So many median deviations from the usual are no noise.
+# A jump of more median deviations from the usual is no noise.
 OUTSTANDING: Final = 4
-# Of the first and of the last so many, the median is compared.
+# The medians of the first and of the last readings, so many each, are compared.
 GLANCE: Final = 9
 # A longer part of the window without readings: what lies before it says nothing of now.
 GAP_MAX: Final = 0.25

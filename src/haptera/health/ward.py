@@ -18,7 +18,7 @@ class Ward:
     def __init__(self, rules: Iterable[HealthRule]) -> None:
         self.rules: Mapping[str, HealthRule] = {}
         self._tracks: dict[str, dict[tuple[str, str], Track]] = {}
-        # Which rules read a sensor, by its name.
+        # The rules that read a sensor, by its name.
         self._readers: dict[str, tuple[HealthRule, ...]] = {}
         self._several: dict[str, dict[str, Symptom]] = {}
         self._well_since: dict[str, float] = {}

@@ -17,9 +17,9 @@ SAYS_BYTES_MAX: Final = 240
 grade = Plain("health", "grade", str, 16, one_of(Grade))
 # Not there while nothing is done about it.
 care = Plain("health", "care", str, 16, one_of(CareStage))
-# What each rule says, and what stands in the way of acting on it.
+# The verdict of each rule, and the obstacles to acting on it.
 says = Plain("health", "says", str, SAYS_BYTES_MAX)
-# Since when the grade is so, and when the first limit is expected to be met, in seconds since 1970.
+# The start of this grade, and the expected time of the first limit, in seconds since 1970.
 since = Plain("health", "since", int, 8, between(0, WALL_S_MAX))
 expected = Plain("health", "expected", int, 8, between(0, WALL_S_MAX))
 

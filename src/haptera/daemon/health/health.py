@@ -43,7 +43,7 @@ from haptera.sdk.boundary import Boundary
 from haptera.sdk.failures import cut
 
 NAME: Final = "health"
-# Whose word a drain of ours is.
+# The author of the controller's own drains.
 WHO: Final = f"controller:{NAME}"
 LOOK_EVERY_S: Final = 5.0
 KINDS: Final = (node.kind.name, replica.kind.name, health.kind.name, health_rules.kind.name)

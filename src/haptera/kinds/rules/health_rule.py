@@ -17,7 +17,7 @@ from haptera.model.declared.schema import Kind, Plain
 from haptera.model.errors import Code, HapteraError
 
 PIPELINE_BYTES_MAX: Final = 200
-# What a rule may give a machine.
+# The grades that a rule may give a machine.
 GRADES: Final = (Grade.DEGRADED, Grade.PREDICTED, Grade.FAILED)
 
 
@@ -58,7 +58,7 @@ pipeline = Plain("health-rule", "pipeline", str, PIPELINE_BYTES_MAX, parse_pipel
 grade = Plain("health-rule", "grade", str, 16, one_of(GRADES))
 # Without it, `suggest`.
 mode = Plain("health-rule", "mode", str, 8, one_of(Mode))
-# Where its limits are from.
+# The source of its limits.
 origin = Plain("health-rule", "origin", str, 160)
 
 kind = Kind(
