@@ -20,7 +20,7 @@ DRAIN_S_MAX: Final = 7 * 86_400
 DRAIN_REST_S: Final = 3_600
 # How long any look or step may take, and so a process that is replaced: its last call, a day.
 WITHIN_MS_MAX: Final = 86_400_000
-# How often numbers are measured at most.
+# The shortest period of a sampler.
 SAMPLED_EVERY_MS_MIN: Final = 1_000
 # How many calls a module takes at once that does not say it.
 AT_ONCE: Final = 256

@@ -12,7 +12,7 @@ from haptera.model.errors import DeclarationError
 READING_BYTES_MAX: Final = 40
 ITEM_BYTES_MAX: Final = 48
 UNIT_BYTES_MAX: Final = 12
-# How many items one family may have on one entity, and how many series one entity.
+# The most items of one family on one entity, and the most series of one entity.
 ITEMS_MAX: Final = 64
 SERIES_MAX: Final = 256
 # No sensor measures more than this; what is outside of a reading's own limits is no measurement.

@@ -8,7 +8,7 @@ import msgspec
 from haptera.model.entity import EntityId
 from haptera.model.reading import Series
 
-# What is older when it comes, or is told, is no news, and left out.
+# Older measurements are dropped, on sending and on arrival.
 SAMPLE_AGE_S_MAX = 60.0
 
 

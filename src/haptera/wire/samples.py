@@ -17,9 +17,9 @@ from haptera.wire.sync import beside, sections_beside
 SAMPLES: Final = 16
 # A name, and an item in brackets.
 SERIES_BYTES_MAX: Final = READING_BYTES_MAX + ITEM_BYTES_MAX + 2
-# What a value takes beside the name of its series: the head of that, and a float.
+# The size of a value beside the name of its series: the name's head, and a float.
 _VALUE_BYTES: Final = 2 + 9
-# What all else of a section takes at most: the heads of its list and map, two names, an age.
+# The most of a section's rest: the heads of its list and map, two names, an age.
 _HEAD_BYTES: Final = 1 + 3 + 2 * (2 + NAME_BYTES_MAX) + 9
 # An age that is longer is none.
 AGE_MS_MAX: Final = 1 << 40

@@ -44,7 +44,7 @@ FRAGMENT: Final = 7
 VALUE_BYTES_MAX: Final = DIGEST_BYTES_MAX
 BY_BYTES_MAX: Final = 32
 WORDS_BYTES_MAX: Final = 160
-# What was noted of a value is told as far as the section has room beside all else.
+# A note is sent as far as the section has room beside all else.
 NOTE_BYTES_MAX: Final = 100
 NOTE_BYTES_MIN: Final = 16
 # How many who saw an entity are told by name.

@@ -57,7 +57,7 @@ STEP: Final = Query(
     "One point for each step of so many seconds; default: each number as it came.",
     Annotated[int, Meta(ge=1, le=STEP_S_MAX)],
 )
-# What the numbers of one entity cost a turn, as work of the core.
+# The cost to a turn of one entity's numbers, in work of the core.
 _EACH: Final = TURN_WORK_MAX // 20
 _Lasts = Iterable[tuple[EntityId, Mapping[Series, Sample]]]
 

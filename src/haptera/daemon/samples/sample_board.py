@@ -12,9 +12,9 @@ from haptera.model.reading import SERIES_MAX, Reading, Series, fitting, split_se
 from haptera.model.samples import SAMPLE_AGE_S_MAX, Measurement, Point, Sample, SampleBatch
 from haptera.runtime.samples.sample_store import SampleStore
 
-# What is older is no longer told as the state of a machine.
+# An older measurement no longer counts as the state of a machine.
 FRESH_S: Final = 120.0
-# So many sets of series, each as they are told together, are known to be sound at a time.
+# The cache of series sets known to be valid, each as a node sends it.
 SETS_MAX: Final = 4_096
 
 Listener = Callable[[SampleBatch], None]

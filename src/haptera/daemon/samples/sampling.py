@@ -24,9 +24,9 @@ from haptera.runtime.processes.module_frames import Sampled
 
 # The ids of calls that measure are beyond all that the engine counts to.
 IDS_FROM: Final = 1 << 48
-# So many entities are looked at between two turns of the loop.
+# Entities looked at between two turns of the loop.
 SETTLED_AT_ONCE: Final = 50
-# What failed is said again where it is another failure, and of one sampler once in so long.
+# A failure is logged again if it differs; else once in this time for each sampler.
 SAID_AGAIN_S: Final = 600.0
 _S: Final = 1_000_000_000
 
@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 # A module, and the number of one of its processes.
 Process = tuple[str, int]
-# Of which entity, how old in s, and what.
+# Its entity, its age in seconds, and its values.
 Taken = Callable[[EntityId, float, dict[Series, float]], None]
 
 

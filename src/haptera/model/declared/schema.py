@@ -14,10 +14,10 @@ from haptera.model.entity import NAME_BYTES_MAX, check_name
 from haptera.model.errors import DeclarationError, DuplicateError, LimitError
 
 WORD_BITS = 64
-# Of each value: whether it is remembered, and whether it is inferred.
+# Two flags for each value: it is remembered, it is inferred.
 FLAG_BITS = 2
 WORDS_MAX = 32
-# Of one kind: who is told of them in fragments keeps so many until all are there.
+# The limit of one kind: a receiver of fragments keeps so many until all are there.
 VARIABLES_MAX = 256
 # A variable, attribute or plain datum may be called EXTENSION.NAME.
 DECLARED_NAME_BYTES_MAX = 2 * NAME_BYTES_MAX + 1

@@ -11,12 +11,12 @@ from haptera.model.errors import LimitError
 
 # What a datagram has room for, beside its header, seal and the section's own header.
 ENTITY_BYTES_MAX: Final = 1_035
-# Of so many parts the sizes are told, the largest first.
+# The error names the sizes of so many parts, the largest first.
 PARTS_TOLD_MAX: Final = 6
-# Where what is desired is told, a version is there too, whether it is gone, and its packed words.
+# Beside the desired state a datagram has its version, the flag `gone`, and its packed words.
 _VERSION_MAX: Final = (1 << 64) - 1
 _WORD_BYTES: Final = 9
-# Of a map, its head.
+# The head of a map.
 _EMPTY_BYTES: Final = 1
 
 Values = Mapping[str, str | int]

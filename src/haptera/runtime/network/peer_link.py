@@ -14,7 +14,7 @@ LOST_PER_S_MAX: Final = 256
 # what comes beyond, the newest is heard once there is room; what the others said, hellos repair.
 CHANGED_AT_ONCE_MAX: Final = 512
 CHANGED_PER_S: Final = 128
-# So many datagrams of numbers that were measured at once, and so many a second; the rest is lost.
+# Datagrams of measurements: a burst, and so many a second after it; the rest is dropped.
 SAMPLES_AT_ONCE_MAX: Final = 64
 SAMPLES_PER_S: Final = 16
 

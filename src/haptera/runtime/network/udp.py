@@ -33,7 +33,7 @@ DRAIN_NS_MAX: Final = 5_000_000
 # So many of one peer wait to be opened, as the newest: from its address on record, and from others.
 LINE_MAX: Final = 512
 LINE_ELSEWHERE_MAX: Final = 64
-# For how long nothing is taken of a line that is a flood.
+# The time for which a flooded line is not read.
 MUTED_S: Final = 0.5
 _DATAGRAMS_PER_CLOCK_READING: Final = 64
 # After a drain the socket rests: at evenly spaced arrivals waking up is what costs.

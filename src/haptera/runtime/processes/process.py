@@ -66,7 +66,7 @@ class Limits:
     memory_bytes_max: int = 4 << 30
 
 
-# What makes a module of what a site declares.
+# The function that makes a module of a site's declaration.
 DECLARED: Final = "haptera.modules.declared.module:declared"
 LIMITS: Final = Limits()
 

@@ -23,7 +23,7 @@ PRAGMA user_version = {FORM};
 CREATE TABLE IF NOT EXISTS entities (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
 CREATE TABLE IF NOT EXISTS chunks (key INTEGER PRIMARY KEY, content BLOB NOT NULL);
 """
-# What is measured in a place twice, by two processes or a clock that was set back, is joined.
+# Two chunks of one place are joined: from two processes, or after a clock was set back.
 _PUT: Final = """
 INSERT INTO chunks (key, content) VALUES (?, ?)
 ON CONFLICT (key) DO UPDATE SET content = CAST(content || excluded.content AS BLOB)

@@ -9,7 +9,7 @@ import msgspec
 
 from haptera.model.samples import Point
 
-# What one chunk may be at most once it is decompressed: more was written by nobody of us.
+# The limit of a decompressed chunk: this code writes none that is larger.
 CHUNK_BYTES_MAX: Final = 16 << 20
 _LEVEL: Final = 1
 
@@ -37,7 +37,7 @@ class _Steps(msgspec.Struct, frozen=True, gc=False, array_like=True):
 _ENCODER: Final = msgspec.msgpack.Encoder()
 _COLUMNS: Final = msgspec.msgpack.Decoder(list[_Columns])
 _STEPS: Final = msgspec.msgpack.Decoder(list[_Steps])
-# What bytes that are no chunk raise.
+# The exceptions that bytes raise which are no chunk.
 _FAULTS: Final = (zlib.error, msgspec.DecodeError, UnicodeDecodeError, ValueError, RecursionError)
 
 

@@ -34,11 +34,11 @@ WINDOW_S: Final = 120
 # The steps of what is downsampled, and how much of it is written together.
 STEP_S: Final = 300
 HOUR_S: Final = 3_600
-# Windows that wait for the disk; what is more is lost, and counted.
+# Windows that wait for the disk; more are dropped and counted.
 WINDOWS_MAX: Final = 4
-# Of one entity in a window: what comes beyond is lost, and counted.
+# The measurements of one entity in a window; more are dropped and counted.
 MEASURED_MAX: Final = 32_768
-# So many entities are written at once; then the loop has its turn for so long.
+# Entities written at once; then the loop has its turn for this long.
 TOGETHER: Final = 50
 REST_S: Final = 0.02
 CLOSE_WITHIN_S: Final = 5.0
@@ -47,7 +47,7 @@ _WINDOWS_AN_HOUR: Final = HOUR_S // WINDOW_S
 
 _log = logging.getLogger(__name__)
 
-# Of each entity, what was measured in a window.
+# The measurements of each entity in a window.
 Window = dict[str, list[Measured]]
 
 
@@ -252,7 +252,7 @@ class _Writer:
         last, newest = coarse.last(), raw.last()
         hour = -1 if last is None else last
         while (place := raw.next_from((hour + 1) * _WINDOWS_AN_HOUR)) is not None:
-            # What came late is in the window after its hour.
+            # Late measurements are in the window after their hour.
             hour = max(hour + 1, (place - 1) // _WINDOWS_AN_HOUR)
             end = (hour + 1) * _WINDOWS_AN_HOUR
             if newest is None or newest <= end:

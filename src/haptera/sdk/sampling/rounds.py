@@ -9,7 +9,7 @@ from haptera.model.errors import DeclarationError
 from haptera.model.parts import Sampler
 from haptera.model.reading import Reading, Series, fitting, split_series
 
-# What a sampler returns: each number by its reading, or by the name of its series; None is none.
+# The result of a sampler: each number by its reading or its series; None is no number.
 Measured = Mapping[Reading | Series, float | None]
 
 
