@@ -56,7 +56,7 @@ from haptera.wire.updates import Codec
 
 INVITATION_BYTES_MAX: Final = 64 << 10
 
-# How a node gets its invitation: from its boot, or from a parent that is asked.
+# The source of a node's invitation: its boot, or a parent that is asked.
 Invited = Callable[[], Invitation]
 
 _log = logging.getLogger(__name__)

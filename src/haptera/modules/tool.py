@@ -11,7 +11,7 @@ from typing import Final
 from haptera.sdk import HapteraError
 
 OUTPUT_CHARACTERS_MAX: Final = 64 << 10
-# Of what a program prints, so much is kept: its last bytes.
+# The kept tail of a program's output.
 OUTPUT_BYTES_MAX: Final = 4 * OUTPUT_CHARACTERS_MAX
 PIECE_BYTES: Final = 64 << 10
 

@@ -19,7 +19,7 @@ from haptera.testing.folded import FoldedWorld
 _FAULT: Final = re.compile(
     r"(?:(?P<on>[^:]+):\s*)?(?P<what>[a-z ]+?)(?:\s+at\s+(?P<at>\w+))?(?:\s+for\s+(?P<for>\w+))?"
 )
-# How long something stays broken where nothing is said, in seconds.
+# The default duration of a fault, in seconds.
 LASTS_S: Final = 600.0
 
 

@@ -20,7 +20,7 @@ from haptera.selectors.nodeset import fold
 from haptera.testing.actual import Doing
 from haptera.testing.folded import FoldedWorld
 
-# How long the present has to come to rest before the change; what has not, is said.
+# The time for the present to settle before the change; what has not is reported.
 REST_S: Final = 3_600
 DAYS_MAX: Final = 31
 _DAY_S: Final = 86_400
@@ -28,9 +28,9 @@ _DAY_S: Final = 86_400
 # of change each second, later by the share of the time that has passed.
 FINE_S: Final = 1.0
 COARSE: Final = 1 / 600
-# How long after its acceptance a change is surely decided on.
+# The time within which an accepted change is surely decided on.
 DECIDING_S: Final = 10
-# How many reasons for waiting, and how many stuck entities, are told.
+# The most reasons for waiting, and the most stuck entities, that are reported.
 TOLD_MAX: Final = 20
 # An entity in a sentence, with what joins it to another.
 _ONE: Final = r"[a-z]+:[\w.-]*\w(?:@[\w.-]*\w)?"

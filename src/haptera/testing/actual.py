@@ -18,7 +18,7 @@ MS: Final = 1_000_000
 # what it may take.
 LOOK_MS: Final = 50
 STEP_MS_MAX: Final = 10_000
-# How long a node boots where that was never measured.
+# The boot time of a node where none was measured.
 BOOT_MS: Final = 60_000
 # A part takes between half and double of what it usually does, that mostly.
 FASTEST, SLOWEST = 0.5, 2.0

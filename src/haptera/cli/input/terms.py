@@ -9,7 +9,7 @@ import click
 
 Result = TypeVar("Result")
 
-# Of each verb that changes something.
+# The option of each verb that changes something.
 why_option = click.option("-m", "--why", metavar="TEXT", help="The reason, for the history.")
 
 

@@ -12,7 +12,7 @@ from haptera.queue.duty import DutyState
 from haptera.queue.job import JobState
 from haptera.rest.jobs import HolderView, JobView
 
-# So many are told of one by one.
+# The most that are reported one by one.
 TOLD_MAX: Final = 20
 COLOURS: Final = {
     JobState.RUNNING: "cyan",

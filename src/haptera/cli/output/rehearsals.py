@@ -8,7 +8,7 @@ from haptera.cli.output.words import printable
 from haptera.model.walltime import duration
 from haptera.rehearsal.summary import RehearsalSummary, Spread
 
-# How much of what waits and what is left is shown.
+# The most rows shown of what waits and of what is left.
 SHOWN_MAX: Final = 5
 
 

@@ -278,7 +278,7 @@ class Safety:
     def _full(self, row: EntityState, step: Step, now: int) -> Lacking | None:
         where = self._rules.where(row.id)
         text = self._budgets.hold(row.id, where, now)
-        # Of what is on no node the parents above have no budget.
+        # The parents above have no budget for an entity that is on no node.
         if text is None and not self._side.is_root and row.id.node is not None:
             self._timers.soonest(("decide", row.id), now + self._side.hello_ns)
             return self.asks.lacking(row.id, self._permits.ask_for(row.id, "", step).late_ms, now)

@@ -44,7 +44,7 @@ class EntityTable:
         self._of_cluster: dict[str, dict[EntityId, EntityState]] = {}
         self._removed: list[EntityState] = []
         self.revision = 0
-        # What answers selectors; nothing is decided by it.
+        # For selectors only; no decision depends on it.
         self.measured: Callable[[EntityId, str], float | None] = lambda _entity, _series: None
         for module in self._modules[0]:
             self.make(EntityId("module", module, None)).desired.resident = True

@@ -39,7 +39,7 @@ HEAR = Look(
     within_ms=BOOT_WITHIN_MS,
     policy=BOOTING,
 )
-# Of a machine whose power nothing looks at, as one without a BMC.
+# For a machine whose power nothing looks at, such as one without a BMC.
 HEAR_ALONE = replace(HEAR, requires=())
 MANIFEST = Manifest(MODULE, "1", Context.PARENT, (HEAR,), ())
 

@@ -20,7 +20,7 @@ from haptera.model.declared.schema import (
 )
 from haptera.model.errors import DeclarationError, DuplicateError, LimitError
 
-# What a variable is that says whether the plain data are in force.
+# The values of a variable that says whether the plain data are in force.
 APPLIED: Final = "applied"
 UNKNOWN: Final = "unknown"
 NAMES_MAX: Final = 64

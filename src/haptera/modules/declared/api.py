@@ -67,7 +67,7 @@ class Api:
         self._threads = ThreadPoolExecutor(terms.at_once)
         self._transport = self._sent if transport is None else transport
         self._free = asyncio.Semaphore(terms.at_once)
-        # When the next request may be sent, by the loop's clock.
+        # The earliest time of the next request, by the loop's clock.
         self._next_at = 0.0
         self._lists: dict[str, ListedItems] = {}
         self._reading: dict[str, asyncio.Lock] = {}

@@ -21,7 +21,7 @@ PER_SECOND_MAX = 1_000
 _AUTH = re.compile(r"bearer|basic|header [A-Za-z0-9-]{1,60}")
 _PART = re.compile(r"[a-z][a-z0-9_]{0,60}")
 _ENVIRONMENT = re.compile(r"[A-Z_][A-Z0-9_]{0,60}")
-# What a program is told of its surroundings itself.
+# The variables that the host sets itself.
 _NOT_OURS = frozenset({"PATH", "LC_ALL", "HAPTERA_LINK"})
 
 

@@ -13,7 +13,7 @@ from haptera.modules.declared.parts import AskedEntity
 from haptera.modules.declared.terms import Declaration
 from haptera.sdk import EntityId, HapteraError, Refused, Setup, Target
 
-# What stands for the digest of what is desired: a look that tells it says `current`.
+# The digest of the desired state in these tests: a look that finds it says `current`.
 DIGEST: Final = "current"
 
 

@@ -31,7 +31,7 @@ class Here:
         return f"http://{self.address}:{self.http_port}/{nonce}/{name}"
 
 
-# How far a machine has come that has no address of ours.
+# The progress of a machine that has no address of ours yet.
 NOT_ASKED: Final = "has not requested an address yet"
 ASKS: Final = "requests an address"
 OTHERS: Final = "took an address from another DHCP server"

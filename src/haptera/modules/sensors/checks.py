@@ -80,7 +80,7 @@ async def _exit_code(command: Command, within_s: float) -> int | None:
             stdin=DEVNULL,
             stdout=DEVNULL,
             stderr=DEVNULL,
-            # With all that it starts it is ended.
+            # So that a kill ends all the processes that it starts.
             start_new_session=True,
         )
     except (OSError, ValueError):

@@ -19,7 +19,7 @@ from haptera.sdk import HapteraError, Refused, Target, uplink
 
 # How Linux names what images are for.
 _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm"}
-# How often the parent is asked whether an image is built by now.
+# The interval between requests to the parent while an image is not built yet.
 BUILT_ASKED_EVERY_S: Final = 5.0
 # How often one that stages asks whether another still does.
 ALONE_ASKED_EVERY_S: Final = 0.1

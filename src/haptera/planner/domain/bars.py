@@ -12,7 +12,7 @@ from haptera.planner.domain.domain import Domain
 # Classes under bars that are kept ready: what fails, fails on many entities at once.
 BARRED_CACHED_MAX: Final = 32
 
-# In so many ways may a step differ from all its failures; of more, some are not tried yet.
+# The most ways in which a step may differ from all its failures; beyond it some are not tried yet.
 WAYS_MAX: Final = 64
 
 # A step's path, and the state in which it failed.

@@ -38,7 +38,7 @@ _TEMPLATE: Final[Schema] = {"type": "string", "pattern": r"[{}]"}
 _NAME: Final = r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$"
 _DURATION: Final = r"^[0-9]{1,12}(ms|s|m|h|d)$"
 _PLACE: Final = f"^{PLACE.pattern}$"
-# Where a module of one's own is: one of these.
+# The three ways to name a module of one's own: one of these.
 _ONE_OF: Final = ("place", "exec", "declares")
 # What is desired of them stands under KIND:NAME.
 _OF_CLUSTER: Final = (

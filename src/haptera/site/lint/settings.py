@@ -27,11 +27,11 @@ _TYPES: Mapping[SettingType, tuple[type, ...]] = {
     SettingType.NUMBER: (int, float),
     SettingType.BOOLEAN: (bool,),
 }
-# What a secret is taken for, which is not known here.
+# A stand-in for a secret, which is not known here.
 _ANY_SECRET: Final = "secret"
 _SEE: Final = "see the page of the module"
 Maker = Callable[[Mapping[str, Any]], object]
-# Which rule, in words, and what to do.
+# The rule, the message, and what to do.
 _Wrong = tuple[Rule, str, str]
 
 

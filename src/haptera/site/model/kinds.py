@@ -14,7 +14,7 @@ from haptera.modules.declared.module import made
 from haptera.modules.declared.terms import Declaration, DeclaredLook, DeclaredStep, ListTerms
 from haptera.site.syntax.tree import Branch, Errors, Leaf, Place, Tree, entries_of, plain_data
 
-# Where the kind is in what a module declares; the site says it under `kinds`.
+# The key of the kind in a module's declaration; the site gives it under `kinds`.
 KIND_TERMS: Final = "kind_terms"
 # As msgspec says where something is wrong: `Expected `int`, got `str` - at `$.looks[...].every_s`.
 _AT: Final = re.compile(r"(?P<what>.*?)(?: - at `(?:key in )?\$(?P<path>[^`]*)`)?", re.DOTALL)

@@ -21,7 +21,7 @@ from haptera.site.model.site import parse_site
 from haptera.site.syntax.sources import read_tree
 from haptera.site.syntax.tree import Errors, plain_data
 
-# What stands for the token in these tests.
+# The token that stands in for the real one in these tests.
 TOKEN = Secret("recorded-token")
 
 

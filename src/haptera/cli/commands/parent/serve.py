@@ -27,7 +27,7 @@ _hello_option = click.option(
 )
 
 
-# How much disk space numbers take, if it is not said, and how little and much may be said.
+# The disk space for measurements, in MiB: the default, the least and the most.
 SAMPLES_MIB: Final = 2_048
 SAMPLES_MIB_MIN: Final = 16
 SAMPLES_MIB_MAX: Final = 1 << 20

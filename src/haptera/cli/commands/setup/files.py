@@ -14,7 +14,7 @@ from haptera.model.errors import Code, HapteraError
 
 ETC: Final = Path("/etc/haptera")
 UNITS: Final = Path("/etc/systemd/system")
-# Where packages put units: theirs are left as they are.
+# The folder of packaged units: `haptera setup` leaves those as they are.
 PACKAGED: Final = Path("/lib/systemd/system")
 _PROGRAM: Final = "/opt/haptera/bin/haptera"
 _RUNS: Final = Path("/run/systemd/system")

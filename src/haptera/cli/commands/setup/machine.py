@@ -20,7 +20,7 @@ from haptera.runtime.identity.pki import ends_s
 from haptera.runtime.identity.sealing import is_sealed
 from haptera.runtime.processes.confinement.confinement import landlock_version
 
-# What adjtimex(2) returns where nothing keeps the clock.
+# The return value of adjtimex(2) for a clock that nothing synchronises.
 _TIME_ERROR: Final = 5
 _TIMEX_BYTES: Final = 512
 LOCAL: Final = "127.0.0.1"
