@@ -1,1 +1,1 @@
-"""A parent's care for nodes that rules speak of: `health.py` hears, has it decided, and writes."""
+"""A parent's care for nodes that rules speak of; `health.py` reads, decides and writes."""

@@ -1,4 +1,4 @@
-"""Keeps the health of all nodes: hears what is measured, has it judged and decided, and writes.
+"""Keeps the health of all nodes: reads measurements, judges and decides by them, and writes.
 
 What must outlive it is written: which nodes are in care, as entities of the kind `health`. What was
 read is not; a parent that starts anew judges by what it reads from then on.
@@ -102,7 +102,7 @@ class HealthKeeper:
             end()
 
     def measured(self, batch: SampleBatch) -> None:
-        """A node was measured."""
+        """Judge the measurements of a node."""
         if batch.entity.kind != node.kind.name:
             return
         now = clock.wall_s()
