@@ -40,7 +40,7 @@ class SampleBatch(msgspec.Struct, frozen=True, gc=False):
 
 
 class Measurement(msgspec.Struct, frozen=True, gc=False):
-    """A batch on its way, as it is told: how old it is by the teller's clock, and of what."""
+    """A batch in transit: its entity, its age by the sender's clock, and its values."""
 
     kind: str
     name: str

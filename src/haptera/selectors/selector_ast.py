@@ -155,7 +155,7 @@ class Age:
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """The entities of which this series was measured last, and compares so with a number."""
+    """The entities whose last number of this series compares so with a given one."""
 
     series: str
     compare: str

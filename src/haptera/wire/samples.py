@@ -40,7 +40,7 @@ _DECODER: Final = msgspec.msgpack.Decoder(_Measured)
 
 
 def encode_samples(told: bytes, measured: Measurement) -> Iterator[bytes]:
-    """The bodies that carry what was measured, to who was last told this body."""
+    """The bodies that carry measurements, for a peer whose last body was this one."""
     for values in _split(measured.values):
         one = _Measured(measured.kind, measured.name, measured.age_ms, values)
         yield beside(told, SAMPLES, _ENCODER.encode(one))

@@ -1,1 +1,1 @@
-"""Numbers that machines report, beside the engine: who measures, who is told, what is kept."""
+"""Measurements, beside the engine: their sampling, their listeners, and what is kept."""

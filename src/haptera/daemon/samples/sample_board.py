@@ -40,7 +40,7 @@ class SampleBoard:
         self.counts: Counter[str] = Counter()
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Hand each batch to the listener as it comes; what is returned ends that.
+        """Pass each batch to the listener as it comes; the returned function ends the subscription.
 
         It is called in the loop, 1,000 times a second in a large cluster: it must be quick.
         """
@@ -82,7 +82,7 @@ class SampleBoard:
         return found.value if found is not None and fresh else None
 
     def all_last(self) -> Iterable[tuple[EntityId, Mapping[Series, Sample]]]:
-        """As `last`, of all entities that there is anything of."""
+        """As `last`, for each entity with fresh measurements."""
         for entity in list(self._last):
             if found := self.last(entity):
                 yield entity, found
@@ -93,7 +93,7 @@ class SampleBoard:
         return None if named is None else self._readings(kind, None).get(named[0])
 
     def measured(self, peer: str, told: Iterable[Measurement]) -> None:
-        """A node tells what its modules have measured, of itself and what is on it."""
+        """Receive the measurements of a node's modules, of the node and of what is on it."""
         for one in told:
             entity = sample_key(peer, one.kind, one.name)
             if self._engine.table.get(entity) is None:
@@ -107,7 +107,7 @@ class SampleBoard:
                     self.add(entity, one.age_ms / 1_000, values)
 
     def add(self, entity: EntityId, age_s: float, values: dict[Series, float]) -> None:
-        """Keep what was measured so long ago, and hand it on."""
+        """Keep measurements of this age, and pass them to the listeners."""
         batch = SampleBatch(entity, self._wall_s() - age_s, values)
         known = self._last.setdefault(entity, {})
         if len(known) + len(values) > SERIES_MAX:
@@ -120,7 +120,7 @@ class SampleBoard:
             listener(batch)
 
     def heed(self, changed: Iterable[EntityId]) -> None:
-        """Of these entities some may be gone."""
+        """Forget the measurements of those entities that are gone."""
         for entity in changed:
             if entity in self._last and self._engine.table.get(entity) is None:
                 del self._last[entity]

@@ -26,7 +26,7 @@ class SampleParts:
         self.sampling = Sampling(engine, self.board.add)
 
     def changed(self, entities: Iterable[EntityId]) -> None:
-        """Something of these is other than it was."""
+        """Follow a change of these entities."""
         self.sampling.changed(entities)
         self.board.heed(entities)
 

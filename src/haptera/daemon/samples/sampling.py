@@ -80,7 +80,7 @@ class Sampling:
             await asyncio.sleep(0)
 
     def settle(self) -> None:
-        """Look at some of the entities that may be other than they were."""
+        """Begin and end the rounds of some of the queued entities."""
         for _ in range(min(SETTLED_AT_ONCE, len(self._unsettled))):
             self._settle(*self._unsettled.popleft())
         if not self._unsettled:
@@ -105,13 +105,13 @@ class Sampling:
                 self._end((event.module, event.process))
 
     def changed(self, entities: Iterable[EntityId]) -> None:
-        """Something of these may be other than it was."""
+        """Queue these entities, which may have changed, for `settle`."""
         if self._serving:
             self._unsettled.extend((each, one) for one in entities for each in self._serving)
             self._arrived.set()
 
     def sampled(self, told: Sampled) -> None:
-        """A module tells what a round found, or why it found nothing."""
+        """Receive the result of a module's round, or the reason for its failure."""
         rounds = self._rounds.get(told.call)
         if rounds is None:
             return

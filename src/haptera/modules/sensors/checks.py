@@ -1,4 +1,4 @@
-"""Check programs of the site: their exit codes as numbers, whoever wrote them for whom."""
+"""Check programs of the site: their exit codes as numbers, by the convention of Nagios or Slurm."""
 
 import asyncio
 import os

@@ -158,7 +158,7 @@ class Udp:
             self._seal(link, body)
 
     def tell_measured(self, peer: str, measured: Measurement) -> None:
-        """Send what was measured, once: to who was never told anything, not at all."""
+        """Send measurements once; drop them if nothing was sent to this peer before."""
         link = self._by_name.get(peer)
         if link is None or link.told is None:
             self.counts["no session"] += 1

@@ -70,26 +70,26 @@ class ChunkFile:
             raise
 
     def make_room(self, bytes_more: int = 0) -> None:
-        """Let go of the oldest places until there is room for so many bytes."""
+        """Drop the oldest places until there is room for so many bytes."""
         most = self._pages_max * FULL_SHARE - bytes_more / PAGE_BYTES
         while self._pages() > most and (first := self.first()) is not None:
             self.drop_before(first + 1)
 
     def drop_before(self, place: int) -> None:
-        """Let go of what is older than a place."""
+        """Drop the chunks of all places before this one."""
         with self._file:
             self._file.execute("DELETE FROM chunks WHERE key < ?", (place << ENTITY_BITS,))
 
     def first(self) -> int | None:
-        """The oldest place that there is anything of."""
+        """The oldest place with chunks."""
         return self._place("SELECT min(key) FROM chunks")
 
     def last(self) -> int | None:
-        """The newest place that there is anything of."""
+        """The newest place with chunks."""
         return self._place("SELECT max(key) FROM chunks")
 
     def next_from(self, place: int) -> int | None:
-        """The first place from this one on that there is anything of."""
+        """The first place with chunks, from this one on."""
         return self._place("SELECT min(key) FROM chunks WHERE key >= ?", place << ENTITY_BITS)
 
     def entities(self, since: int, until: int) -> list[str]:

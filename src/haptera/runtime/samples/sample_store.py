@@ -72,7 +72,7 @@ class SampleStore:
         return len(self._waiting)
 
     def add(self, batch: SampleBatch) -> None:
-        """Keep this; it is written some time."""
+        """Add a batch to the current window, which is written once it is over."""
         if (place := self._window()) != self._place:
             self._hand_over(place)
         names: tuple[str, ...] = tuple(batch.values)
@@ -101,7 +101,7 @@ class SampleStore:
         return _told(points, unwritten, since, until, step_s)
 
     def close(self) -> None:
-        """Write what was measured, for a while."""
+        """Write the last window, and wait for the writer for a limited time."""
         self._hand_over(self._place)
         self._writer.close()
 

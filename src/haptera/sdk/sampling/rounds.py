@@ -1,4 +1,4 @@
-"""The rounds of one sampler on one entity: when each begins, and what of its result is told."""
+"""The rounds of one sampler on one entity: their times, and the values that they report."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
