@@ -60,7 +60,7 @@ def parse_fault(text: str) -> PlannedFault:
 
 
 def inject(world: FoldedWorld, fault: PlannedFault) -> None:
-    """Break it now, and mend it when its time is over."""
+    """Break each entity now, and mend it when the fault's time is over."""
     if fault.what == PARENT_DIES:
         world.kill_parent(fault.for_s)
         return
@@ -72,7 +72,7 @@ def inject(world: FoldedWorld, fault: PlannedFault) -> None:
 
 
 def _cut(world: FoldedWorld, node: str) -> Callable[[], None]:
-    """It loses its power; what was wrong with its supply, nobody can switch on over it."""
+    """Cut a node's power, and keep it from being switched on until the end of the fault."""
     world.actual.cut(node)
     broken = world.actual.broken.setdefault(node, NodeFaults())
     serving = _serving(world, power.name)
@@ -81,7 +81,7 @@ def _cut(world: FoldedWorld, node: str) -> Callable[[], None]:
 
 
 def _hang(world: FoldedWorld, node: str) -> Callable[[], None]:
-    """Its BMC answers nothing any more."""
+    """Let a node's BMC answer nothing."""
     broken = world.actual.broken.setdefault(node, NodeFaults())
     serving = _serving(world, power.name)
     broken.mute |= serving
@@ -89,7 +89,7 @@ def _hang(world: FoldedWorld, node: str) -> Callable[[], None]:
 
 
 def _spoil(world: FoldedWorld, node: str) -> Callable[[], None]:
-    """Nothing that is started on it comes up."""
+    """Let the modules on a node change nothing."""
     broken = world.actual.broken.setdefault(node, NodeFaults())
     modules = {path.partition(".")[0] for path in world.catalog.of_nodes}
     broken.barren |= modules
@@ -97,7 +97,7 @@ def _spoil(world: FoldedWorld, node: str) -> Callable[[], None]:
 
 
 def _strand(world: FoldedWorld, node: str) -> Callable[[], None]:
-    """Once it is booted, its agent does not come up."""
+    """Let a node boot without its agent."""
     broken = world.actual.broken.setdefault(node, NodeFaults())
     broken.bare = True
     return broken.restore

@@ -112,7 +112,7 @@ class Actual:
         }
 
     def put(self, entity: EntityId, values: Values) -> None:
-        """An entity is there, and is so."""
+        """Set the values of an entity, which exists from now on."""
         self.values[entity] = values
         if entity.node is not None and entity != node_id(entity.node):
             self._here.setdefault(entity.node, []).append(entity)
@@ -147,7 +147,7 @@ class Actual:
             self.clock.after(takes_ns, self._step, part, call, answer, begun, cuts, digests)
 
     def set(self, entity: EntityId, variable: str, value: str | None) -> None:
-        """From now on it is so; who watches it is told. None: it has no value."""
+        """Set a value, and report it to its watches. None: it has no value."""
         values = self.values.setdefault(entity, {})
         if values.get(variable) == value:
             return

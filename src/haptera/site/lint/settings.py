@@ -54,7 +54,7 @@ def lint_settings(
 
 
 def _wrong_settings(manifest: Manifest, given: Mapping[str, Any]) -> Iterator[tuple[str, _Wrong]]:
-    """By the name of a setting, what is wrong with it."""
+    """The faults of settings, each with the name of one."""
     if manifest.settings is None:
         if given:
             text = f"{manifest.name} {UNDECLARED_SETTINGS}"

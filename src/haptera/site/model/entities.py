@@ -38,7 +38,7 @@ class OtherEntities:
         self._others: dict[EntityId, Attributes] = {}
 
     def read(self, tree: Tree) -> None:
-        """Declare all that stands there, filled."""
+        """Declare the entities of the section, with their attributes filled."""
         for key, inner in entries_of(tree, self._errors):
             with self._errors.at(key.place):
                 self._read_key(key, inner)
@@ -74,7 +74,7 @@ class OtherEntities:
             one.give(said, Rank.NODE, self._errors)
 
     def of_cluster(self, kind: Kind, key: Leaf, names: str) -> list[EntityId]:
-        """The entities of a kind of the cluster that a node-set of names stands for."""
+        """The entities of a kind of the cluster, one for each name of a node-set."""
         return [EntityId(kind.name, name, None) for name in self._nodes.names(key, names)]
 
     def _made(self, entity: EntityId) -> Attributes:
