@@ -92,6 +92,11 @@ def test_people_read_sentences(capsys, tmp_path) -> None:
 
 def test_a_package_that_is_lacking_has_a_code() -> None:
     assert lacking(ModuleNotFoundError(name="yaml")).code == Code.NOT_INSTALLED
+    refused = lacking(ModuleNotFoundError(name="haptera.cli.commands.site"))
+    assert (refused.code, refused.do) == (
+        Code.NOT_INSTALLED,
+        "run it where haptera is installed whole",
+    )
 
 
 def test_a_write_that_others_always_overtake_is_given_up() -> None:

@@ -1,7 +1,13 @@
-"""What a minOS leaves out of the standard library is nothing that an agent imports."""
+"""A minOS has all of the standard library and of haptera that a node imports."""
 
 import subprocess
 import sys
+from pathlib import Path
+
+import grimp
+
+import haptera
+from haptera.minos.python import own_files
 
 # As in a minOS, where these are not there.
 PROGRAM = """
@@ -20,3 +26,19 @@ def test_an_agent_knows_all_bundled_modules_without_what_is_left_out() -> None:
     command = [sys.executable, "-c", PROGRAM]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.stdout == "all of them\n", ran.stderr
+
+
+def test_a_minos_has_the_files_that_another_reader_of_imports_finds() -> None:
+    graph = grimp.build_graph("haptera")
+    rooms = ("app", "cli.commands.node", "kinds", "model", "modules", "sdk")
+    starts = {"haptera.__main__", "haptera.daemon.agent"}
+    prefixes = tuple(f"haptera.{room}." for room in rooms)
+    starts |= {one for one in graph.modules if one.startswith(prefixes)}
+    found = starts.union(*map(graph.find_upstream_modules, starts))
+    found |= {name[:at] for name in found for at, sign in enumerate(name) if sign == "."}
+    home = Path(haptera.__file__).parent
+    names = {".".join(path.relative_to(home.parent).parts) for path in own_files(home)}
+    ours = {name.removesuffix(".py").removesuffix(".__init__") for name in names}
+    assert found <= ours  # grimp takes a name from a package for the package alone
+    assert ours - found <= graph.modules
+    assert not [one for one in ours if one.startswith(("haptera.api", "haptera.daemon.parent"))]

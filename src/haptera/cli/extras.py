@@ -16,7 +16,11 @@ def lacking(error: ModuleNotFoundError) -> HapteraError:
     Raises:
         ModuleNotFoundError: it is in no extra, so somebody's code is wrong.
     """
-    package = (error.name or "").partition(".")[0]
+    package, dot, _ = (error.name or "").partition(".")
+    if package == "haptera" and dot:
+        what = f"this needs {error.name}, which a node has no use for"
+        do = "run it where haptera is installed whole"
+        return HapteraError(what, do=do, code=Code.NOT_INSTALLED)
     if package not in EXTRAS:
         raise error
     what = f"this needs {package}, which is not installed here"

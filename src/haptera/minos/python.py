@@ -1,5 +1,6 @@
 """Python in a minOS: Debian's interpreter, a trimmed standard library, haptera and its wheels."""
 
+import ast
 import importlib.metadata
 import subprocess
 import sys
@@ -50,8 +51,12 @@ _LEFT_OUT_BEGINS: Final = (
 )
 # What of the wheels is only used where C is compiled.
 _UNUSED: Final = frozenset({"..", "cffi"})
-# Packages of haptera that no agent imports.
-_PARENTS_ONLY: Final = frozenset({"api", "conformance", "lab", "minos", "site", "testing", "web"})
+# The parts of haptera that start in a minOS, or that modules of others import there; what these
+# import comes with them. The other verbs of `haptera` are not there, nor is a parent.
+_STARTED: Final = (
+    *("__main__.py", "cli/commands/node/*.py", "daemon/agent.py"),
+    *(f"{package}/**/*.py" for package in ("app", "kinds", "model", "modules", "sdk")),
+)
 # Compiles each of the files named on standard input, and nothing of what compiles tells where or
 # when: `SOURCE\tNAME\tTARGET` a line. Without documentation, which nobody reads there.
 _COMPILE: Final = """
@@ -121,18 +126,48 @@ def _is_left_out(path: Path) -> bool:
 
 def _application() -> tuple[dict[str, Path], dict[str, Path]]:
     """Haptera and its wheels, as they are installed beside this process."""
-    found: dict[str, Path] = {}
     home = Path(haptera.__file__).parent
-    for path in home.rglob("*.py"):
-        inside = path.relative_to(home)
-        if inside.parts[0] not in _PARENTS_ONLY:
-            found[f"{APPLICATION}/haptera/{inside}"] = path
+    found = {f"{APPLICATION}/haptera/{one.relative_to(home)}": one for one in own_files(home)}
     for wheel in WHEELS:
         for one in importlib.metadata.files(wheel) or ():
             if one.suffix in (".py", ".so") and one.parts[0] not in _UNUSED:
                 found[f"{APPLICATION}/{one}"] = Path(str(one.locate()))
     sources = {path: source for path, source in found.items() if source.suffix == ".py"}
     return sources, {path: one for path, one in found.items() if one.suffix == ".so"}
+
+
+def own_files(home: Path) -> set[Path]:
+    """The source files of haptera that a node needs: what it starts, and what that imports.
+
+    `home` is the directory of the package. An import inside a function counts like any other.
+    """
+    needed = {path for pattern in _STARTED for path in home.glob(pattern)}
+    unread = [*needed]
+    while unread:
+        found = {_file_of(home, name) for name in _imported(home, unread.pop())}
+        unread += (new := {path for path in found if path is not None} - needed)
+        needed |= new
+    return needed
+
+
+def _file_of(home: Path, name: str) -> Path | None:
+    """The file of a module or package; None: another's, or the name of a thing in a module."""
+    top, *parts = name.split(".")
+    base = home.joinpath(*parts)
+    files = (base.with_suffix(".py"), base / "__init__.py") if top == "haptera" else ()
+    return next((file for file in files if file.is_file()), None)
+
+
+def _imported(home: Path, path: Path) -> Iterator[str]:
+    """The names that a file of haptera's imports, and the packages in which it stands."""
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Import):
+            yield from (one.name for one in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            yield node.module
+            yield from (f"{node.module}.{one.name}" for one in node.names)
+    packages = path.relative_to(home).parents
+    yield from (".".join(("haptera", *package.parts)) for package in packages)
 
 
 def _compiled(interpreter: Path, sources: Mapping[str, Path]) -> Iterator[Entry]:
