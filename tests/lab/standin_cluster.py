@@ -60,7 +60,8 @@ def parent(arguments: dict[str, Any], _: list[int]) -> None:
             host, port = (home / "bmc" / "address").read_text().strip().split(":")
             if _ask(host, port, "GET", None)[1].get("power") == "on":
                 sent.pop(home.name, None)
-            elif turn - sent.get(home.name, -LATE_ROUNDS) >= LATE_ROUNDS:
+            # What an earlier parent sent may still take effect, too: a parent begins with a wait.
+            elif turn - sent.setdefault(home.name, 0) >= LATE_ROUNDS:
                 order = {"power": "on", "command": f"{os.getpid()}-{turn}-{home.name}"}
                 if _ask(host, port, "POST", order)[0] == http.client.ACCEPTED:
                     sent[home.name] = turn
