@@ -1,4 +1,4 @@
-"""The Debian packages in a bare Debian without a network: installed, upgraded, removed, purged."""
+"""The Debian packages in a bare Debian without a network, and the image of a parent."""
 
 import os
 import re
@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab.rig import wait_for
+from tests.release.containers import container
 from tests.release.rig import ROOT, checkout, next_version, release
 
 pytestmark = [
@@ -42,6 +43,8 @@ def debs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert code == 0, said
         for deb in (made / version).glob("*.deb"):
             deb.rename(made / f"{deb.name.partition('_')[0]}-{version}")
+        for image in (made / version).glob("*.image.tar.gz"):
+            image.rename(made / f"image-{version}")
     return made
 
 
@@ -54,7 +57,7 @@ def root(debs: Path, tmp_path: Path) -> Path:
     place = tmp_path / "root"
     place.mkdir()
     subprocess.run(["tar", "-x", "-C", place, "-f", made.stdout.strip()], check=True)
-    shutil.copytree(debs, place / "debs", ignore=shutil.ignore_patterns(OLD, NEW))
+    shutil.copytree(debs, place / "debs", ignore=shutil.ignore_patterns(OLD, NEW, "image-*"))
     return place
 
 
@@ -163,3 +166,24 @@ def test_a_node_has_the_agent_alone_and_a_parent_has_it_too(root: Path) -> None:
     typed(root, f"dpkg -i --auto-deconfigure /debs/haptera-parent-{OLD}")
     assert "ii" not in typed(root, "dpkg-query -W -f '${db:Status-Abbrev}' haptera-agent || true")
     assert unit(root, "haptera-agent.service")["ExecStart"].startswith("/opt/haptera/bin/haptera")
+
+
+@pytest.mark.skipif(shutil.which("runc") is None, reason="runc is not installed")
+def test_the_image_serves_as_a_user_without_rights_from_a_root_that_nobody_writes(
+    debs: Path, tmp_path: Path
+) -> None:
+    with container(debs / f"image-{OLD}", tmp_path, SITE) as run:
+        asked = ("exec", "--user", "999", "parent")
+        wait_for(lambda: run(*asked, "/usr/lib/haptera/alive")[0] == 0)
+        assert '"node:n1"' in run(*asked, "haptera", "get", "node", "-o", "json")[1]
+        assert run(*asked, "sh", "-c", "id -un; grep -c ^CapEff:.0*$ /proc/self/status") == (
+            0,
+            "haptera\n1\n",
+        )
+        assert run(*asked, "touch", "/opt/haptera/one")[0] == 1
+        run(*asked, "haptera", "set", "n1", "power=off", "--take")
+    # Its state is all there; a parent that is away is not called healthy.
+    with container(debs / f"image-{NEW}", tmp_path, SITE) as run:
+        wait_for(lambda: '"off"' in run(*asked, "haptera", "get", "node", "-o", "json")[1])
+        run("kill", "parent", "STOP")
+        assert run(*asked, "/usr/lib/haptera/alive")[0] == 1

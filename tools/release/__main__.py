@@ -8,23 +8,31 @@ same wheel and sdist.
 import argparse
 import hashlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 from tools.release.debian import PACKAGES, debian_package, wheels_for
+from tools.release.image import parent_image
 from tools.release.notes import section
 from tools.release.python import sdist_and_wheel
 from tools.release.sbom import bill_of_materials
 
 ROOT = Path(__file__).resolve().parents[2]
 TAG = re.compile(r"v(\d+\.\d+\.\d+(?:rc\d+)?)")
+# Each with those before it.
+PARTS = ("python", "packages", "all")
 VERSION = re.compile(r'^__version__ = ".*"$', re.MULTILINE)
 
 
 def main(checkout: Path, out: Path | None, part: str) -> Path:
     """Write the artefacts of the tag at HEAD; returns the folder with them."""
+    lacking = [one for one in ("buildah", "debootstrap") if shutil.which(one) is None]
+    if part == "all" and lacking:
+        do = f"apt install {' '.join(lacking)}, or: make release ARGS='--part packages'"
+        stop(f"an image of a parent is made by {' and '.join(lacking)}", do)
     version = tagged(checkout)
     made = out or checkout / "build" / "release" / version
     made.mkdir(parents=True, exist_ok=True)
@@ -39,13 +47,16 @@ def main(checkout: Path, out: Path | None, part: str) -> Path:
         wheel = sdist_and_wheel(tree, made, epoch)
         bill = bill_of_materials((tree / "requirements.txt").read_text("utf-8"), version, epoch)
         (made / f"haptera-{version}.cdx.json").write_text(bill, "utf-8")
-        if part == "all":
+        if part != "python":
             wheels = wheels_for(tree, Path(place) / "wheels")
             say("documentation")
             subprocess.run([sys.executable, "-m", "tools.site"], cwd=tree, check=True)
             for package in PACKAGES:
                 say(f"Debian package {package.name}")
-                debian_package(package, tree, wheel, wheels, made, epoch)
+                deb = debian_package(package, tree, wheel, wheels, made, epoch)
+                if part == "all" and package.name == "haptera-parent":
+                    say("image of a parent")
+                    parent_image(tree, deb, made, epoch)
     write_sums(made)
     return made
 
@@ -109,7 +120,7 @@ if __name__ == "__main__":
     options = argparse.ArgumentParser(prog="python -m tools.release", description=__doc__)
     options.add_argument("--checkout", type=Path, default=ROOT, help="another checkout than this")
     options.add_argument("--out", type=Path, help="another folder; what lies in it is deleted")
-    options.add_argument("--part", choices=["python", "all"], default="all", help="no packages")
+    options.add_argument("--part", choices=PARTS, default="all", help="what of it; all needs root")
     given = options.parse_args()
     try:
         say(f"all of it is in {main(given.checkout, given.out, given.part)}")
