@@ -161,7 +161,6 @@ NOT_TYPED: dict[str, str] = {
     "python -m tests.world.hunt 0-5000": "takes hours; tests/world/test_storm.py has some",
     ".venv/bin/python -m benchmarks.hello_path": "measures for minutes, by hand",
     ".venv/bin/python -m benchmarks.planner": "measures for minutes, by hand",
-    "python -m benchmarks.plans": "measures for minutes, by hand",
     "haptera evict NODE": "it ends a session for good: tests/cli/test_evicting.py",
     "haptera agent --respawn": "the first process of a minOS: tests/daemon/test_respawn.py",
     "haptera agent": "a BMC starts it, with a token: all labs do",
