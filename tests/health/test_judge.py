@@ -1,6 +1,7 @@
 """What health rules say of readings: limits, trends, counters, and all that sensors do to them."""
 
 from collections.abc import Iterable
+from math import isfinite
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,8 @@ from haptera.health.judge import Symptom, fingerprints, grade_of, is_of, judge
 from haptera.health.readings import Timed
 from haptera.health.rule import Grade, HealthRule, Mode, parse_pipeline
 from haptera.health.track import Track
+from haptera.health.trend import expected_at
+from haptera.health.ward import TRACKS_MAX, Ward
 from haptera.model.errors import HapteraError
 
 RAMP = "window 30m | trend above 45 in 30m"
@@ -99,6 +102,37 @@ def test_a_ramp_is_predicted_before_its_limit_with_the_time_of_it() -> None:
 )
 def test_what_does_not_rise_steadily_is_not_predicted(values: list[float]) -> None:
     assert said(rule(f"median 5 | {RAMP}"), values[::3], every_s=30) == []
+
+
+def test_a_rise_that_stands_still_and_then_falls_meets_nothing() -> None:
+    """Its third quarter has no slope at all, and the fourth one begins higher, and falls."""
+    still = [120.0, 120.0, 120.0, 120.0, 121.0, 120.0, 121.0, 121.0]
+    fallen = [229.0, 228.0, 226.0, 225.0, 223.0, 227.0, 222.0, 224.0]
+    values = [7.5 * step for step in range(16)] + still + fallen
+    points = [Timed(60.0 * part + 30, value) for part, value in enumerate(values)]
+
+    assert expected_at(points, 1e6, window_s=32 * 60) is None
+
+
+@given(
+    st.sampled_from(
+        ["window 2m | trend above 45 in 20m", "rise | decay 1m | window 2m | trend below 0 in 7d"]
+    ),
+    st.lists(
+        st.tuples(
+            st.sampled_from([1e-9, 1, 4, 30]),
+            st.one_of(st.integers(-2, 2), st.floats(allow_nan=False, allow_infinity=False)),
+        ),
+        max_size=60,
+    ),
+)
+def test_no_readings_whatever_break_a_rule(text, steps) -> None:
+    track, at = Track(rule(text), "temp.inlet"), 1_000.0
+    for step, value in steps:
+        at += step
+        track.add(Timed(at, float(value)), at)
+        expected = None if track.symptom is None else track.symptom.expected
+        assert expected is None or isfinite(expected.likely)
 
 
 def test_a_prediction_is_withdrawn_once_nothing_speaks_for_it() -> None:
@@ -223,3 +257,17 @@ def test_what_is_no_pipeline_is_refused_with_what_to_write(text: str) -> None:
     with pytest.raises(HapteraError) as raised:
         parse_pipeline(text)
     assert raised.value.do
+
+
+def test_a_machine_whose_sensors_change_their_names_is_not_tracked_without_end() -> None:
+    ward = Ward([rule("above 40")])
+    ward.add("n2", "temp.cpu[0]", Timed(0, 41.0), 0)
+    for at in range(2 * TRACKS_MAX):
+        ward.add("n1", "temp.inlet", Timed(at, 41.0), at)
+        ward.add("n1", f"temp.cpu[{at}]", Timed(at, 41.0), at)
+
+    # What is read goes before what was read, and other machines have their own.
+    found = {one.sensor for one in ward.symptoms("n1")}
+    assert len(found) == TRACKS_MAX
+    assert {"temp.inlet", f"temp.cpu[{2 * TRACKS_MAX - 1}]"} <= found
+    assert len(ward.symptoms("n2")) == 1

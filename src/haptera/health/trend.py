@@ -85,6 +85,8 @@ def _ends_below(limit: float, earlier: TrendLine, later: TrendLine, lasts_s: flo
     """
     if later.slope >= earlier.slope:
         return False
+    if later.slope <= 0:
+        return later.level < limit
     ratio = later.slope / earlier.slope
     return later.level + later.slope * lasts_s * ratio / (1 - ratio) < limit
 

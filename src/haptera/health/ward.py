@@ -7,9 +7,14 @@ from haptera.health.judge import Symptom, fingerprints, grade_of, is_of
 from haptera.health.readings import Timed
 from haptera.health.rule import Fingerprint, Grade, HealthRule, Mode
 from haptera.health.track import Track
+from haptera.model.reading import SERIES_MAX
 
 # A sensor that was read by nobody for so long is not there any more, and its symptoms with it.
 FORGOTTEN_S: Final = 86_400.0
+# The most that is kept of one machine, a track for each rule that reads a sensor; and the most
+# names of sensors whose readers are known, of all machines.
+TRACKS_MAX: Final = 4 * SERIES_MAX
+READERS_MAX: Final = 65_536
 
 
 class Ward:
@@ -34,8 +39,10 @@ class Ward:
                 del tracks[key]
 
     def add(self, machine: str, sensor: str, one: Timed, now: float) -> None:
-        """A sensor of a machine was read."""
+        """A sensor of a machine was read; of too many, the one read longest ago is forgotten."""
         if sensor not in self._readers:
+            if len(self._readers) >= READERS_MAX:
+                self._readers.clear()
             self._readers[sensor] = tuple(
                 rule
                 for rule in self.rules.values()
@@ -45,6 +52,8 @@ class Ward:
         for rule in self._readers[sensor]:
             key = rule.name, sensor
             if key not in tracks:
+                if len(tracks) >= TRACKS_MAX:
+                    del tracks[min(tracks, key=lambda one: tracks[one].read_at or 0.0)]
                 tracks[key] = Track(rule, sensor)
             tracks[key].add(one, now)
 

@@ -249,10 +249,29 @@ def test_a_node_that_was_turned_writes_nothing_that_cannot_be(
 
 
 def test_what_one_entity_may_have_is_bounded_though_its_items_change(board: SampleBoard) -> None:
+    heard: list[SampleBatch] = []
+    board.subscribe(heard.append)
     for number in range(2 * SERIES_MAX):
-        board.measured("n1", [measurement({f"disk.used[{number}]": 1.0})])
+        board.measured("n1", [measurement({f"disk.used[{number}]": 1.0, "temp.inlet": 20.0})])
 
     assert len(board.last(N1)) == SERIES_MAX
+    # Nor is it handed on, to be kept elsewhere; what was there before goes on.
+    assert {one for batch in heard for one in batch.values} == board.last(N1).keys()
+    assert heard[-1].values == {Series("temp.inlet"): 20.0}
+    assert board.counts["too many of one entity"] == SERIES_MAX + 1
+
+
+def test_a_listener_that_fails_keeps_nothing_from_the_others(board: SampleBoard) -> None:
+    heard: list[SampleBatch] = []
+
+    def fails(batch: SampleBatch) -> None:
+        raise ZeroDivisionError
+
+    board.subscribe(fails)
+    board.subscribe(heard.append)
+    board.measured("n1", [measurement({"temp.inlet": 20.0}), measurement({"temp.inlet": 21.0})])
+
+    assert [batch.values["temp.inlet"] for batch in heard] == [20.0, 21.0]
 
 
 def test_what_is_old_is_not_told_as_how_things_are(tmp_path: Path) -> None:

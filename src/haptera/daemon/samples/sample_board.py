@@ -11,6 +11,7 @@ from haptera.model.parts import Context
 from haptera.model.reading import SERIES_MAX, Reading, Series, fitting, split_series
 from haptera.model.samples import SAMPLE_AGE_S_MAX, Measurement, Point, Sample, SampleBatch
 from haptera.runtime.samples.sample_store import SampleStore
+from haptera.sdk.boundary import Boundary
 
 # An older measurement no longer counts as the state of a machine.
 FRESH_S: Final = 120.0
@@ -107,17 +108,18 @@ class SampleBoard:
                     self.add(entity, one.age_ms / 1_000, values)
 
     def add(self, entity: EntityId, age_s: float, values: dict[Series, float]) -> None:
-        """Keep measurements of this age, and pass them to the listeners."""
-        batch = SampleBatch(entity, self._wall_s() - age_s, values)
+        """Keep measurements of this age, and pass them on: of too many series, the first."""
         known = self._last.setdefault(entity, {})
         if len(known) + len(values) > SERIES_MAX:
-            self._make_room(entity, known)
-        for one in batch.samples():
-            if one.series in known or len(known) < SERIES_MAX:
-                known[one.series] = one
+            values = self._admitted(entity, known, values)
+        if not values:
+            return
+        batch = SampleBatch(entity, self._wall_s() - age_s, values)
+        known.update((one.series, one) for one in batch.samples())
         self._store.add(batch)
         for listener in list(self._listeners.values()):
-            listener(batch)
+            with Boundary(f"what follows the numbers of {entity}"):
+                listener(batch)
 
     def heed(self, changed: Iterable[EntityId]) -> None:
         """Forget the measurements of those entities that are gone."""
@@ -125,10 +127,18 @@ class SampleBoard:
             if entity in self._last and self._engine.table.get(entity) is None:
                 del self._last[entity]
 
-    def _make_room(self, entity: EntityId, known: dict[Series, Sample]) -> None:
+    def _admitted(
+        self, entity: EntityId, known: dict[Series, Sample], values: Mapping[Series, float]
+    ) -> dict[Series, float]:
+        """Those of series that are known, and of so many others as there is room for."""
         fresh = self.last(entity)
         for name in [name for name in known if name not in fresh]:
             del known[name]
+        room = SERIES_MAX - len(known)
+        new = [name for name in values if name not in known]
+        self.counts["too many of one entity"] += len(new[room:])
+        left = {*new[room:]}
+        return {name: value for name, value in values.items() if name not in left}
 
     def _fitting(self, kind: str, told: Mapping[str, float]) -> dict[Series, float]:
         """The valid measurements of a node; sets of names that come again are checked quickly."""
