@@ -3,15 +3,18 @@
 import errno
 import sys
 import traceback
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from types import TracebackType
 from typing import Final
+from urllib.parse import quote
 
 PACKAGE: Final = __name__.partition(".")[0]
 TEXT_BYTES_MAX: Final = 500
 # How soon the same failure is printed again, and of how many it is known when it last was.
 PRINT_AGAIN_NS: Final = 60_000_000_000
 PRINTED_MAX: Final = 256
+# A shorter secret is a part of other words: to leave it out would tell more than it hides.
+SECRET_CHARACTERS_MIN: Final = 4
 
 # How a module's own user comes to open a device: it keeps its daemon's groups that own devices.
 OPEN_DEVICE: Final = (
@@ -37,15 +40,19 @@ class Failures:
         self._now = now
         self._printed: dict[_Place, int] = {}
 
-    def told(self, error: Exception, what: str) -> str:
-        """The words for `why`, cut; what was called stands above a traceback that is printed."""
-        name, words = type(error).__name__, str(error)
+    def told(self, error: Exception, what: str, secrets: Iterable[str] = ()) -> str:
+        """The words for `why`, cut; what was called stands above a traceback that is printed.
+
+        None of them has a secret in it: the other side may say again what it was sent.
+        """
+        secrets = tuple(secrets)
+        name, words = type(error).__name__, concealed(str(error), secrets)
         if type(error).__module__.partition(".")[0] in self._packages:
             return cut(words or name, TEXT_BYTES_MAX)
-        self._print(error, what)
+        self._print(error, what, secrets)
         return cut(f"{name}: {words}{_hint(error)}" if words else name, TEXT_BYTES_MAX)
 
-    def _print(self, error: Exception, what: str) -> None:
+    def _print(self, error: Exception, what: str, secrets: Iterable[str]) -> None:
         now, place = self._now(), _place(error)
         last = self._printed.pop(place, None)
         if last is not None and now < last + PRINT_AGAIN_NS:
@@ -54,8 +61,20 @@ class Failures:
         if len(self._printed) >= PRINTED_MAX:
             del self._printed[next(iter(self._printed))]
         self._printed[place] = now
-        sys.stderr.write(f"{what} failed:\n")
-        traceback.print_exception(error)
+        lines = concealed("".join(traceback.format_exception(error)), secrets)
+        sys.stderr.write(f"{what} failed:\n{lines}")
+
+
+def concealed(text: str, secrets: Iterable[str]) -> str:
+    """The text without these secrets, as they are and as a URL has them.
+
+    >>> concealed("401 for /login?key=a%2Fb-c (a/b-c)", ["a/b-c"])
+    '401 for /login?key=*** (***)'
+    """
+    for one in secrets:
+        if len(one) >= SECRET_CHARACTERS_MIN:
+            text = text.replace(one, "***").replace(quote(one, safe=""), "***")
+    return text
 
 
 def cut(text: str, bytes_max: int) -> str:

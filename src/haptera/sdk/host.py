@@ -13,13 +13,14 @@ import msgspec
 from haptera.model.declared.schema import digest_fault
 from haptera.model.errors import Code, DeclarationError, HapteraError
 from haptera.sdk.drains import Drains
-from haptera.sdk.failures import TEXT_BYTES_MAX, Failures, cut
+from haptera.sdk.failures import TEXT_BYTES_MAX, Failures, concealed, cut
 from haptera.sdk.gathering import Gathering
 from haptera.sdk.link import BeginFrame, CallFrame, Frame, frames_of, parse_begin, parse_call
 from haptera.sdk.loop_watch import LoopWatch
 from haptera.sdk.module import Module
 from haptera.sdk.progress import ProgressTeller
 from haptera.sdk.sampling.rounds import measured_values, phase, rounds
+from haptera.sdk.settings import secrets_in
 from haptera.sdk.target import Boot, Draining, Refused, Setup, Target
 from haptera.sdk.threads import Threads
 from haptera.wire.ipc import encode_frame
@@ -85,9 +86,10 @@ class _Host:
         self._unsent = bytearray()
         self._now = now
         self._begun = begun
-        at_once = module.manifest().at_once
-        self._threads = Threads(at_once + HANGING_MAX)
-        self._measuring = asyncio.Semaphore(at_once)
+        manifest = module.manifest()
+        self._declared = manifest.settings or ()
+        self._threads = Threads(manifest.at_once + HANGING_MAX)
+        self._measuring = asyncio.Semaphore(manifest.at_once)
         self._loop_watch = LoopWatch(module.functions, self._blocked)
         self._settings: Any = None
         self._session: Any = None
@@ -225,7 +227,12 @@ class _Host:
             self._answer(failed)
 
     def _told(self, call: CallFrame, error: Exception) -> str:
-        return self._failures.told(error, f"{call.part} of {call.entity}")
+        return self._failures.told(error, f"{call.part} of {call.entity}", self._secrets(call))
+
+    def _secrets(self, call: CallFrame) -> tuple[str, ...]:
+        """The secrets that its functions have."""
+        given = self._begun.settings if call.settings is None else call.settings
+        return secrets_in(self._declared, given)
 
     async def _work(self, call: CallFrame, target: Target, made: object) -> None:
         at = self._now()
@@ -259,7 +266,9 @@ class _Host:
         """What was read, and what was noted beside it, if anything."""
         value, note = self._reading(call, reading), target.take_note()
         at = max(0, at - target.take_age_ns())
-        noted = {} if note is None else {"note": cut(note, NOTE_BYTES_MAX)}
+        noted = {}
+        if note is not None:
+            noted = {"note": cut(concealed(note, self._secrets(call)), NOTE_BYTES_MAX)}
         self._answer({"op": op, "id": call.id, "value": value, "at_ns": at, **noted})
 
     def _target(self, call: CallFrame) -> Target:
@@ -278,7 +287,7 @@ class _Host:
             session=self._session,
             deadline_ns=call.deadline_ns,
             now=self._now,
-            tell=partial(self._progress.say, call.id),
+            tell=partial(self._say, call),
         )
 
     def _own(self, call: CallFrame) -> Any:
@@ -325,6 +334,9 @@ class _Host:
     def _fail(self, call: int, text: str) -> None:
         """It was not begun, or the device says so itself: it had no effect and will have none."""
         self._answer({"op": "failed", "id": call, "text": text, "refused": True})
+
+    def _say(self, call: CallFrame, text: str, done: float | None) -> None:
+        self._progress.say(call.id, concealed(text, self._secrets(call)), done)
 
     def _progressed(self, call: int, text: str, done: float | None) -> None:
         if call in self._uncut:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import types
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NewType, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 import msgspec
@@ -45,6 +45,34 @@ def declared(shape: type) -> tuple[Setting, ...]:
     if not dataclasses.is_dataclass(shape):
         raise DeclarationError(f"{shape!r} declares no settings", do="name a dataclass")
     return tuple(_settings(shape))
+
+
+def secrets_in(declared: Iterable[Setting], given: Mapping[str, Any]) -> tuple[str, ...]:
+    """The secrets among some settings, by what is declared of them; the longest first.
+
+    >>> strips = Setting("strips", secrets=("*.key",))
+    >>> secrets_in([strips], {"strips": [{"key": "opal", "at": "rack1"}, {"key": "beryl"}]})
+    ('beryl', 'opal')
+    """
+    found: set[str] = set()
+    for one in declared:
+        for path in ("",) if one.secret else one.secrets:
+            found.update(_texts_at(given.get(one.name), path.split(".") if path else []))
+    return tuple(sorted(found, key=lambda text: (-len(text), text)))
+
+
+def _texts_at(value: Any, path: Sequence[str]) -> Iterator[str]:
+    """The texts at a path, whatever is there instead of them."""
+    match value, path:
+        case str(), []:
+            yield value
+        case dict(), [step, *_] if step != _EACH:
+            yield from _texts_at(value.get(step), path[1:])
+        case dict() | list(), [step, *_] if step == _EACH:
+            for one in value.values() if isinstance(value, dict) else value:
+                yield from _texts_at(one, path[1:])
+        case _:
+            pass
 
 
 def _settings(shape: type) -> Iterator[Setting]:

@@ -147,6 +147,52 @@ def test_the_token_goes_to_its_api_only_and_never_into_words() -> None:
         asked("http://192.0.2.1:80", lambda api: api.read("/boxes"))
 
 
+@pytest.mark.net
+@pytest.mark.parametrize("form", ["bearer", "basic"])
+@pytest.mark.parametrize(
+    "echo",
+    [
+        lambda said: said + b"\r\n\r\n",
+        lambda said: OK + b"Content-Encoding: %s\r\nContent-Length: 0\r\n\r\n" % said,
+        lambda said: body(b'{"items": [], "next": "//%s/"}' % said),
+    ],
+    ids=["no status line", "an unasked coding", "a page elsewhere"],
+)
+def test_no_answer_that_cannot_be_used_tells_the_token(
+    echo: Callable[[bytes], bytes], form: str
+) -> None:
+    """Neither as it is nor as it was sent."""
+    sent: list[bytes] = []
+
+    def speak(peer: socket.socket, request: bytes) -> None:
+        sent.append(request.partition(b"Authorization: ")[2].split()[1])
+        peer.sendall(echo(sent[0]))
+
+    with served(speak) as url, pytest.raises(PlatformError) as error:
+        asked(url, lambda api: api.listed("all", LIST, 0.0), auth=form)
+    assert sent[0].decode() not in str(error.value)
+    assert TOKEN not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1.example.com/",
+        "http://127.evil/",
+        "http://localhost.example.com/",
+        "http://10.0.0.1/",
+    ],
+)
+def test_a_name_that_only_looks_like_this_machine_gets_no_token(url: str) -> None:
+    def ask(api: Api) -> Coroutine[Any, Any, Any]:
+        return api.read("/boxes")
+
+    with pytest.raises(HapteraError, match="where others can read it"):
+        asked(url, ask)
+    for own in ("http://127.9.9.9:1/", "http://[::1]:1/", "http://localhost:1/", "https://a.b/"):
+        assert exchange.ApiOrigin(own).is_private
+
+
 @pytest.mark.parametrize(
     "place",
     ["https://127.0.0.1:1/api/t/1", "http://127.0.0.1:2/t", "//evil.example/t", "http://[", "a b"],
@@ -183,6 +229,45 @@ def test_a_task_that_cannot_be_read_for_a_while_goes_on() -> None:
 
     faked(FakePlatform(lambda _: said.pop(0)), follow)
     assert seen == ["it answers 500 Internal Server Error", "running"]
+
+
+def test_a_task_that_is_not_to_be_asked_now_goes_on_and_is_no_refusal() -> None:
+    """The change was accepted: whoever hears *not yet* would have it made a second time."""
+    busy = answer({}, 429, **{"retry-after": "4"})
+    said = [busy, answer({"phase": "ok"})]
+    task = TaskTerms("phase", ["ok"], ["bad"], every_s=0.01)
+    accepted = answer({}, 202, location="/api/tasks/1")
+    seen: list[str] = []
+
+    async def follow(api: Api) -> None:
+        async with asyncio.timeout(30):
+            await api.finished(accepted, task, "/boxes", seen.append)
+
+    faked(FakePlatform(lambda _: said.pop(0)), follow)
+    assert said == []
+    assert seen[0] == "it answers 429 Too Many Requests"
+
+
+@pytest.mark.parametrize("number", ["..", ".", "", None, {}, 3.5])
+def test_a_task_without_a_usable_number_is_no_refusal(number: object) -> None:
+    task = TaskTerms("phase", ["ok"], ["bad"], get="/tasks/{id}", id="task", every_s=0.01)
+    said = [answer({"task": number}, 202), answer({"phase": "bad"})]
+    with pytest.raises(PlatformError):
+        faked(
+            FakePlatform(lambda _: said.pop(0)),
+            lambda api: api.finished(said.pop(0), task, "/boxes", lambda _: None),
+        )
+
+
+def test_a_long_pause_that_is_asked_for_is_kept() -> None:
+    async def twice(api: Api) -> None:
+        for _ in range(2):
+            with pytest.raises(NotYetError):
+                await api.read("/boxes")
+
+    platform = FakePlatform(lambda _: answer({}, 503, **{"retry-after": "86400"}))
+    faked(platform, twice)
+    assert len(platform.asked) == 1
 
 
 def test_busy_is_waited_for_as_long_as_it_says_and_then_told() -> None:

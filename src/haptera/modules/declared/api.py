@@ -22,7 +22,7 @@ from haptera.modules.declared.exchange import (
 )
 from haptera.modules.declared.terms import HttpTerms, ListTerms, TaskTerms
 from haptera.modules.declared.texts import Path, filled_path, found_at, path_of, text_of, words
-from haptera.modules.effects import Effect, failure_of
+from haptera.modules.effects import Effect, NotYetError, failure_of
 from haptera.modules.statuses import effect_of
 from haptera.sdk import HapteraError, Refused, Secret
 
@@ -120,7 +120,12 @@ class Api:
         Raises:
             PlatformError: it has failed, or cannot be followed.
         """
-        await self._followed(self._task_path(answer, task, self._origin.base + path), task, say)
+        try:
+            at = self._task_path(answer, task, self._origin.base + path)
+        except Refused as refusal:
+            # Of the path alone: nobody refused the change.
+            raise PlatformError(f"its task cannot be followed: {refusal}") from None
+        await self._followed(at, task, say)
 
     async def awaited(self, path: str, task: TaskTerms, say: Callable[[str], object]) -> None:
         """Wait until what others began is done; raises as `finished`."""
@@ -129,9 +134,14 @@ class Api:
     async def _followed(self, at: str, task: TaskTerms, say: Callable[[str], object]) -> None:
         state, error = path_of(task.state), None if task.error is None else path_of(task.error)
         while True:
-            found = await self._asked("GET", at)
+            # What cannot be read goes on: it is asked again for as long as the call may take.
+            try:
+                found = await self._asked("GET", at)
+            except NotYetError as busy:
+                say(str(busy))
+                await asyncio.sleep(max(task.every_s, busy.again_s))
+                continue
             if found.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-                # What cannot be read goes on: it is asked again for as long as the call may take.
                 say(self._said(found))
                 await asyncio.sleep(task.every_s)
                 continue
@@ -204,14 +214,20 @@ class Api:
 
     def _following(self, data: Any, after: Path | None, path: str) -> str | None:
         reference = None if after is None else text_of(found_at(data, after))
-        return self._origin.inside(reference, path) if reference else None
+        return self._inside(reference, path) if reference else None
+
+    def _inside(self, reference: str, beside: str) -> str:
+        try:
+            return self._origin.inside(reference, beside)
+        except PlatformError as error:
+            raise PlatformError(self.words(str(error))) from None
 
     def _task_path(self, answer: PlatformAnswer, task: TaskTerms, beside: str) -> str:
         if task.get is None:
             place = answer.headers.get("location")
             if place is None:
                 raise PlatformError("it does not say where its task is")
-            return self._origin.inside(place, beside)
+            return self._inside(place, beside)
         assert task.id is not None
         number = text_of(found_at(_data(answer), path_of(task.id)))
         if number is None:
@@ -238,11 +254,18 @@ class Api:
         until = asyncio.get_running_loop().time() + WAIT_S_MAX
         while True:
             async with self._turn():
-                answer = await self._transport(request)
+                answer = await self._answered(request)
             if answer.status not in _BUSY:
                 return answer
             if self._pause(answer) > until:
                 raise failure_of(Effect.NOT_YET, self._said(answer))
+
+    async def _answered(self, request: ApiRequest) -> PlatformAnswer:
+        try:
+            return await self._transport(request)
+        except PlatformError as error:
+            # It may quote what came instead of an answer: our own request, say.
+            raise PlatformError(self.words(str(error))) from None
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
@@ -260,7 +283,7 @@ class Api:
     def _pause(self, answer: PlatformAnswer) -> float:
         """Leave it alone for as long as it says; until when that is."""
         told = answer.headers.get("retry-after", "")
-        known = told.isascii() and told.isdigit() and len(told) <= len(str(AGAIN_S_MAX))
+        known = told.isascii() and told.isdigit()
         pause = min(float(told), AGAIN_S_MAX) if known else AGAIN_S
         self._next_at = max(self._next_at, asyncio.get_running_loop().time() + pause)
         return self._next_at

@@ -6,6 +6,7 @@ import ssl
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urljoin, urlsplit
 
@@ -19,7 +20,6 @@ LIST_BYTES_MAX: Final = 32 << 20
 CONNECTED_S_MAX: Final = 10.0
 SILENT_S_MAX: Final = 60.0
 _PORTS: Final = {"http": 80, "https": 443}
-_LOOPBACK: Final = ("localhost", "::1")
 
 
 class PlatformError(Exception):
@@ -57,7 +57,7 @@ class ApiOrigin:
         """True if nobody else can read the traffic: TLS, or an address of this machine."""
         parts = urlsplit(self.url)
         host = parts.hostname or ""
-        return parts.scheme == "https" or host in _LOOPBACK or host.startswith("127.")
+        return parts.scheme == "https" or host == "localhost" or _is_loopback(host)
 
     @property
     def base(self) -> str:
@@ -168,6 +168,14 @@ class ApiExchange:
         if self._ended or answer.length:
             raise PlatformError("its answer is cut short")
         return bytes(found)
+
+
+def _is_loopback(host: str) -> bool:
+    """True for addresses alone: a name that begins like one may be anybody's."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _context(origin: ApiOrigin) -> ssl.SSLContext:
