@@ -44,6 +44,13 @@ def test_each_alert_is_raised_by_what_it_is_for_and_by_nothing_else() -> None:
     assert [one["alert"] for one in alerts() if f'"{one["alert"]}"' not in tried] == []
 
 
+def test_each_alert_names_the_section_that_says_what_to_do() -> None:
+    page = "docs/reference/alerts.md"
+    sections = re.findall(r"^## (\w+)$", Path(page).read_text(), re.MULTILINE)
+    named = {one["alert"]: one["annotations"]["runbook"] for one in alerts()}
+    assert named == {name: f"{page}#{name.lower()}" for name in sections}
+
+
 @promtool
 def test_prometheus_understands_each_query_of_the_dashboard(tmp_path: Path) -> None:
     records = [
@@ -124,7 +131,7 @@ def test_each_panel_says_all_that_grafana_draws_it_by_and_nothing_else() -> None
 
 def test_each_alert_tells_what_to_do() -> None:
     for one in alerts():
-        assert set(one["annotations"]) == {"summary", "description"}, one["alert"]
+        assert set(one["annotations"]) == {"summary", "description", "runbook"}, one["alert"]
         assert one["labels"]["severity"] in ("warning", "critical")
 
 
