@@ -2,10 +2,15 @@
 
 import getpass
 import json
+import os
+import resource
 import shlex
 import socket
 import ssl
 import subprocess
+import threading
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +18,9 @@ from pathlib import Path
 import pytest
 
 from haptera.cli.commands.setup.ailments import CHECKS, DAY_S, GIB, ailments
-from haptera.cli.commands.setup.machine import InstalledParent, listened, look
+from haptera.cli.commands.setup.files import write_file, write_options
+from haptera.cli.commands.setup.machine import FILE_BYTES_MAX, InstalledParent, listened, look
+from haptera.model.errors import HapteraError
 from tests.cli.rig import client_of, command, environment, held, served, typed
 from tests.lab.rig import WAIT_S_MAX, wait_for
 from tests.network import NETWORK
@@ -30,6 +37,8 @@ BROKEN = [
     ({"free_bytes": 1}, True, "0.0 GiB free", "df -h /srv"),
     ({"version": "2.0.0", "runs": "1.0.0"}, True, "runs is 1.0.0", "restart haptera-parent"),
     ({"open_files": (Path("/srv/.haptera/client.json"),)}, True, "others can read", "chmod"),
+    ({"silent": "no answer within 5 s"}, True, "is not heard: no answer", "restart haptera-parent"),
+    ({"unusable": {Path("/srv/ca.key"): "x"}}, True, "/srv/ca.key cannot be used: x", "restore"),
     ({"foreign": (Path("/srv/state.db"),)}, True, "another user", "chown 0 /srv/state.db"),
     ({"ends_s": {Path("/srv/api.pem"): 20 * DAY_S}}, False, "ends in 20 days", "restart"),
     ({"ends_s": {Path("/srv/api.pem"): -3 * DAY_S}}, True, "ended 3 days ago", "restart"),
@@ -67,6 +76,101 @@ def test_no_check_is_left_untried() -> None:
 def test_the_address_is_that_of_the_options(text: str, address: str, tmp_path: Path) -> None:
     (tmp_path / "parent.env").write_text(text)
     assert listened(tmp_path / "parent.env") == address
+
+
+@pytest.mark.parametrize("content", [b'HAPTERA_SERVE="--listen', b"\xff\xfe\0", None])
+def test_options_that_cannot_be_read_are_said_and_not_waited_for(
+    content: bytes | None, tmp_path: Path
+) -> None:
+    options = tmp_path / "parent.env"
+    if content is None:
+        os.mkfifo(options)
+    else:
+        options.write_bytes(content)
+    with pytest.raises(HapteraError, match="cannot be read as options") as error:
+        listened(options)
+    assert error.value.where == str(options)
+
+
+@pytest.mark.parametrize(
+    ("name", "put"),
+    [
+        ("ca.pem", lambda path: path.write_text("garbage")),
+        ("parent.pem", Path.touch),
+        ("ca.key", os.mkfifo),
+        ("ca.pem", os.mkfifo),
+        ("ca.key", Path.mkdir),
+        ("ca.pem", lambda path: path.symlink_to("/dev/zero")),
+        ("ca.pem", lambda path: path.write_bytes(bytes(FILE_BYTES_MAX + 1))),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_found_and_not_waited_for(
+    name: str, put: Callable[[Path], object], tmp_path: Path
+) -> None:
+    """The folder is its daemon's user's; who looks is root."""
+    path = tmp_path / ".haptera" / "parent" / name
+    path.parent.mkdir(parents=True, mode=0o700)
+    put(path)
+
+    assert list(look(tmp_path, "127.0.0.1").unusable) == [path]
+
+
+@pytest.mark.net
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", b"", b"\0"])
+def test_a_parent_that_does_not_answer_is_said_to_be_there(answer: bytes, tmp_path: Path) -> None:
+    (tmp_path / ".haptera").mkdir()
+    place = tmp_path / ".haptera" / "api.sock"
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(str(place))
+        assert look(tmp_path, "127.0.0.1").silent is None
+        one.listen()
+        thread = threading.Thread(target=answered, args=(one, answer), daemon=True)
+        thread.start()
+        seen = look(tmp_path, "127.0.0.1")
+        one.shutdown(socket.SHUT_RDWR)
+        thread.join()
+    assert (seen.runs, seen.silent is None, seen.taken) == (None, False, ())
+
+
+def answered(listening: socket.socket, answer: bytes) -> None:
+    with suppress(OSError):
+        while True:
+            peer, _ = listening.accept()
+            with peer:
+                peer.recv(4096)
+                peer.sendall(answer)
+
+
+@pytest.mark.parametrize("address", ["", "0.0.0.0", "::1", "a b", "localhost", "127.0.0.1 --debug"])
+def test_an_address_at_which_nobody_could_be_reached_is_refused_before_anything_is_written(
+    address: str, tmp_path: Path
+) -> None:
+    own = ("--etc", tmp_path / "etc", "--dir", tmp_path / "state", "--cluster", "kelp")
+    code, _, errors = typed("setup", "parent", *own, "--listen", address, folder=tmp_path)
+    assert (code, "one IPv4 address" in errors) == (1, True), errors
+    assert not (tmp_path / "etc").exists()
+
+
+@pytest.mark.parametrize("word", ['x"', "x y", "x\nUSER=root", "$HOME", "x;id", "`id`", "", "x\\"])
+def test_an_option_that_a_unit_would_read_otherwise_is_refused(word: str, tmp_path: Path) -> None:
+    options = tmp_path / "parent.env"
+    with pytest.raises(HapteraError, match="cannot be an option of a unit"):
+        write_options(options, "HAPTERA_SERVE", ["--host", word])
+    assert not options.exists()
+
+
+def test_a_file_that_has_no_room_leaves_the_one_that_was_there(tmp_path: Path) -> None:
+    path = tmp_path / "parent.env"
+    write_file(path, "before", 0o644)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4, hard))
+    try:
+        with pytest.raises(HapteraError, match="cannot be written"):
+            write_file(path, "what comes after it", 0o644)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert path.read_text() == "before"
+    assert path.stat().st_mode & 0o777 == 0o644
 
 
 @pytest.mark.net

@@ -76,8 +76,8 @@ def home_of(directory: Path) -> Path:
     return directory.resolve() / ".haptera" / "parent"
 
 
-def check_address(address: str) -> None:
-    """Refuse what is no address of a machine, at which its nodes could reach it.
+def check_address(address: str, option: str = "--listen") -> None:
+    """Refuse what is no address of a machine, at which the others of its cluster could reach it.
 
     Raises:
         HapteraError: it is none.
@@ -88,7 +88,7 @@ def check_address(address: str) -> None:
         sound = False
     if not sound:
         raise HapteraError(
-            "nodes must reach their parent at one IPv4 address, and this is not one",
-            where=f"--listen {address}",
+            "nodes and their parent reach each other at one IPv4 address, and this is not one",
+            where=f"{option} {address}",
             do="give an address of this machine; 127.0.0.1 if the nodes are on it too",
         )

@@ -12,6 +12,7 @@ from haptera.cli.commands.setup.files import (
     start_option,
     units_option,
     write_file,
+    write_options,
     write_unit,
 )
 from haptera.cli.main import OK
@@ -62,18 +63,21 @@ def agent(  # noqa: PLR0913 (an argument for each option)
       haptera setup agent --from - --node n17 < n17.json
       haptera setup agent --from https://10.9.0.1:4270 --token hp1.ID.SECRET --authority ca.pem
     """
+    from haptera.daemon.settings import check_address
+
     access = _access(source, token, authority)
     name = node or socket.gethostname().partition(".")[0]
     # Not needed yet: whether it is given says all that could be wrong, while somebody looks.
     ask_bare(calls.invite(name, why="haptera setup agent"), access)
-    own = address or _own_address(access)
+    own = _own_address(access) if address is None else address
+    check_address(own, "--address")
+    words = ["--address", own, "--from", f"{etc}/agent.json", "--node", name]
+    write_options(etc / "agent.env", "HAPTERA_AGENT", words)
     write_file(etc / "agent.json", msgspec.json.encode(access).decode(), 0o600)
-    words = f"--address {own} --from {etc}/agent.json --node {name}"
-    write_file(etc / "agent.env", f'HAPTERA_AGENT="{words}"\n', 0o644)
     write_unit("haptera-agent", units)
     if no_start or not begin("haptera-agent"):
         say("no systemd runs here; this starts the agent:")
-        say(f"  haptera agent {words}")
+        say(f"  haptera agent {' '.join(words)}")
     else:
         say(f"haptera-agent runs; at the parent: haptera why {name}")
     return OK

@@ -62,6 +62,18 @@ def _disk(one: InstalledParent) -> Iterator[Ailment]:
         yield Ailment(what, do, grave=one.free_bytes < FREE_BYTES_MIN)
 
 
+def _silent(one: InstalledParent) -> Iterator[Ailment]:
+    if one.silent is not None:
+        what = f"a parent is there, and is not heard: {one.silent}"
+        yield Ailment(what, "journalctl -u haptera-parent, then systemctl restart haptera-parent")
+
+
+def _unusable(one: InstalledParent) -> Iterator[Ailment]:
+    for path, why in one.unusable.items():
+        do = "put a backup back, see haptera restore; or mend the file, while the parent is stopped"
+        yield Ailment(f"{path} cannot be used: {why}", do)
+
+
 def _version(one: InstalledParent) -> Iterator[Ailment]:
     if one.runs is not None and one.runs != one.version:
         what = f"the parent that runs is {one.runs}, and {one.version} is installed"
@@ -105,5 +117,5 @@ def _sealed(one: InstalledParent) -> Iterator[Ailment]:
 
 CHECKS: Final[tuple[Callable[[InstalledParent], Iterator[Ailment]], ...]] = (
     *(_address, _ports, _clock, _locale, _disk),
-    *(_version, _files, _certificates, _confined, _sealed),
+    *(_silent, _version, _files, _unusable, _certificates, _confined, _sealed),
 )

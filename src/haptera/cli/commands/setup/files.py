@@ -1,8 +1,10 @@
 """Files of `haptera setup`: a daemon's options and its unit, and the start of the daemon."""
 
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Final
@@ -10,13 +12,16 @@ from typing import Final
 import click
 
 from haptera.cli.output.printing import say
-from haptera.model.errors import Code, HapteraError
+from haptera.model.errors import Code, HapteraError, ParseError
+from haptera.runtime.identity.private import write_durable
 
 ETC: Final = Path("/etc/haptera")
 UNITS: Final = Path("/etc/systemd/system")
 # The folder of packaged units: `haptera setup` leaves those as they are.
 PACKAGED: Final = Path("/lib/systemd/system")
 _PROGRAM: Final = "/opt/haptera/bin/haptera"
+# What neither systemd nor a shell reads as anything else.
+_WORD: Final = re.compile(r"[A-Za-z0-9_./:@%+=,-]+")
 _RUNS: Final = Path("/run/systemd/system")
 
 etc_option = click.option(
@@ -37,16 +42,15 @@ start_option = click.option("--no-start", is_flag=True, help="Only write the fil
 
 
 def write_file(path: Path, text: str, mode: int) -> None:
-    """Write a file in a folder that is made where it is missing.
+    """Put a file, whole or not at all, in a folder that is made where it is missing.
 
     Raises:
-        HapteraError: it cannot be written.
+        HapteraError: it cannot be written; what was there is as it was.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch(mode)
+        write_durable(path, text.encode())
         path.chmod(mode)
-        path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise HapteraError(
             f"cannot be written: {error.strerror}",
@@ -55,6 +59,19 @@ def write_file(path: Path, text: str, mode: int) -> None:
             code=Code.FILE_UNWRITABLE,
         ) from None
     say(f"wrote {path}")
+
+
+def write_options(path: Path, variable: str, words: Sequence[str]) -> None:
+    """Write a daemon's options as its unit reads them: systemd parts them at spaces.
+
+    Raises:
+        HapteraError: a word would not arrive there as it is, or the file cannot be written.
+    """
+    for word in words:
+        if _WORD.fullmatch(word) is None:
+            do = "give one without spaces, quotes and other signs of a shell"
+            raise ParseError(f"{word!r} cannot be an option of a unit", where=str(path), do=do)
+    write_file(path, f'{variable}="{" ".join(words)}"\n', 0o644)
 
 
 def write_unit(name: str, units: Path) -> None:

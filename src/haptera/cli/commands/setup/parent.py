@@ -18,6 +18,7 @@ from haptera.cli.commands.setup.files import (
     start_option,
     units_option,
     write_file,
+    write_options,
     write_unit,
 )
 from haptera.cli.main import OK, REFUSED
@@ -75,8 +76,10 @@ def parent(  # noqa: PLR0913 (an argument for each option)
     """
     from haptera.cli.commands.setup.ailments import ailments
     from haptera.cli.commands.setup.machine import look
+    from haptera.daemon.settings import check_address
 
     listen = _given(listen, "Address of this machine, where nodes reach it", "--listen")
+    check_address(listen)
     site = etc / "site.yaml"
     if not site.exists():
         cluster = check_name(_given(cluster, "Name of the cluster", "--cluster"))
@@ -152,7 +155,7 @@ def _write_schema(path: Path) -> None:
 
 
 def _write_options(etc: Path, words: list[str]) -> None:
-    write_file(etc / "parent.env", f'HAPTERA_SERVE="{" ".join(words)}"\n', 0o644)
+    write_options(etc / "parent.env", "HAPTERA_SERVE", words)
 
 
 def _say_next(directory: Path, etc: Path, user: str, *, runs: bool) -> None:
