@@ -18,6 +18,7 @@ from bgp.messages import END_OF_TABLE, Open, Prefix, Update
 from hypothesis import given
 from hypothesis import strategies as st
 from routes import Changes, Heard, Table
+from state import dump, load
 
 from tests.router.strategies import attributes
 
@@ -182,12 +183,12 @@ def histories(draw: st.DrawFn) -> list[Heard]:
 
 
 @given(histories(), histories())
-def test_a_history_makes_the_same_table_which_goes_on_the_same_way(
+def test_a_state_makes_the_same_table_which_goes_on_the_same_way(
     before: list[Heard], after: list[Heard]
 ) -> None:
     table, copy = Table(US), Table(US)
     said(table, before)
-    said(copy, table.history())
+    load(dump(table), copy)
     assert copy == table
     later = [Heard(one.source, one.incarnation + 12, one.message) for one in after]
     assert said(copy, later) == said(table, later)
