@@ -254,3 +254,21 @@ def test_what_is_no_way_to_a_parent_is_refused(
 ) -> None:
     code, _, errors = typed("setup", "agent", *options, folder=tmp_path, given="{}")
     assert (code != 0, said in errors) == (True, True), errors
+
+
+@pytest.mark.net
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be one of two users")
+def test_a_parent_runs_as_the_user_that_was_named(tmp_path: Path) -> None:
+    folders = [f"--{name}={tmp_path / name}" for name in ("dir", "etc", "units")]
+    own = (*folders, "--listen", ADDRESS, "--cluster", "kelp", "--no-start")
+    drop_in = tmp_path / "units" / "haptera-parent.service.d" / "user.conf"
+
+    for user in ("root", "nobody"):
+        code, _, errors = typed("setup", "parent", *own, "--user", user, folder=tmp_path)
+        assert code == 0, errors
+        text = drop_in.read_text()
+        assert f"[Service]\nUser={user}\nGroup=" in text
+        assert ("CapabilityBoundingSet=~\n" in text) == (user == "root")
+        assert text.count("[Service]") == 1
+    code, said, errors = typed("setup", "parent", *own, "--user", "haptera", folder=tmp_path)
+    assert (code, drop_in.exists(), f"removed {drop_in}" in said) == (0, False, True), errors

@@ -1,11 +1,13 @@
 """`haptera setup parent`: a first parent on this machine."""
 
+import grp
 import json
 import os
 import pwd
 import shutil
 import subprocess
 import sys
+from importlib import resources
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +28,8 @@ from haptera.cli.output.printing import say
 from haptera.model.entity import check_name
 from haptera.model.errors import Code, HapteraError
 
+# Who runs the parent by its unit as it is packaged.
+UNITS_USER: Final = "haptera"
 SITE: Final = """\
 # yaml-language-server: $schema=site.schema.json
 # What this cluster should be: the machines below `nodes`, what they should have below `desired`.
@@ -49,7 +53,12 @@ desired: {{}}
     show_default=True,
     help="The directory for the parent's .haptera/.",
 )
-@click.option("--user", default="haptera", show_default=True, help="Who runs it; made if missing.")
+@click.option(
+    "--user",
+    default=UNITS_USER,
+    show_default=True,
+    help="Who runs it; made if missing. root: for network boot and images.",
+)
 @etc_option
 @units_option
 @start_option
@@ -73,6 +82,7 @@ def parent(  # noqa: PLR0913 (an argument for each option)
     Examples:
       haptera setup parent
       haptera setup parent --listen 10.9.0.1 --cluster kelp --host parent.example
+      haptera setup parent --listen 10.0.0.1 --cluster first --user root
     """
     from haptera.cli.commands.setup.ailments import ailments
     from haptera.cli.commands.setup.machine import look
@@ -96,7 +106,7 @@ def parent(  # noqa: PLR0913 (an argument for each option)
     # The first start needs a site file; a later one with it would undo what was applied since.
     served = (directory / ".haptera" / "parent" / "state.db").exists()
     _write_options(etc, [*words, *(() if served else ("--site", str(site)))])
-    write_unit("haptera-parent", units)
+    _write_unit(user, units)
     if no_start or not begin("haptera-parent"):
         _say_next(directory, etc, user, runs=False)
         return OK
@@ -145,6 +155,22 @@ def _make_user(user: str, directory: Path) -> None:
             do="run this as root, or give another folder: --dir",
             code=Code.FILE_UNWRITABLE,
         ) from None
+
+
+def _write_unit(user: str, units: Path) -> None:
+    """Put the unit in place; it runs as this user by a drop-in, since packages bring the unit."""
+    write_unit("haptera-parent", units)
+    known = pwd.getpwnam(user)
+    text = f"[Service]\nUser={user}\nGroup={grp.getgrgid(known.pw_gid).gr_name}\n"
+    if known.pw_uid == 0:
+        root = resources.files("haptera.cli") / "units" / "root.conf"
+        text += root.read_text(encoding="utf-8").replace("[Service]\n", "")
+    file = units / "haptera-parent.service.d" / "user.conf"
+    if user != UNITS_USER:
+        write_file(file, text, 0o644)
+    elif file.exists():
+        file.unlink()
+        say(f"removed {file}")
 
 
 def _write_schema(path: Path) -> None:
