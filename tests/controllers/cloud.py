@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 from haptera.controllers.pool import (
     SECOND_NS,
     Create,
-    Decision,
     Destroy,
     Drain,
     Pool,
+    PoolDecision,
     Reopen,
     Slot,
     SlotPhase,
@@ -100,7 +100,7 @@ class Cloud:
             lanes[job.size] = lanes.get(job.size, 0) + 1
         return [Wanted(size, count, 0) for size, count in lanes.items()]
 
-    def step(self) -> Decision:
+    def step(self) -> PoolDecision:
         """A second passes; then the pool decides, and it is done."""
         self.now_s += 1
         for name, machine in list(self.machines.items()):

@@ -8,9 +8,9 @@ from haptera.controllers.pool import (
     CREATES_AT_ONCE,
     SECOND_NS,
     Create,
-    Decision,
     Drain,
     Pool,
+    PoolDecision,
     Reopen,
     Slot,
     SlotPhase,
@@ -127,7 +127,7 @@ def test_e3_what_costs_too_much_is_not_bought_instead_and_the_reason_says_so() -
         "small: capacity of family: none, again in 59.0 s; medium: capacity of family: none, again"
         " in 59.0 s; large costs more than 1.5 times small"
     )
-    assert decision == Decision((), (Unmet(Size(1, 100), 2, why),), until_ns=60 * SECOND_NS)
+    assert decision == PoolDecision((), (Unmet(Size(1, 100), 2, why),), until_ns=60 * SECOND_NS)
 
 
 def test_e4_a_rate_limit_is_kept_to_the_millisecond_and_no_longer() -> None:

@@ -113,7 +113,7 @@ class Unmet:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class PoolDecision:
     """What to do now, and for whom nothing is done; `until_ns` is when to ask again by itself."""
 
     actions: tuple[PoolAction, ...] = ()
@@ -127,7 +127,7 @@ def decide(
     wanted: Sequence[Wanted],
     refusals: Iterable[Refusal],
     now: int,
-) -> Decision:
+) -> PoolDecision:
     """What to do about a pool; `wanted` are jobs that nobody has room for, the head first."""
     purchase = _Purchase(pool, sorted(slots, key=_by_number), tuple(refusals), now)
     for one in wanted:
@@ -278,8 +278,8 @@ class _Purchase:
                 staying -= 1
                 self._actions.append(Drain(one.name, f"idle for {self._for(one)}"))
 
-    def decision(self) -> Decision:
-        return Decision(tuple(self._actions), tuple(self._unmet), self._until())
+    def decision(self) -> PoolDecision:
+        return PoolDecision(tuple(self._actions), tuple(self._unmet), self._until())
 
     def _placed(self, job: Size, count: int) -> int:
         """How many of so many jobs find no room in what comes; the least room is filled first."""

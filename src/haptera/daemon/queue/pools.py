@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from haptera.controllers.pool import (
-    Decision,
+    PoolDecision,
     Slot,
     SlotPhase,
     Unmet,
@@ -252,7 +252,7 @@ class Pools:
                 del self._refusals[key]
         return [one for key, one in self._refusals.items() if key[0] == name]
 
-    def _tell(self, said: PoolSaid, decision: Decision) -> None:
+    def _tell(self, said: PoolSaid, decision: PoolDecision) -> None:
         for action in decision.actions:
             _log.info("pool %s: %s", said.name, action)
         # Numbers change all the time; that some of a size wait is news once.
