@@ -128,6 +128,12 @@ def test_steps_fail_as_often_as_they_did_there() -> None:
     assert all(run.settled_s is not None for run in runs)
 
 
+def test_a_change_is_over_as_soon_as_all_of_it_is_decided_on() -> None:
+    passed: list[float] = []
+    run = rehearse(the_present(), Rehearsal(commands("sleep 1")), 1, passed.append)
+    assert (run.settled_s, passed) == (0.0, [0.0])
+
+
 def test_what_would_be_refused_is_refused() -> None:
     change = [SetDesired(web("n1"), "run", "sideways", "site")]
     with pytest.raises(HapteraError, match=r"the change would be refused: .*sideways"):

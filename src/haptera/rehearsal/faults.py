@@ -13,7 +13,7 @@ from haptera.model.errors import ParseError
 from haptera.model.parts import Look
 from haptera.model.walltime import parse_duration_ms
 from haptera.selectors.nodeset import expand
-from haptera.testing.actual import NodeFaults
+from haptera.testing.actual import NodeFault
 from haptera.testing.folded import FoldedWorld
 
 _FAULT: Final = re.compile(
@@ -74,7 +74,7 @@ def inject(world: FoldedWorld, fault: PlannedFault) -> None:
 def _cut(world: FoldedWorld, node: str) -> Callable[[], None]:
     """Cut a node's power, and keep it from being switched on until the end of the fault."""
     world.actual.cut(node)
-    broken = world.actual.broken.setdefault(node, NodeFaults())
+    broken = world.actual.nodes[node]
     serving = _serving(world, power.name)
     broken.barren |= serving
     return partial(broken.barren.difference_update, serving)
@@ -82,7 +82,7 @@ def _cut(world: FoldedWorld, node: str) -> Callable[[], None]:
 
 def _hang(world: FoldedWorld, node: str) -> Callable[[], None]:
     """Let a node's BMC answer nothing."""
-    broken = world.actual.broken.setdefault(node, NodeFaults())
+    broken = world.actual.nodes[node]
     serving = _serving(world, power.name)
     broken.mute |= serving
     return partial(broken.mute.difference_update, serving)
@@ -90,17 +90,17 @@ def _hang(world: FoldedWorld, node: str) -> Callable[[], None]:
 
 def _spoil(world: FoldedWorld, node: str) -> Callable[[], None]:
     """Let the modules on a node change nothing."""
-    broken = world.actual.broken.setdefault(node, NodeFaults())
+    broken = world.actual.nodes[node]
     modules = {path.partition(".")[0] for path in world.catalog.of_nodes}
     broken.barren |= modules
     return partial(broken.barren.difference_update, modules)
 
 
-def _strand(world: FoldedWorld, node: str) -> Callable[[], None]:
-    """Let a node boot without its agent."""
-    broken = world.actual.broken.setdefault(node, NodeFaults())
-    broken.bare = True
-    return broken.restore
+def _suffer(fault: NodeFault, world: FoldedWorld, node: str) -> Callable[[], None]:
+    """Let a node have a fault of its own."""
+    faults = world.actual.nodes[node].faults
+    faults.add(fault)
+    return partial(faults.discard, fault)
 
 
 def _serving(world: FoldedWorld, variable: str) -> set[str]:
@@ -117,6 +117,6 @@ FAULTS: Final[Mapping[str, Callable[[FoldedWorld, str], Callable[[], None]]]] = 
     "power cut": _cut,
     "bmc hangs": _hang,
     "nothing starts": _spoil,
-    "no agent": _strand,
+    **{one.value: partial(_suffer, one) for one in NodeFault},
     PARENT_DIES: _cut,
 }

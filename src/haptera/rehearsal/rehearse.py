@@ -28,8 +28,6 @@ _DAY_S: Final = 86_400
 # of change each second, later by the share of the time that has passed.
 FINE_S: Final = 1.0
 COARSE: Final = 1 / 600
-# The time within which an accepted change is surely decided on.
-DECIDING_S: Final = 10
 # The most reasons for waiting, and the most stuck entities, that are reported.
 TOLD_MAX: Final = 20
 # An entity in a sentence, with what joins it to another.
@@ -140,7 +138,7 @@ class _Watched:
         self._world = world
         self._rehearsal = rehearsal
         self._began_at = began_at
-        self._decided_at = began_at + int(rehearsal.horizon_s * S)
+        self._accepted = False
 
     def to_the_end(self, ticket: int, progress: Callable[[float], None]) -> int | None:
         """Let time pass until all is as desired or the horizon is reached; when it was."""
@@ -154,8 +152,7 @@ class _Watched:
             self._check(ticket)
             self._look(step_s)
             progress(passed_s)
-            over = passed_s >= last_fault_s and clock.now >= self._decided_at
-            if over and world.settled():
+            if passed_s >= last_fault_s and self._accepted and world.settled():
                 return max((one.ended_at for one in world.actual.done), default=self._began_at)
         return None
 
@@ -165,7 +162,7 @@ class _Watched:
             return
         if reply.refusal is not None:
             raise HapteraError(f"the change would be refused: {reply.refusal}")
-        self._decided_at = self._world.clock.now + DECIDING_S * S
+        self._accepted = True
 
     def _look(self, step_s: float) -> None:
         if self._world.parent.engine is None:

@@ -1,16 +1,20 @@
 """A model of everything that modules reach: values, what declared steps make of them, and when."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Final, NamedTuple, Protocol
 
+from haptera.kinds import system
 from haptera.kinds.node import Agent, Busy, Power, agent, busy, power
-from haptera.model.declared.schema import Applied, Kind
+from haptera.model.declared.schema import Applied
 from haptera.model.effects import Call, Work
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Answered, Ended, Failed, WatchReported
 from haptera.model.parts import Look, Part, Step
 from haptera.testing.clock import Clock
+from haptera.testing.folded_catalog import FoldedCatalog
 from haptera.testing.machine import Answer
 
 MS: Final = 1_000_000
@@ -45,6 +49,9 @@ class Wishes(Protocol):
     def digest(self, entity: EntityId, variable: str) -> str:
         """The digest of the plain data that this variable compares."""
 
+    def contents(self, entity: EntityId, variable: str) -> str:
+        """The same for the values alone: what is in force, whichever of them it is called."""
+
 
 @dataclass
 class PartTimes:
@@ -61,61 +68,63 @@ class PartTimes:
         return min(most, part.within_ms // 10) * MS
 
 
-@dataclass
-class NodeFaults:
-    """The faults of one node: `mute` modules never answer, `barren` ones change nothing.
+class NodeFault(StrEnum):
+    """A fault of a whole node, as people name it."""
 
-    A `bare` one boots, and no agent comes up.
+    NO_AGENT = "no agent"  # it boots, and no agent comes up
+    BAD_IMAGE = "image is bad"  # it refuses each image that it is to run
+
+
+@dataclass
+class ModelledNode:
+    """One node: what is on it, how often its power changed, and its faults.
+
+    `mute` modules never answer, `barren` ones change nothing.
     """
 
+    here: list[EntityId] = field(default_factory=list)
+    cuts: int = 0
     mute: set[str] = field(default_factory=set)
     barren: set[str] = field(default_factory=set)
-    bare: bool = False
+    faults: set[NodeFault] = field(default_factory=set)
 
-    def restore(self) -> None:
-        """Its agent comes up from the next boot on."""
-        self.bare = False
+
+class _Running(NamedTuple):
+    """A step under way: `cuts` of its node when it began, if it needs the node's power."""
+
+    step: Step
+    call: Call
+    answer: Answer
+    begun: int
+    cuts: int | None
+    contents: Mapping[str, str]
 
 
 class Actual:
-    """All entities as they really are; `of_nodes` are the paths of parts that need an agent.
+    """All entities as they really are.
 
     A step makes its declared changes come true once its time has passed, a look reads them. What
-    ran on a node is gone with its power. Where a job runs, a gate refuses.
+    ran on a node is gone with its power. Where a job runs, a gate refuses. Of what is compared by
+    its digest, the contents in force are kept.
     """
 
-    def __init__(
-        self,
-        clock: Clock,
-        kinds: Mapping[str, Kind],
-        parts: Iterable[Part],
-        of_nodes: frozenset[str],
-        pace: PartTimes,
-    ) -> None:
+    def __init__(self, clock: Clock, catalog: FoldedCatalog, wishes: Wishes, pace: PartTimes):
         self.clock = clock
-        self.wishes: Wishes
-        self.done: list[Doing] = []
         self.values: dict[EntityId, Values] = {}
-        self.broken: dict[str, NodeFaults] = {}
+        self.nodes: dict[str | None, ModelledNode] = defaultdict(ModelledNode)
+        self.done: list[Doing] = []
         self.refusals = 0
-        self._kinds = kinds
-        self._parts = {one.path: one for one in parts}
-        self._of_nodes = of_nodes
+        self._catalog = catalog
+        self._wishes = wishes
         self._pace = pace
-        self._here: dict[str, list[EntityId]] = {}
-        self._cuts: dict[str, int] = {}
+        self._parts = {one.path: one for one in catalog.parts()}
         self._watches: dict[EntityId, dict[str, tuple[int, Answer]]] = {}
-        self._lasting = {
-            (one.kind, one.at)
-            for one in self._parts.values()
-            if isinstance(one, Look) and one.path not in of_nodes
-        }
 
     def put(self, entity: EntityId, values: Values) -> None:
         """Set the values of an entity, which exists from now on."""
         self.values[entity] = values
         if entity.node is not None and entity != node_id(entity.node):
-            self._here.setdefault(entity.node, []).append(entity)
+            self.nodes[entity.node].here.append(entity)
 
     def handle(self, call: Call, answer: Answer, died: Callable[[], None]) -> None:
         """Do what a module that keeps to its declaration would do."""
@@ -128,23 +137,27 @@ class Actual:
         if call.work is Work.WATCH:
             self._watches.setdefault(call.entity, {})[path] = call.id, answer
             return
-        broken = self.broken.get(call.entity.node or "")
-        if broken is not None and call.module in broken.mute:
+        node = self.nodes[call.entity.node]
+        if call.module in node.mute:
             return
         part = self._parts[path]
-        takes_ns = self._takes_ns(part)
         if isinstance(part, Look):
-            self.clock.after(takes_ns, self._look, part, call, answer)
-        else:
-            node = call.entity.node
-            cuts = self._cuts.get(node, 0) if node is not None and path in self._of_nodes else None
-            digests = {
-                one.variable: self.wishes.digest(call.entity, one.variable)
-                for one in part.changes
-                if self._is_applied(call.entity, one.variable)
-            }
-            begun = self.clock.now
-            self.clock.after(takes_ns, self._step, part, call, answer, begun, cuts, digests)
+            self.clock.after(self._takes_ns(part), self._look, part, call, answer)
+            return
+        cuts = node.cuts if path in self._catalog.of_nodes else None
+        compared = [one.variable for one in part.changes] + [system.refused.name]
+        contents = {
+            name: self._wishes.contents(call.entity, name)
+            for name in compared
+            if self._is_applied(call.entity, name)
+        }
+        running = _Running(part, call, answer, self.clock.now, cuts, contents)
+        held = self.values[call.entity]
+        # Nothing to do, as for an image that lies there under its other name.
+        idle = part.changes and all(
+            held.get(one.variable) == contents.get(one.variable, one.target) for one in part.changes
+        )
+        self.clock.after(LOOK_MS * MS if idle else self._takes_ns(part), self._step, running)
 
     def set(self, entity: EntityId, variable: str, value: str | None) -> None:
         """Set a value, and report it to its watches. None: it has no value."""
@@ -176,77 +189,76 @@ class Actual:
 
     def _read(self, look: Look, entity: EntityId) -> str | None:
         """The value as a module tells it; None where none of the outcomes holds."""
-        if look.path in self._of_nodes and not self._has_agent(entity.node):
+        if look.path in self._catalog.of_nodes and not self._has_agent(entity.node):
             return None
         value = self.values[entity].get(look.at)
         if self._is_applied(entity, look.at):
-            return Applied.STALE if value is None else value
+            is_current = value == self._wishes.contents(entity, look.at)
+            return self._wishes.digest(entity, look.at) if is_current else Applied.STALE
         if value is None and look.at != agent.name:
             value = self._resting(entity, look)
         return value if value in look.outcomes else None
 
     def _resting(self, entity: EntityId, look: Look) -> str | None:
         """The initial value of something untouched: its first outcome but the unknown."""
-        variable = self._kinds[entity.kind].variable(look.at)
+        variable = self._catalog.kinds[entity.kind].variable(look.at)
         assert variable is not None
         known = [one for one in variable.values if one != variable.unknown]
         return next((one for one in known if one in look.outcomes), None)
 
-    def _step(
-        self,
-        step: Step,
-        call: Call,
-        answer: Answer,
-        begun: int,
-        cuts: int | None,
-        digests: Mapping[str, str],
-    ) -> None:
-        node = call.entity.node
-        if cuts is not None and cuts != self._cuts.get(node or "", 0):
+    def _step(self, one: _Running) -> None:
+        step, entity, node = one.step, one.call.entity, self.nodes[one.call.entity.node]
+        if one.cuts is not None and one.cuts != node.cuts:
             return  # Its process went with the node.
-        broken = self.broken.get(node or "")
         fails = self.clock.chance(
             f"fails/{step.path}", "step failed", self._pace.failing.get(step.path, 0.0)
         )
-        barren = broken is not None and call.module in broken.barren
+        runs = (system.kind.name, system.applied.name)
+        unfit = NodeFault.BAD_IMAGE in node.faults and runs in {
+            (step.kind, change.variable) for change in step.changes
+        }
+        barren = unfit or one.call.module in node.barren
         self.done.append(
-            Doing(call.entity, step.path, begun, self.clock.now, step.disruptive, fails or barren)
+            Doing(entity, step.path, one.begun, self.clock.now, step.disruptive, fails or barren)
         )
         if fails:
-            answer(Failed(call.id, "failed, as it does at times"))
+            one.answer(Failed(one.call.id, "failed, as it does at times"))
             return
+        if unfit:
+            self.set(entity, system.refused.name, one.contents[system.refused.name])
         for change in () if barren else step.changes:
-            variable = self._kinds[call.entity.kind].variable(change.variable)
+            variable = self._catalog.kinds[entity.kind].variable(change.variable)
             assert variable is not None
             target: str | None = change.target
             if target == variable.unknown:
                 target = None
-            elif change.variable in digests:
-                target = digests[change.variable] if target == Applied.CURRENT else Applied.STALE
-            self.set(call.entity, change.variable, target)
-        answer(Ended(call.id))
+            elif change.variable in one.contents:
+                current = change.target == Applied.CURRENT
+                target = one.contents[change.variable] if current else Applied.STALE
+            self.set(entity, change.variable, target)
+        one.answer(Ended(one.call.id))
 
     def _power(self, entity: EntityId, value: str | None) -> None:
-        node = entity.name
-        self._cuts[node] = self._cuts.get(node, 0) + 1
+        node = self.nodes[entity.name]
+        node.cuts += 1
         if value == Power.ON:
             boot_ns = self._pace.usual_ns.get(BOOTING, BOOT_MS * MS)
-            takes = int(boot_ns * self.clock.rng(f"boot/{node}").triangular(FASTEST, SLOWEST, 1))
-            self.clock.after(takes, self._booted, entity, self._cuts[node])
+            takes = int(
+                boot_ns * self.clock.rng(f"boot/{entity.name}").triangular(FASTEST, SLOWEST, 1)
+            )
+            self.clock.after(takes, self._booted, entity, node.cuts)
             return
-        for one in self._here.get(node, ()):
+        for one in node.here:
             for name in [*self.values[one]]:
-                if (one.kind, name) not in self._lasting:
+                if (one.kind, name) not in self._catalog.lasting:
                     self.set(one, name, None)
         for name in (agent.name, busy.name):
             self.set(entity, name, None)
 
     def _booted(self, entity: EntityId, cuts: int) -> None:
-        if self._cuts[entity.name] == cuts and not self._bare(entity.name):
+        node = self.nodes[entity.name]
+        if node.cuts == cuts and NodeFault.NO_AGENT not in node.faults:
             self.set(entity, agent.name, Agent.UP)
-
-    def _bare(self, node: str) -> bool:
-        return node in self.broken and self.broken[node].bare
 
     def _has_agent(self, node: str | None) -> bool:
         return node is None or self.values.get(node_id(node), {}).get(agent.name) == Agent.UP
@@ -270,5 +282,5 @@ class Actual:
             answer(Ended(call.id))
 
     def _is_applied(self, entity: EntityId, variable: str) -> bool:
-        found = self._kinds[entity.kind].variable(variable)
+        found = self._catalog.kinds[entity.kind].variable(variable)
         return found is not None and found.values is Applied

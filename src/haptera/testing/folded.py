@@ -6,64 +6,33 @@ its nodes does.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace as replaced
 from itertools import count
 from typing import Final
 
 from msgspec.structs import replace
 
 from haptera.core.engine import Engine
-from haptera.core.modules.catalog import Catalog
 from haptera.core.state.limits import S
+from haptera.core.state.row import EntityState
 from haptera.core.state.side import PARENT
-from haptera.core.sync.presence import HEAR
 from haptera.model.answers.views import SETTLED
 from haptera.model.changes import Author, Change, StoredEntity
 from haptera.model.declared.packing import schema_digest
-from haptera.model.declared.schema import Applied, Kind
+from haptera.model.declared.schema import Applied, Kind, digest
 from haptera.model.entity import EntityId
 from haptera.model.events import Proposed
-from haptera.model.parts import AT_ONCE_MAX, Context, Manifest
+from haptera.model.parts import Manifest
 from haptera.testing.actual import Actual, PartTimes, Values
 from haptera.testing.clock import Clock, MachineClock
 from haptera.testing.disk import Disk
+from haptera.testing.folded_catalog import FoldedCatalog
 from haptera.testing.network import Network, NetworkFaults
 from haptera.testing.tape import TapeEntry
 from haptera.testing.world_process import HELLO_S, WorldProcess
 
-# What is watched tells of each change here, so nothing is looked at again for its age alone.
-SELDOM_MS: Final = 86_400_000
 EPOCH: Final = 7
 # Restarted by what watches over it.
 RESTART_NS: Final = 2 * S
-AGENTS: Final = "agents"
-# In place of hellos: a look, which a model of the node answers.
-PRESENCE: Final = Manifest(
-    AGENTS,
-    "1",
-    Context.PARENT,
-    (
-        replaced(
-            HEAR, module=AGENTS, name="look_agent", every_ms=SELDOM_MS, watched=True,
-        ),
-    ),
-    (),
-    at_once=AT_ONCE_MAX,
-)  # fmt: skip
-
-
-class FoldedCatalog(Catalog):
-    """The parts of all sides, all to be run at the parent."""
-
-    def __init__(self, kinds: Mapping[str, Kind], manifests: Iterable[Manifest]) -> None:
-        manifests = [*manifests]
-        self.of_nodes = frozenset(
-            part.path for one in manifests for part in one.parts if part.context is Context.SELF
-        )
-        super().__init__(kinds, [*map(_folded, manifests), PRESENCE])
-
-    def _declare(self, manifests: dict[str, Manifest]) -> None:
-        super()._declare({name: one for name, one in manifests.items() if name != HEAR.module})
 
 
 class FoldedWorld:
@@ -95,10 +64,7 @@ class FoldedWorld:
         self.speaks: dict[int, str] = {}
         self.clocks: dict[int, MachineClock] = {}
         self.workers_killed = 0.0
-        self.actual = Actual(
-            self.clock, kinds, catalog.parts(), catalog.of_nodes, pace or PartTimes()
-        )
-        self.actual.wishes = self
+        self.actual = Actual(self.clock, catalog, self, pace or PartTimes())
         disk = Disk(self.clock, PARENT, EPOCH)
         # Copies: what is written changes them, and other worlds begin with the same.
         disk.entities = {one.entity: replace(one, desired={**one.desired}) for one in entities}
@@ -124,10 +90,16 @@ class FoldedWorld:
         return self.parent.engine
 
     def settled(self) -> bool:
-        """True if all is as desired, and nothing is under way."""
+        """True if all is as desired, nothing is under way, and all that was written is decided."""
         engine = self.parent.engine
-        return engine is not None and all(
-            row.stance.condition in SETTLED and row.work.stepping is None for row in engine.table
+        return (
+            engine is not None
+            and not engine.proposals.waits
+            and not engine.rounds.backlog.waits
+            and all(
+                row.stance.condition in SETTLED and row.work.stepping is None
+                for row in engine.table
+            )
         )
 
     def run(self, seconds: float) -> None:
@@ -154,8 +126,18 @@ class FoldedWorld:
 
     def digest(self, entity: EntityId, variable: str) -> str:
         """The digest of the plain data that this variable compares."""
-        row = self.engine.table.get(entity)
+        row = self._row(entity)
         return Applied.STALE if row is None else row.digest(variable)
+
+    def contents(self, entity: EntityId, variable: str) -> str:
+        """The digest of its values alone."""
+        row = self._row(entity)
+        plain = {} if row is None else row.plain(variable)
+        return digest({"": sorted(map(str, plain.values()))})
+
+    def _row(self, entity: EntityId) -> EntityState | None:
+        """What the parent has of an entity; None where it is down, and hears nothing."""
+        return None if self.parent.engine is None else self.parent.engine.table.get(entity)
 
     def _restart(self) -> None:
         if self.parent.engine is None:
@@ -169,17 +151,5 @@ class FoldedWorld:
             if variable is None or value == variable.unknown:
                 continue
             is_current = variable.values is Applied and value == Applied.CURRENT
-            begun[name] = self.digest(entity, name) if is_current else value
+            begun[name] = self.contents(entity, name) if is_current else value
         return begun
-
-
-def _folded(manifest: Manifest) -> Manifest:
-    looks = (
-        replaced(one, context=Context.PARENT, every_ms=SELDOM_MS, watched=True)
-        for one in manifest.looks
-    )
-    steps = (replaced(one, context=Context.PARENT) for one in manifest.steps)
-    return replaced(
-        manifest, context=Context.PARENT, looks=tuple(looks), steps=tuple(steps),
-        at_once=AT_ONCE_MAX if manifest.context is Context.SELF else manifest.at_once,
-    )  # fmt: skip
