@@ -12,6 +12,10 @@ from typing import Any
 import pytest
 from hypothesis import Phase, settings
 
+from tests import mounts
+
+mounts.keep_private()
+
 settings.register_profile("dev", max_examples=30, deadline=None)
 settings.register_profile("ci", max_examples=30, deadline=None, derandomize=True)
 # The night's: twice as many, and others each day, by `--hypothesis-seed`.
