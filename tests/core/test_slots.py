@@ -247,7 +247,7 @@ def test_slots_are_never_overdrawn_nor_left_unused_while_somebody_waits(
             slots.give_back(caller)
             taken.discard(number)
         elif what == "settle" and number not in taken:
-            slots.settle(caller.entity)
+            slots.reconcile(caller.entity, ())
         elif what == "rest" and number not in taken:
             slots.rest(caller.entity)
         # Who was granted a slot takes it, or is decided on without.
@@ -257,6 +257,6 @@ def test_slots_are_never_overdrawn_nor_left_unused_while_somebody_waits(
                 assert slots.take(SlotCaller("m", entity, "m.look"), claim(woken), time)
                 taken.add(woken)
             else:
-                slots.settle(entity)
+                slots.reconcile(entity, ())
         slots.check()
         assert len(taken) <= LIMITS.at_once

@@ -7,8 +7,8 @@ from pathlib import Path
 from haptera.cli.output.words import SLOW_FACTOR, SLOW_MS
 from haptera.core.act.contradiction import NEWER_NS, SOON_MAX, SOON_NS
 from haptera.core.act.oscillation import ADVICE, STEADY_NS, UNDONE_MAX
+from haptera.core.safety.conditions import Conditions
 from haptera.core.safety.permits import PERMIT_AGAIN_NS
-from haptera.core.safety.safety import Safety
 from haptera.core.state.limits import LASTS_NS, MS, S
 from haptera.core.state.typical_durations import LAST_MAX, NODES_MAX, NOTABLE_NS
 from haptera.core.sync.peers import LOST_AFTER, SUSPECT_AFTER
@@ -17,6 +17,7 @@ from haptera.model.policy import LOOKING
 from haptera.model.walltime import span
 
 ROOT = Path(__file__).resolve().parents[2]
+LINK = r"\[(.+?)\]\(.+?\)"
 PAGE = (ROOT / "docs/explain/acting.md").read_text(encoding="utf-8")
 
 
@@ -56,14 +57,24 @@ def test_the_figures_of_what_is_usual_are_those_of_the_code() -> None:
     assert (NODES_MAX, NOTABLE_NS) == (16, 50 * MS)
 
 
-def test_the_conditions_of_a_disruptive_step_are_numbered_as_in_the_code() -> None:
+def test_the_code_has_each_condition_of_a_disruptive_step_under_its_number() -> None:
     section = PAGE.partition("## What a disruptive step waits for\n")[2].partition("\n## ")[0]
-    listed = [int(one) for one in re.findall(r"^(\d+)\. \*\*", section, re.MULTILINE)]
-    comments = re.findall(r"# (\d+)(?:(?: to |, )(\d+))?", inspect.getsource(Safety.check))
-    checked = [
-        number for first, last in comments for number in range(int(first), int(last or first) + 1)
-    ]
-    assert listed == checked == list(range(1, 11))
+    listed = re.findall(r"^(\d+\. )\*\*(.+?)\.?\*\*", section, re.MULTILINE)
+    on_page = [number + re.sub(LINK, r"\1", text) for number, text in listed]
+    methods = [one for _, one in inspect.getmembers(Conditions, inspect.isfunction)]
+    said = [doc for one in methods if (doc := inspect.getdoc(one)) and doc[0].isdigit()]
+    in_code = sorted(said, key=lambda doc: int(doc.partition(".")[0]))
+    assert len(on_page) == 10
     assert "all ten conditions" in section
+    assert [doc[: len(text)] for doc, text in zip(in_code, on_page, strict=True)] == on_page
     assert "or after 5 s" in section
     assert PERMIT_AGAIN_NS == 5 * S
+
+
+def test_the_code_asks_them_in_the_order_of_their_numbers() -> None:
+    source = inspect.getsource(Conditions.__init__) + inspect.getsource(Conditions.check)
+    of_nodes, _, rest = source.partition("_of_services")
+    of_services, _, last = rest.partition("def check")
+    numbers = re.compile(r"# (\d+)$", re.MULTILINE)
+    assert [*numbers.findall(of_nodes), *numbers.findall(last)] == [str(n) for n in range(1, 11)]
+    assert numbers.findall(of_services) == ["1", "2", "3", "5"]

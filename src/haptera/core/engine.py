@@ -28,7 +28,7 @@ from haptera.core.safety.gate import Gate, unguarded
 from haptera.core.safety.parent_gates import ParentGates
 from haptera.core.safety.permits import Permits
 from haptera.core.safety.safety import Safety
-from haptera.core.state.entity.verdict import Lacking
+from haptera.core.state.entity.decision import Lacking
 from haptera.core.state.intake import taking
 from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
@@ -176,6 +176,7 @@ class Engine:
             if row.work.stepping is not None and row.work.stepping.call is not None:
                 called = row.work.stepping.call
                 assert self.calls.get(called) or self.calls.lost(called), row.id
+            self.safety.check_claims(row)
             if row.work.stepping is not None:
                 assert self.side.runs(row.work.stepping.step), row.id
         self.calls.check()

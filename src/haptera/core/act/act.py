@@ -1,14 +1,14 @@
 """Steps under way: an intent before the effect, one at a time, and its outcome read after it."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final
 
 import msgspec
 
 from haptera.core.act.contradiction import contested
 from haptera.core.act.look import LookScheduler
-from haptera.core.act.outcome import agreed_ns, found, needed, results, without_effect
+from haptera.core.act.outcome import agreed_ns, found, is_over, needed, results, without_effect
 from haptera.core.desired.policies import Policies
 from haptera.core.modules.calls import Calls, Pending
 from haptera.core.state.entity.attempts import Tried
@@ -27,7 +27,7 @@ from haptera.model.entity import EntityId
 from haptera.model.events import Progressed
 from haptera.model.facts import Fact, Method
 from haptera.model.intent import Intent
-from haptera.model.parts import Change, Step
+from haptera.model.parts import Step
 from haptera.model.walltime import span
 from haptera.planner.domain.domain import Domain
 
@@ -37,6 +37,7 @@ SURE_NS: Final = 1 * S
 READ_AGAIN_NS: Final = 200 * MS
 # How soon it is decided on again where no module is there to look.
 UNSERVED_AGAIN_NS: Final = 5 * S
+_TOO_LATE: Final = "not started: its intent was stored too late"
 
 # Hands out the number under which the answer to a write comes back for this intent.
 Tickets = Callable[[Intent | None], int]
@@ -71,24 +72,34 @@ class StepRunner:
         self._count += 1
         return f"{self._side.instance:x}-{self._count}"
 
-    def queues(
+    def lacks_slot(self, row: EntityState, node: EntityState | None, step: Step) -> str | None:
+        """What a step would wait for that was begun now; None where there is a slot for it."""
+        return self._calls.lacks_slot(row, node, step)
+
+    def claim_slot(
         self, turn: Turn, row: EntityState, node: EntityState | None, step: Step
-    ) -> str | None:
-        """What a step waits for that would be begun now; None where it has its module's slot."""
+    ) -> bool:
+        """Have the step take its module's slot, or a place in line for it."""
         return self._calls.takes_turn(turn, row, node, step)
 
-    def stays(self, row: EntityState, step: Step) -> None:
+    def keep_place(self, row: EntityState, step: Step) -> None:
         """A step is not begun yet; if it waits in line, it keeps its place."""
         self._calls.stay(row.id, step)
 
-    def begin(self, turn: Turn, row: EntityState, step: Step, start: int, intent_id: str) -> None:
+    def reconcile(self, row: EntityState, claimed: Collection[str]) -> None:
+        """The parts of these paths claim slots of their modules; no others of the entity do."""
+        self._calls.reconcile(row, claimed)
+
+    def begin(
+        self, turn: Turn, row: EntityState, step: Step, start: int, intent_id: str
+    ) -> StepRun:
         """Mean to take this step: nothing is done before the intent is durable."""
         intent = Intent(
             intent_id, row.id, step.module, step.name, turn.now,
             self._side.kernel_boot, step.enrols, step.disruptive,
         )  # fmt: skip
         row.work.refused = None
-        row.work.stepping = StepRun(
+        begun = row.work.stepping = StepRun(
             intent, step, start, self._settled_at(intent, step),
             usual_ns=self._looks.usual.of(step.path), seen_ns=agreed_ns(row, step),
         )  # fmt: skip
@@ -98,6 +109,7 @@ class StepRunner:
             level = self._calls.enrolment(step.module)
             opened = OpenIntent(intent, level, BOOT_PATIENCE * within_ms)
         turn.effects.append(Write(self._tickets(intent), (opened,)))
+        return begun
 
     def load(self, turn: Turn, intent: Intent, step: Step) -> None:
         """An earlier process may have begun this step; nothing of it can have begun since.
@@ -168,31 +180,29 @@ class StepRunner:
         assert stepping.phase is Phase.WRITING
         stepping.phase = Phase.WRITTEN
 
-    def go(self, turn: Turn, row: EntityState, node: EntityState | None) -> bool:
-        """Act on a durable intent; False if another plan was made meanwhile, or it is too late."""
+    def fault(self, row: EntityState, now: int) -> str | None:
+        """Why a step is not called though its intent is durable; None: it is to be called."""
         stepping = row.work.stepping
-        if stepping is None or stepping.phase is not Phase.WRITTEN:
-            return True
+        assert stepping is not None
         if first_step(row) is not stepping.step:
-            self._close(turn, row, "not started: another part comes first now")
-            return False
+            return "not started: another part comes first now"
         if (text := contested(row)) is not None:
-            self._close(turn, row, f"not started: {text}")
-            return False
+            return f"not started: {text}"
         if (text := self._looks.unserved(stepping.step)) is not None:
-            self._close(turn, row, f"not started: {text}")
-            return False
-        if stepping.deadline_at <= turn.now:
-            text = "not started: its intent was stored too late"
-            self._put_off(turn, row, f"{stepping.step.path}: {text}")
-            self._close(turn, row, text)
-            return False
+            return f"not started: {text}"
+        return _TOO_LATE if stepping.deadline_at <= now else None
+
+    def go(self, turn: Turn, row: EntityState, node: EntityState | None) -> Intent:
+        """Act on a durable intent; returns it."""
+        stepping = row.work.stepping
+        assert stepping is not None
+        assert stepping.phase is Phase.WRITTEN
         stepping.phase = Phase.CALLED
         stepping.call = self._calls.ask(
             turn, row, node, stepping.step, Work.STEP,
             deadline_at=stepping.deadline_at, intent=stepping.intent,
         )  # fmt: skip
-        return True
+        return stepping.intent
 
     def stop(self, turn: Turn, row: EntityState) -> None:
         """Tell a step under way, once, that something else is desired; it ends within its limits.
@@ -212,12 +222,12 @@ class StepRunner:
             row.work.stepping.progress = event.text, event.done
             turn.touch(row.id)
 
-    def withhold(self, turn: Turn, row: EntityState, outcome: str) -> bool:
-        """Give up a durable intent that was not acted on yet; tells whether there was one."""
-        if row.work.stepping is None or row.work.stepping.phase is not Phase.WRITTEN:
-            return False
+    def withdraw(self, turn: Turn, row: EntityState, outcome: str) -> None:
+        """Give up a durable intent that was not acted on yet."""
+        assert row.work.stepping is not None
+        if outcome == _TOO_LATE:
+            self._put_off(turn, row, f"{row.work.stepping.step.path}: {outcome}")
         self._close(turn, row, outcome)
-        return True
 
     def unwritten(self, turn: Turn, row: EntityState, text: str) -> None:
         """The intent could not be made durable, so there is no effect either."""
@@ -287,7 +297,7 @@ class StepRunner:
                 row.work.booted_surely = stepping.seen_ns >= SURE_NS
             self._drop(turn, row)
         elif turn.now >= stepping.settled_at and any(
-            self._told(row, change, stepping, domain, state) for change in due
+            is_over(row, change, stepping, domain, state) for change in due
         ):
             start = None if stepping.start is None else state
             error = stepping.error or without_effect(row, stepping.step, due)
@@ -296,23 +306,6 @@ class StepRunner:
             self._close(turn, row, error.removeprefix(f"{stepping.step.path}: "))
         else:
             self._read_again(turn, row, stepping, domain)
-
-    def _told(
-        self, row: EntityState, change: Change, stepping: StepRun, domain: Domain, state: int
-    ) -> bool:
-        """Whether it is known what became of a change: read since, or out of any look's reach."""
-        fact = row.belief.known.get(change.variable)
-        if fact is not None:
-            return fact.method is Method.READ and fact.at >= stepping.settled_at
-        if domain.knowable(state, change.variable, change.target):
-            return False
-        # That it is out of reach must have been read after the step's last effect, too.
-        around = [
-            row.belief.known[name]
-            for name in needed(domain, change.variable)
-            if name in row.belief.known
-        ]
-        return all(one.at >= stepping.settled_at for one in around if one.by != SYNC)
 
     def _read_from_now(
         self, turn: Turn, row: EntityState, stepping: StepRun, settled_at: int

@@ -51,10 +51,9 @@ class LookScheduler:
         self._supervisor = supervisor
         self._policies = policies
 
-    def need(self, turn: Turn, part: Part) -> None:
-        """This part is to be taken here: have its module's process started where none runs."""
-        if self._side.runs(part) and not is_hearing(part):
-            self._supervisor.need(turn, part.module)
+    def need(self, turn: Turn, module: str) -> None:
+        """Parts of this module are to be taken: have its process started where none runs."""
+        self._supervisor.need(turn, module)
 
     def can(self, look: Look) -> bool:
         """Whether this side can take the look now, as far as its module goes."""
@@ -90,18 +89,17 @@ class LookScheduler:
 
     def tend(
         self, turn: Turn, row: EntityState, node: EntityState | None, domain: Domain, state: int
-    ) -> None:
-        """Begin what is due among the open looks, end what is not open any more."""
+    ) -> list[str]:
+        """Begin what is due among the open looks, end what is not; returns what claims a slot."""
         opened = domain.looks_open(state)
         for look in opened:
-            self.need(turn, look)
+            if self._side.runs(look) and not is_hearing(look):
+                self.need(turn, look.module)
         looks = {look.path: look for look in opened if self.can(look)}
         for path, looking in row.work.looks.items():
             if path not in looks:
                 self._end(turn, looking)
-        for look in looks.values():
-            self._keep(turn, row, node, look)
-        self._calls.settle(row)
+        return [path for path, look in looks.items() if self._keep(turn, row, node, look)]
 
     def refresh(self, turn: Turn, row: EntityState, node: EntityState | None) -> bool:
         """Look again at what is at rest, without deciding on it; False where it is to be."""
@@ -112,11 +110,13 @@ class LookScheduler:
         aging = (row.belief.known[name].by for name in row.belief.known.keys() - seen)
         if any(map(self._supervisor.knows, aging)):
             return False
+        claimed = []
         for looking in opened:
             assert looking.look is not None
-            self._keep(turn, row, node, looking.look)
+            if self._keep(turn, row, node, looking.look):
+                claimed.append(looking.look.path)
             self._timers.soonest(("look", row.id), self._dies_at(row, looking.look))
-        self._calls.settle(row)
+        self._calls.reconcile(row, claimed)
         return True
 
     def _holds(self, row: EntityState, looking: LookSchedule, now: int) -> bool:
@@ -234,7 +234,8 @@ class LookScheduler:
         else:
             turn.dirty.add(row.id)
 
-    def _keep(self, turn: Turn, row: EntityState, node: EntityState | None, look: Look) -> None:
+    def _keep(self, turn: Turn, row: EntityState, node: EntityState | None, look: Look) -> bool:
+        """Call for the look if that is due; tells whether it waits in line for its slot."""
         looking = row.work.looks.setdefault(look.path, LookSchedule())
         looking.look = look
         if looking.watch is not None and self._calls.leaves(looking.watch):
@@ -243,16 +244,17 @@ class LookScheduler:
             looking.watch = None
         if look.watched and looking.watch is None and looking.watch_at <= turn.now:
             looking.watch = self._calls.ask(turn, row, node, look, Work.WATCH, deadline_at=None)
-        if looking.call is None:
-            if looking.due_at > turn.now:
-                self._timers.soonest(("look", row.id), looking.due_at)
-            elif self._calls.takes_turn(turn, row, node, look) is None:
-                within_ms = self._policies.terms(row.id, look).within_ms
-                deadline_at = turn.now + within_ms * MS
-                looking.asked_at, looking.usual_ns = turn.now, self.usual.of(look.path)
-                looking.call = self._calls.ask(
-                    turn, row, node, look, Work.LOOK, deadline_at=deadline_at
-                )
+        if looking.call is not None:
+            return False
+        if looking.due_at > turn.now:
+            self._timers.soonest(("look", row.id), looking.due_at)
+            return False
+        if not self._calls.takes_turn(turn, row, node, look):
+            return True
+        deadline_at = turn.now + self._policies.terms(row.id, look).within_ms * MS
+        looking.asked_at, looking.usual_ns = turn.now, self.usual.of(look.path)
+        looking.call = self._calls.ask(turn, row, node, look, Work.LOOK, deadline_at=deadline_at)
+        return False
 
     def _end(self, turn: Turn, looking: LookSchedule) -> None:
         for call in (looking.call, looking.watch):

@@ -66,7 +66,7 @@ def oscillates(scene: Scene, step: Step, policy: Policy, now: int) -> Oscillatio
         f"oscillates: {words} ({len(undone)} times in {duration((now - began_at) // MS)}); {ADVICE}"
     )
     wrote = frozenset(change.variable for one in done for change in one.step.changes)
-    found = Oscillation(
+    return Oscillation(
         at=now,
         until=now + policy.wait_ms(rounds, 1.0) * MS,
         rounds=rounds,
@@ -75,8 +75,6 @@ def oscillates(scene: Scene, step: Step, policy: Policy, now: int) -> Oscillatio
         bystanders=_bystanders(row, wrote),
         thaws_at=now + policy.backoff_ms_max * MS if early else last.thaws_at if last else now,
     )
-    row.attempts.oscillates(found)
-    return found
 
 
 def rest(row: EntityState, now: int) -> None:

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable
 
+from haptera.core.state.entity.work import StepRun
 from haptera.core.state.row import EntityState
+from haptera.core.sync.presence import MODULE as SYNC
 from haptera.model.facts import Method
 from haptera.model.parts import Change, Step
 from haptera.planner.domain.domain import Domain
@@ -34,6 +36,24 @@ def found(row: EntityState, change: Change, since: int) -> bool:
         and fact.at > since
         and row.value(change.variable, fact) == change.target
     )
+
+
+def is_over(
+    row: EntityState, change: Change, stepping: StepRun, domain: Domain, state: int
+) -> bool:
+    """Whether it is known what became of a change: read since, or out of any look's reach."""
+    fact = row.belief.known.get(change.variable)
+    if fact is not None:
+        return fact.method is Method.READ and fact.at >= stepping.settled_at
+    if domain.knowable(state, change.variable, change.target):
+        return False
+    # That it is out of reach must have been read after the step's last effect, too.
+    around = [
+        row.belief.known[name]
+        for name in needed(domain, change.variable)
+        if name in row.belief.known
+    ]
+    return all(one.at >= stepping.settled_at for one in around if one.by != SYNC)
 
 
 def without_effect(row: EntityState, step: Step, due: Iterable[Change]) -> str:

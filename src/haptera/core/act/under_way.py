@@ -6,6 +6,7 @@ from typing import Final
 from haptera.core.act.act import first_step
 from haptera.core.state.entity.work import Phase
 from haptera.core.state.row import EntityState
+from haptera.model.parts import Step
 
 _WORDS: Final = {
     Phase.WRITING: "is about to run",
@@ -16,13 +17,19 @@ _WORDS: Final = {
 
 
 def doing(row: EntityState) -> str:
-    """Where the step is, in words; how far, where it says so."""
-    assert row.work.stepping is not None
-    step, words = row.work.stepping.step, _WORDS[row.work.stepping.phase]
-    if row.work.stepping.phase is Phase.CALLED and row.work.stepping.progress is not None:
-        text, done = row.work.stepping.progress
-        words += f", {text}" if done is None else f", {text} ({done:.0%})"
-    return f"{step.path}: {words}{row.notes(step)}"
+    """The phase of the step under way, in words; and how far it is, where it says so."""
+    stepping = row.work.stepping
+    assert stepping is not None
+    words = ""
+    if stepping.phase is Phase.CALLED and stepping.progress is not None:
+        text, done = stepping.progress
+        words = f", {text}" if done is None else f", {text} ({done:.0%})"
+    return in_phase(row, stepping.step, stepping.phase, words)
+
+
+def in_phase(row: EntityState, step: Step, phase: Phase, progress: str = "") -> str:
+    """A step in this phase, in words."""
+    return f"{step.path}: {_WORDS[phase]}{progress}{row.notes(step)}"
 
 
 def is_unwanted(row: EntityState, goal: Mapping[str, str]) -> bool:

@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 
 from haptera.core.act.contradiction import ReadingConflicts
-from haptera.core.decide.decide import Decisions, Situation
+from haptera.core.decide.decide import Decisions
+from haptera.core.decide.decider import Situation
 from haptera.core.modules.catalog import Catalog
 from haptera.core.safety.safety import Safety
 from haptera.core.state.limits import MS

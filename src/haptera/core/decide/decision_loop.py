@@ -9,6 +9,7 @@ from haptera.core.decide.call_results import Answers
 from haptera.core.decide.decide import Decisions, Hands
 from haptera.core.modules.catalog import Catalog
 from haptera.core.modules.supervise import Supervisor
+from haptera.core.state.entity.decision import Decision
 from haptera.core.state.related import related_to
 from haptera.core.state.row import EntityState
 from haptera.core.state.table import EntityTable
@@ -115,7 +116,8 @@ class DecisionLoop:
             if reports is not None:
                 reports.forget(turn, row)
         self.hands.searches.release(row.id)
-        self.hands.safety.settle(turn, row)
+        held = self.hands.safety.kept(row)
+        self.hands.safety.reconcile(turn, row, Decision(row.stance.verdict, claims=held))
         self.decisions.freeze(turn, row)
         if row.kind.name == "node":
             self.neighbours.part(row.id.name)

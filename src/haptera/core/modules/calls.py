@@ -1,6 +1,6 @@
 """What modules were asked and have not answered yet; an answer to anything else is stale."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -57,14 +57,16 @@ class Calls:
 
     def takes_turn(
         self, turn: Turn, row: EntityState, node: EntityState | None, part: Part
-    ) -> str | None:
-        """Take a slot for this part; what it waits for where there is none: then it is in line."""
+    ) -> bool:
+        """Take a slot for this part; False where there is none: then it is in line."""
         acts = isinstance(part, Step)
         since = turn.now if self._rests(row) and not acts else turn.now - HEAD_START_NS
-        device = self._device(row, node, part.module)
-        # A step waits on while what was read ages, and is read again.
-        claim = SlotClaim(device, _reliability(row, part.module), lasts=acts)
-        if self.slots.take(_caller(row.id, part), claim, since):
+        return self.slots.take(_caller(row.id, part), self._claim(row, node, part), since)
+
+    def lacks_slot(self, row: EntityState, node: EntityState | None, part: Part) -> str | None:
+        """What this part would wait for if it was to be called now; None: there is a slot."""
+        claim = self._claim(row, node, part)
+        if self.slots.has_for(_caller(row.id, part), claim):
             return None
         return self.slots.why(part.module, claim)
 
@@ -76,12 +78,12 @@ class Calls:
         """This part is not to be called yet, for another reason; its place in line is kept."""
         self.slots.stay(_caller(entity, part))
 
-    def settle(self, row: EntityState) -> None:
-        """All was asked that may be now: what was not waits no more, or keeps its place."""
+    def reconcile(self, row: EntityState, claimed: Collection[str]) -> None:
+        """The parts of these paths are to be called now, or wait for it: no others do."""
         if self._rests(row):
-            self.slots.rest(row.id)
+            self.slots.rest(row.id, claimed)
         else:
-            self.slots.settle(row.id)
+            self.slots.reconcile(row.id, claimed)
 
     def give_back(self, entity: EntityId, part: Part) -> None:
         """This part is not called any more, if it was to be."""
@@ -193,6 +195,11 @@ class Calls:
 
     def _rests(self, row: EntityState) -> bool:
         return row.stance.condition in _AT_REST
+
+    def _claim(self, row: EntityState, node: EntityState | None, part: Part) -> SlotClaim:
+        # A step waits on while what was read ages, and is read again.
+        device, lasts = self._device(row, node, part.module), isinstance(part, Step)
+        return SlotClaim(device, _reliability(row, part.module), lasts=lasts)
 
     def _device(self, row: EntityState, node: EntityState | None, module: str) -> str | None:
         """Which device of the module this entity is of, where the module tells these apart."""

@@ -9,7 +9,7 @@ only, so however many these are, the others are called.
 
 import heapq
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, NamedTuple
@@ -48,7 +48,7 @@ _COUNTED_WITH: Final = {one: tuple(Reliability)[one:] for one in Reliability}
 class SlotClaim(NamedTuple):
     """The request of a caller: a slot of this device, for an entity of this reliability.
 
-    It `lasts` if its place in line is kept when nobody asks for it, until its entity is at rest.
+    It `lasts` if its place in line is kept when it is not claimed, until its entity is at rest.
     """
 
     device: str | None
@@ -99,13 +99,11 @@ class Slots:
         # Modules that answer some entity: until one does, there is nobody to leave slots to.
         self._answering: set[str] = set()
         self._lines: dict[LineKey, Line] = {}
-        self._asked: set[SlotCaller] = set()
         self._woken: set[EntityId] = set()
         self._count = 0
 
     def take(self, caller: SlotCaller, claim: SlotClaim, since: int) -> bool:
         """Take a slot, or one that was granted; False where none is free: it waits in line."""
-        self._asked.add(caller)
         if claim.reliability is Reliability.ANSWERING:
             self._answering.add(caller.module)
         if (granted := self._granted.pop(caller, None)) is not None:
@@ -128,6 +126,12 @@ class Slots:
         self._put(caller, self._waiting[caller])
         return False
 
+    def has_for(self, caller: SlotCaller, claim: SlotClaim) -> bool:
+        """Whether `take` would give it a slot now."""
+        if caller in self._granted:
+            return True
+        return caller not in self._waiting and self._has_room(caller.module, claim)
+
     def is_queued(self, caller: SlotCaller) -> bool:
         """Whether it waits in line, or was granted a slot that it has not taken yet."""
         return caller in self._waiting or caller in self._granted
@@ -139,28 +143,28 @@ class Slots:
             self._drop(caller)
             self._kept[caller] = had.ticket
             self._of.setdefault(caller.entity, set()).add(caller)
-        self._asked.add(caller)
 
     def give_back(self, caller: SlotCaller) -> None:
         """Its call is over, or was never made; nothing where it holds no slot."""
         if caller in self._taken:
             self._free(caller.module, self._taken.pop(caller))
 
-    def settle(self, entity: EntityId) -> None:
-        """The entity was decided on: what it did not ask for keeps its place, if that lasts."""
-        for caller in self._unasked(entity):
+    def reconcile(self, entity: EntityId, claimed: Collection[str]) -> None:
+        """The entity claims slots for the parts of these paths, and for no others.
+
+        What it does not claim any more leaves the line, or keeps its place there if that lasts.
+        """
+        for caller in self._unclaimed(entity, claimed):
             waiting = self._granted.get(caller) or self._waiting.get(caller)
             if waiting is not None and waiting.claim.lasts:
                 self.stay(caller)
             elif waiting is not None:
                 self._drop(caller)
-        self._asked = set()
 
-    def rest(self, entity: EntityId) -> None:
-        """The entity is at rest, or is gone: what it did not ask for waits no more."""
-        for caller in self._unasked(entity):
+    def rest(self, entity: EntityId, claimed: Collection[str] = ()) -> None:
+        """As `reconcile`, where the entity is at rest, or is gone: no place in line lasts."""
+        for caller in self._unclaimed(entity, claimed):
             self._drop(caller)
-        self._asked = set()
 
     def take_woken(self) -> set[EntityId]:
         """The entities that were granted a slot since this was last asked."""
@@ -223,7 +227,7 @@ class Slots:
         if not self._is_idle(module, claim.device):
             return False
         at_once, _ = self._limits(module)
-        if module not in self._answering:
+        if module not in self._answering and claim.reliability is not Reliability.ANSWERING:
             return self.open(module) < at_once
         return all(
             self._open[module, one] < max(1, int(SHARES[one] * at_once))
@@ -298,8 +302,8 @@ class Slots:
         self._lines.pop(key, None)
         return None
 
-    def _unasked(self, entity: EntityId) -> list[SlotCaller]:
-        return sorted(self._of.get(entity, set()) - self._asked)
+    def _unclaimed(self, entity: EntityId, claimed: Collection[str]) -> list[SlotCaller]:
+        return sorted(one for one in self._of.get(entity, ()) if one.path not in claimed)
 
     def _drop(self, caller: SlotCaller) -> None:
         self._leave(caller)

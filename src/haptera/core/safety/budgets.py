@@ -69,13 +69,21 @@ class Budgets:
         if entity in self._held:
             self._by[entity].add(by)
             return None
-        for budget, key in self._budgets(entity, where):
-            if text := self._full(budget, key, entity, now):
-                self._waiting[entity] = None
-                self._woken.discard(entity)
-                return text
+        if (text := self.lacking(entity, where, now)) is not None:
+            self._waiting[entity] = None
+            self._woken.discard(entity)
+            return text
         self.take(entity, where, by)
         return None
+
+    def lacking(self, entity: EntityId, where: Where, now: int) -> str | None:
+        """Why there is no place for this entity; None where it has one, or would be given one."""
+        if entity in self._held:
+            return None
+        full = (
+            self._full(budget, key, entity, now) for budget, key in self._budgets(entity, where)
+        )
+        return next((text for text in full if text is not None), None)
 
     def full_node(self, entity: EntityId, where: Where) -> str | None:
         """Why the entity's node may have no place for it beside those that it has."""
@@ -91,6 +99,10 @@ class Budgets:
     def holds(self, entity: EntityId) -> bool:
         """Whether it has its place, for whomever."""
         return entity in self._held
+
+    def holds_here(self, entity: EntityId) -> bool:
+        """Whether it has its place for a step from here."""
+        return None in self._by.get(entity, ())
 
     def take(self, entity: EntityId, where: Where, by: str | None = None) -> None:
         """This one has its place, whatever the room: it is under way already."""

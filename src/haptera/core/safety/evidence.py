@@ -6,11 +6,10 @@ from typing import Final
 from haptera.core.act.look import LookScheduler
 from haptera.core.modules.catalog import Catalog
 from haptera.core.modules.gates import MEND, never_permits
-from haptera.core.state.entity.verdict import Lacking
+from haptera.core.state.entity.decision import Lacking
 from haptera.core.state.limits import MS
 from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
-from haptera.core.state.turn import Turn
 from haptera.core.sync.peers import SUSPECT_AFTER
 from haptera.core.sync.presence import is_vouched
 from haptera.model.facts import Fact, Method
@@ -55,7 +54,7 @@ class Evidence:
                 return Lacking(_unread(holder, name, looks), f"a reading of {one.name}")
         return None
 
-    def unseen(self, turn: Turn, row: EntityState, domain: Domain, step: Step) -> Lacking | None:
+    def unseen(self, row: EntityState, domain: Domain, step: Step, now: int) -> Lacking | None:
         """Each variable that the step names and this side looks at must have been read lately."""
         named = {one.variable for one in step.changes}
         named |= {one.name for one in (*step.requires, *step.excludes)}
@@ -64,9 +63,8 @@ class Evidence:
                 continue
             fact = row.belief.known.get(look.at)
             old_ns = max(SUSPECT_AFTER * self._side.hello_ns // 10, look.within_ms * MS)
-            if fact is None or fact.at < turn.now - old_ns or not _was_read(look.at, fact):
-                self._looks.want(row, look, turn.now)
-                return Lacking(f"{look.path} looks at {look.at} first")
+            if fact is None or fact.at < now - old_ns or not _was_read(look.at, fact):
+                return Lacking(f"{look.path} looks at {look.at} first", looks=(look,))
         return None
 
     def _telling(

@@ -25,26 +25,34 @@ class Pace:
         self._forgotten = 0
 
     def turn_at(self, now: int, entity: EntityId, group: Group) -> int:
-        """When it is this entity's turn: the same time until it is taken, or long past."""
+        """When it is, or would be, this entity's turn: the same time until that is long past."""
         at = self._turns.get(entity)
         if at is None or at < now - BOOT_TURN_NS:
-            at = self._turns[entity] = self._book(now, {None, group})
+            return max(now, self._second(now, {None, group}) * S)
         return at
 
-    def take(self, entity: EntityId) -> None:
-        """It boots."""
-        self._turns.pop(entity, None)
+    def claim(self, now: int, entity: EntityId, group: Group) -> None:
+        """It is to boot at its turn: books one, or takes the one whose time has come."""
+        at, keys = self.turn_at(now, entity, group), {None, group}
+        if self._turns.get(entity) != at:
+            self._book(self._second(now, keys), keys)
+            self._forget(now // S)
+        self._turns[entity] = at
+        if at <= now:
+            del self._turns[entity]
 
-    def _book(self, now: int, keys: set[Group]) -> int:
+    def _second(self, now: int, keys: set[Group]) -> int:
+        """The first second with room for one boot more."""
         second = max(now // S, *(self._room_from.get(key, 0) for key in keys))
         while any(self._booked[key, second] >= _most(key) for key in keys):
             second += 1
+        return second
+
+    def _book(self, second: int, keys: set[Group]) -> None:
         for key in keys:
             self._booked[key, second] += 1
             if self._booked[key, second] >= _most(key):
                 self._room_from[key] = second + 1
-        self._forget(now // S)
-        return max(now, second * S)
 
     def _forget(self, second: int) -> None:
         """Drop what was booked before this second, once a second."""

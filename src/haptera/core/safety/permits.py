@@ -6,7 +6,7 @@ from typing import Final
 from haptera.core.desired.policies import Policies
 from haptera.core.safety.gate import Gate
 from haptera.core.safety.parent_gates import ParentGates
-from haptera.core.state.entity.verdict import Lacking
+from haptera.core.state.entity.decision import Lacking
 from haptera.core.state.limits import S
 from haptera.core.state.side import Side
 from haptera.core.state.turn import Turn

@@ -3,10 +3,9 @@
 from collections.abc import Iterable
 
 from haptera.core.act.outcome import results
+from haptera.core.state.entity.decision import Lacking, Stale
 from haptera.core.state.limits import MS
 from haptera.core.state.row import EntityState
-from haptera.core.state.timers import Timers
-from haptera.core.state.turn import Turn
 from haptera.model.parts import Context, Step
 
 
@@ -17,8 +16,7 @@ class Predecessor:
     former parent's own. Nothing disruptive begins before `held_until`.
     """
 
-    def __init__(self, timers: Timers) -> None:
-        self._timers = timers
+    def __init__(self) -> None:
         self._over_at: dict[str, int] = {}
         self.held_until = 0
 
@@ -35,18 +33,18 @@ class Predecessor:
                 self._over_at[one.kind] = max(now + late_ms * MS, over_at)
         return self.held_until
 
-    def waits(self, turn: Turn, row: EntityState, step: Step) -> str | None:
-        """Why this step may not begin yet, if so; what was read too early is not known any more."""
+    def holds(self, row: EntityState, step: Step, now: int) -> Lacking | None:
+        """Why this step may not begin yet, if so; what was read too early does not count."""
         over_at = self._over_at.get(step.kind)
         if over_at is None or row.id.node is None or step.context is not Context.PARENT:
             return None
-        if turn.now < over_at:
-            self._timers.soonest(("decide", row.id), over_at)
-            return "this parent was promoted: steps of the former parent may still take effect"
-        known = [row.belief.known.get(change.variable) for change in results(step)]
+        needs = "the end of the time in which the former parent's steps may take effect"
+        if now < over_at:
+            text = "this parent was promoted: steps of the former parent may still take effect"
+            return Lacking(text, needs, wake_at=over_at)
+        variables = tuple(change.variable for change in results(step))
+        known = [row.belief.known.get(name) for name in variables]
         if all(fact is None or fact.at >= over_at for fact in known):
             return None
-        for change in results(step):
-            row.belief.forget(change.variable, turn.now)
-        turn.touch(row.id)
-        return "this parent was promoted: what its predecessor's steps have come to is read first"
+        text = "this parent was promoted: what its predecessor's steps have come to is read first"
+        return Lacking(text, needs, on=Stale(variables))

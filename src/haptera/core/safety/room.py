@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from haptera.core.safety.budgets import OWN_AGENT, Budgets, Where
 from haptera.core.safety.gate import HEEDS_H
 from haptera.core.safety.permits import Permits
-from haptera.core.state.entity.verdict import Lacking
+from haptera.core.state.entity.decision import Lacking
 from haptera.core.state.limits import MS
 from haptera.core.state.side import Side
 from haptera.core.state.timers import Timers
@@ -51,18 +51,21 @@ class RoomAsks:
         self._asks: dict[EntityId, RoomAsk] = {}
         self._changed = False
 
-    def lacking(self, entity: EntityId, late_ms: int, now: int) -> Lacking | None:
-        """What the parent has against a step now; asks it where that has not been done."""
+    def claim(self, entity: EntityId, late_ms: int) -> None:
+        """Ask the parent for room for a step, where that has not been done."""
+        if entity not in self._asks and not self._side.is_root:
+            self._put(self._next_id(), entity, late_ms)
+
+    def lacking(self, entity: EntityId, now: int) -> Lacking | None:
+        """What the parent has against a step now, or that it has not answered yet."""
         if self._side.is_root:
             return None
-        if entity not in self._asks:
-            self._put(self._next_id(), entity, late_ms)
-        ask = self._asks[entity]
+        ask = self._asks.get(entity)
         permits = self._permits(now)
         if permits is None:
             text = f"{self._above} is silent, and only it knows what is disrupted elsewhere"
             return Lacking(text, f"{self._above}, to be heard")
-        said = next((one for one in permits if one.id == ask.id), None)
+        said = next((one for one in permits if ask is not None and one.id == ask.id), None)
         if said is None:
             return Lacking(f"{self._above} is asked for room in its budgets", ROOM)
         return None if said.granted else Lacking(self._told(said.text), ROOM)
@@ -90,6 +93,10 @@ class RoomAsks:
 
     def entities(self) -> tuple[EntityId, ...]:
         return tuple(self._asks)
+
+    def holds(self, entity: EntityId) -> bool:
+        """Whether room is asked for this entity."""
+        return entity in self._asks
 
     def lacks_permits(self, now: int) -> bool:
         """Whether anything is asked that the parent above has not granted."""
@@ -255,8 +262,10 @@ class RoomLoans:
         full = self._lender.untold.why(turn.now) or self._budgets.hold(
             ask.entity, where, turn.now, self._by(name)
         )
-        if full is None and (lacking := asks.lacking(ask.entity, ask.late_ms, turn.now)):
-            full = lacking.why
+        if full is None:
+            asks.claim(ask.entity, ask.late_ms)
+            lacking = asks.lacking(ask.entity, turn.now)
+            full = None if lacking is None else lacking.why
         if full is None:
             return None if Per.SERVICE in where else self._barred(turn, ask)
         if self._permits is not None:

@@ -6,10 +6,9 @@ from typing import Final
 from haptera.core.safety.brake import Brake
 from haptera.core.safety.budget_rules import group_of
 from haptera.core.safety.flaps import FLAPS_MAX, FLAPS_WITHIN_NS, STEADY_NS, Flaps
-from haptera.core.state.entity.verdict import Lacking
+from haptera.core.state.entity.decision import Awaited, Lacking
 from haptera.core.state.limits import MS, S
 from haptera.core.state.row import EntityState
-from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
 from haptera.model.answers.views import BrakeView
 from haptera.model.entity import EntityId
@@ -20,8 +19,7 @@ _MINUTE_NS: Final = 60 * S
 class Unrest:
     """The brake, and the nodes that flap; who waits for either is decided on again after it."""
 
-    def __init__(self, timers: Timers, size: Callable[[str | None], int]) -> None:
-        self._timers = timers
+    def __init__(self, size: Callable[[str | None], int]) -> None:
         self._brake = Brake(size)
         self._flaps = Flaps()
         self._braked_ones: set[EntityId] = set()
@@ -31,26 +29,32 @@ class Unrest:
         self._brake.lost(now, node.id.name, group_of(node))
         self._flaps.lost(now, node.id.name)
 
-    def holds(self, row: EntityState, node: EntityState | None, now: int) -> Lacking | None:
-        """Why nothing disruptive begins on this entity now."""
-        if (text := self.braked(now)) is not None:
-            self._braked_ones.add(row.id)
-            self._timers.soonest(("decide", row.id), self._brake.until())
-            needs = "the end of the brake, or haptera brake --release"
-            return Lacking(f"the brake is on: {text}", needs, self._brake.until())
+    def holds_all(self, now: int) -> Lacking | None:
+        """Why nothing disruptive begins on any entity now."""
+        if (text := self.braked(now)) is None:
+            return None
+        needs, until = "the end of the brake, or haptera brake --release", self._brake.until()
+        return Lacking(f"the brake is on: {text}", needs, until, until, Awaited.BRAKE)
+
+    def holds(self, node: EntityState | None, now: int) -> Lacking | None:
+        """Why nothing disruptive begins on what is on this node now."""
         if node is None:
             return None
         name, until = node.id.name, self._flaps.until(node.id.name)
         if now < until:
-            self._timers.soonest(("decide", row.id), until)
             text = f"more than {FLAPS_MAX} times within {FLAPS_WITHIN_NS // _MINUTE_NS} min"
             steady = f"{STEADY_NS // _MINUTE_NS} min in which {name} does not fall silent"
             return Lacking(
                 f"{name} flaps: it fell silent {text}",
                 f"{steady}, or haptera override {name} -m WHY",
                 until,
+                until,
             )
         return None
+
+    def awaited_by(self, entity: EntityId) -> None:
+        """This one waits for the end of the brake."""
+        self._braked_ones.add(entity)
 
     def braked(self, now: int) -> str | None:
         """Why nothing disruptive begins anywhere now."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from haptera.core.state.entity.decision import Decision
 from haptera.core.state.entity.nothing import nothing
 from haptera.core.state.entity.verdict import Verdict
 from haptera.model.answers.views import Condition
@@ -18,13 +19,15 @@ class Stance:
 
     `frozen` says which freeze holds the entity. `lent` stands for what those on a node were last
     decided with, of the node's own: hashes of what they borrow, and of all. There are many nodes.
-    `related` is what was known of the entities that it is related to when it was decided on.
+    `decision` is the last one, whole. `related` is what was known of the entities that it is
+    related to when it was decided on.
     """
 
     verdict: Verdict = IDLE
     since: int | None = None
     plan: Chain | NoChain | None = None
     frozen: str | None = None
+    decision: Decision | None = None
     lent: tuple[int, int] | None = None
     related: Mapping[str, str] = field(default_factory=nothing)
 

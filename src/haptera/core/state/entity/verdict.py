@@ -1,17 +1,8 @@
 """What deciding on an entity comes to: where it stands and why, as one value."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from haptera.model.answers.views import Condition
-
-
-class Lacking(NamedTuple):
-    """Why a part is not taken now, and who or what would have to change for it; if known, when."""
-
-    why: str
-    needs: str | None = None
-    at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

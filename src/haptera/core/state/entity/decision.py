@@ -1,0 +1,137 @@
+"""The decision on one entity: its status, what comes next, and all that it claims for that."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from haptera.core.state.entity.attempts import Oscillation
+from haptera.core.state.entity.verdict import Verdict
+from haptera.model.parts import Look, Step
+
+
+class ClaimKind(StrEnum):
+    """Something that others need too, or that has to be requested first.
+
+    `QUEUE` is the part's place in the queue of its module, kept while something else is lacking.
+    """
+
+    MODULE = "process of the module"
+    SLOT = "slot of the module"
+    QUEUE = "place in the queue of the module"
+    BOOT = "turn to boot"
+    BUDGET = "place in the budgets here"
+    BUDGET_ABOVE = "place in the budgets above"
+    PERMIT = "permit of the node"
+
+
+class EntityClaim(NamedTuple):
+    """One thing that an entity holds or waits for, and why it waits; None: it was granted.
+
+    `id` names the module, the part, or the node or service that the claim counts for.
+    """
+
+    kind: ClaimKind
+    id: str
+    why: str | None = None
+
+
+class Awaited(StrEnum):
+    """A change that ends a wait before its time."""
+
+    AGENT = "a hello of the node's agent"
+    BRAKE = "the release of the brake"
+    PERMIT = "an answer to the request for a permit"
+
+
+@dataclass(frozen=True, slots=True)
+class PermitRefused:
+    """The node refused its permit, or did not answer: it is not asked again for a while."""
+
+    why: str
+    again_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """Readings that no longer count, because of when they were taken."""
+
+    variables: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HelloDue:
+    """A hello of the node's agent is due by then."""
+
+    due_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class HelloMissed:
+    """No hello came in time, which is a failure of the look that waits for it."""
+
+    error: str
+
+
+Awaits = Awaited | PermitRefused | Stale | HelloDue | HelloMissed | Oscillation
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """No part is begun; where more is to be noted than the status tells, `on` says what."""
+
+    on: Awaits | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Withdraw:
+    """The step whose intent is durable is not begun, for this reason."""
+
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class StopUnwanted:
+    """The step under way is told to stop, because something else is desired."""
+
+
+Next = Look | Step | Wait | Withdraw | StopUnwanted
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What one side does about an entity, as a value.
+
+    Once it is carried out, the entity holds exactly the `claims` that it names. `looks` are to be
+    taken at once, whatever comes next. It is decided again at `wake_at`, if nothing happens before;
+    `incomplete` where there was no time left to plan.
+    """
+
+    status: Verdict
+    next: Next = Wait()
+    claims: tuple[EntityClaim, ...] = ()
+    looks: tuple[Look, ...] = ()
+    wake_at: int | None = None
+    incomplete: bool = False
+
+    def claim(self, kind: ClaimKind) -> EntityClaim | None:
+        """The claim of this kind, of which there is at most one."""
+        return next((one for one in self.claims if one.kind is kind), None)
+
+
+class Lacking(NamedTuple):
+    """A reason not to begin a part now, and who or what would have to change; if known, when.
+
+    The rest goes into the decision.
+    """
+
+    why: str
+    needs: str | None = None
+    at: int | None = None
+    wake_at: int | None = None
+    on: Awaits | None = None
+    looks: tuple[Look, ...] = ()
+
+
+def soonest(*times: int | None) -> int | None:
+    """The earliest of these times; None where there is none."""
+    return min((at for at in times if at is not None), default=None)

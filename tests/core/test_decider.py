@@ -1,0 +1,95 @@
+"""A decision is a value: printed, compared, made again; and what it claims is what is held."""
+
+from haptera.core.decide.decider import Planned
+from haptera.core.state.allowance import TurnAllowance
+from haptera.core.state.entity.decision import (
+    Awaited,
+    ClaimKind,
+    Decision,
+    EntityClaim,
+    PermitRefused,
+    Wait,
+)
+from haptera.core.state.entity.verdict import Verdict
+from haptera.core.state.limits import S
+from haptera.core.state.turn import Turn
+from haptera.model.answers.views import Condition
+from haptera.model.entity import node_id
+from tests.core.test_safety import OFF, H, Rig
+
+NODES = tuple(f"n{number:02}" for number in range(30))
+MODULE = EntityClaim(ClaimKind.MODULE, "bmc")
+IN_QUEUE = EntityClaim(ClaimKind.QUEUE, OFF.path)
+
+
+def decision(rig: Rig, name: str) -> Decision:
+    row = rig.engine.table.get(node_id(name))
+    assert row is not None
+    assert row.stance.decision is not None
+    return row.stance.decision
+
+
+def again(rig: Rig, name: str) -> Decision:
+    """The decision that would be made now, which is not carried out."""
+    row = rig.engine.table.get(node_id(name))
+    assert row is not None
+    decisions = rig.engine.decisions
+    situation = decisions.assess(Turn(rig.now), row)
+    planned = Planned(TurnAllowance(), row.bars(rig.now), row.stance.plan)
+    return decisions.decider.decide(situation, planned, rig.now)
+
+
+def test_a_decision_names_what_comes_next_what_it_claims_and_when_it_is_made_again() -> None:
+    rig = Rig(("n01",), answers=False)
+    asked = "n01 is asked for its permit"
+    assert decision(rig, "n01") == Decision(
+        Verdict(Condition.WAITING, f"bmc.switch_off waits: {asked}", "the permit of n01"),
+        Wait(Awaited.PERMIT),
+        (
+            MODULE,
+            IN_QUEUE,
+            EntityClaim(ClaimKind.BUDGET, "node:n01"),
+            EntityClaim(ClaimKind.PERMIT, "n01", asked),
+        ),
+        wake_at=decision(rig, "n01").wake_at,
+    )
+
+
+def test_who_refuses_its_permit_leaves_its_place_to_others_until_it_is_asked_again() -> None:
+    rig = Rig(("n01",), refusal="job 7 runs")
+    why = "n01 does not permit it: job 7 runs"
+    made = decision(rig, "n01")
+    match made.next:
+        case Wait(PermitRefused(text, again_at)):
+            assert (text, again_at) == (why, made.wake_at)
+        case _:
+            # Decided on again since: it is left alone.
+            assert made.status.why == f"bmc.switch_off waits: {why}"
+    assert made.claims == (MODULE, IN_QUEUE)
+    assert rig.engine.permits.asks("n01") == ()
+
+
+def test_to_decide_again_changes_nothing_and_comes_to_the_same() -> None:
+    rig = Rig(NODES, answers=False)
+    for _ in range(3):
+        for name in NODES:
+            row = rig.engine.table.get(node_id(name))
+            before = repr(row), rig.engine.deadline(), rig.engine.permits.asks(name)
+            first = again(rig, name)
+            assert first == again(rig, name)
+            assert (repr(row), rig.engine.deadline(), rig.engine.permits.asks(name)) == before
+            if first.wake_at is None:
+                assert first == decision(rig, name)
+        rig.run(H / S / 2)
+
+
+def test_only_who_claims_a_place_and_was_granted_it_is_disturbed() -> None:
+    rig = Rig(NODES, answers=False)
+    places = [decision(rig, name).claim(ClaimKind.BUDGET) for name in NODES]
+    granted = [one for one in places if one is not None and one.why is None]
+    waiting = [one.why for one in places if one is not None and one.why is not None]
+    assert len(granted) == 1
+    assert len(waiting) == len(NODES) - 1
+    assert all(why.startswith("the budget of this parent allows 1 at once") for why in waiting)
+    asked = [name for name in NODES if rig.engine.permits.asks(name)]
+    assert [one.id for one in granted] == [f"node:{name}" for name in asked]
