@@ -99,10 +99,10 @@ class StepRunner:
             self._side.kernel_boot, step.enrols, step.disruptive,
         )  # fmt: skip
         row.work.refused = None
-        begun = row.work.stepping = StepRun(
+        begun = row.work.begin(StepRun(
             intent, step, start, self._settled_at(intent, step),
             usual_ns=self._looks.usual.of(step.path), seen_ns=agreed_ns(row, step),
-        )  # fmt: skip
+        ))  # fmt: skip
         opened = OpenIntent(intent)
         if step.enrols:
             within_ms = self._policies.terms(row.id, HEAR).within_ms
@@ -140,10 +140,10 @@ class StepRunner:
             return
         intent, step, settled_at = self._left.pop(row.id)
         self._timers.drop(("left", row.id))
-        row.work.stepping = StepRun(
+        row.work.begin(StepRun(
             intent, step, None, settled_at, Phase.READING,
             error=f"{step.path}: was interrupted, and its outcome is not known", enrolled=True,
-        )  # fmt: skip
+        ))  # fmt: skip
         for change in step.changes:
             row.belief.forget(change.variable, now)
 
@@ -175,10 +175,7 @@ class StepRunner:
 
     def written(self, row: EntityState) -> None:
         """The intent is durable: once it is decided that the step is still wanted, go."""
-        stepping = row.work.stepping
-        assert stepping is not None
-        assert stepping.phase is Phase.WRITING
-        stepping.phase = Phase.WRITTEN
+        row.work.enter(Phase.WRITTEN)
 
     def fault(self, row: EntityState, now: int) -> str | None:
         """Why a step is not called though its intent is durable; None: it is to be called."""
@@ -194,10 +191,7 @@ class StepRunner:
 
     def go(self, turn: Turn, row: EntityState, node: EntityState | None) -> Intent:
         """Act on a durable intent; returns it."""
-        stepping = row.work.stepping
-        assert stepping is not None
-        assert stepping.phase is Phase.WRITTEN
-        stepping.phase = Phase.CALLED
+        stepping = row.work.enter(Phase.CALLED)
         stepping.call = self._calls.ask(
             turn, row, node, stepping.step, Work.STEP,
             deadline_at=stepping.deadline_at, intent=stepping.intent,
@@ -235,7 +229,7 @@ class StepRunner:
         self._put_off(turn, row, text)
         self._note(row, Tried(row.work.stepping.step.path, turn.now, text))
         self._calls.give_back(row.id, row.work.stepping.step)
-        row.work.stepping = None
+        row.work.end()
         turn.touch(row.id)
 
     def ended(self, turn: Turn, row: EntityState) -> None:
@@ -310,7 +304,7 @@ class StepRunner:
     def _read_from_now(
         self, turn: Turn, row: EntityState, stepping: StepRun, settled_at: int
     ) -> None:
-        stepping.phase, stepping.call = Phase.READING, None
+        row.work.enter(Phase.READING).call = None
         stepping.settled_at = min(stepping.settled_at, settled_at)
         turn.touch(row.id)
 
@@ -378,7 +372,7 @@ class StepRunner:
         assert stepping is not None
         self.close(turn, stepping.intent, begun=stepping.begun and not stepping.refused)
         self._calls.give_back(row.id, stepping.step)
-        row.work.stepping = None
+        row.work.end()
         turn.changed.add(row.id)
 
 

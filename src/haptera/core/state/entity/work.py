@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from typing import Final
 
 from haptera.core.state.entity.nothing import nothing
 from haptera.core.state.limits import MS
@@ -36,6 +37,20 @@ class Phase(Enum):
     WRITTEN = auto()
     CALLED = auto()
     READING = auto()
+
+
+# All transitions of a step, and what causes each. None is before its intent, and after its end.
+TRANSITIONS: Final[Mapping[tuple[Phase | None, Phase | None], str]] = {
+    (None, Phase.WRITING): "the decision is to begin it: its intent goes to the disk",
+    (None, Phase.READING): "an earlier process may have called it",
+    (Phase.WRITING, Phase.WRITTEN): "its intent is durable",
+    (Phase.WRITING, None): "its intent could not be stored",
+    (Phase.WRITTEN, Phase.CALLED): "the decision is still to begin it: its module is called",
+    (Phase.WRITTEN, None): "the decision is to withdraw it",
+    (Phase.CALLED, Phase.READING): "it returned, failed, or did not answer in time",
+    (Phase.CALLED, None): "its device refused it",
+    (Phase.READING, None): "its outcome was read",
+}
 
 
 @dataclass(slots=True)
@@ -120,6 +135,26 @@ class EntityWork:
     booted_at: int | None = None
     booted_surely: bool = False
     refused: int | None = None
+
+    def begin(self, stepping: StepRun) -> StepRun:
+        """A step is under way from now on."""
+        assert (None, stepping.phase) in TRANSITIONS, stepping.phase
+        assert self.stepping is None, self.stepping
+        self.stepping = stepping
+        return stepping
+
+    def enter(self, phase: Phase) -> StepRun:
+        """The step under way comes to its next phase."""
+        assert self.stepping is not None
+        assert (self.stepping.phase, phase) in TRANSITIONS, (self.stepping.phase, phase)
+        self.stepping.phase = phase
+        return self.stepping
+
+    def end(self) -> None:
+        """No step is under way any more."""
+        assert self.stepping is not None
+        assert (self.stepping.phase, None) in TRANSITIONS, self.stepping.phase
+        self.stepping = None
 
     def enrolled(self) -> None:
         """The node has enrolled: it has booted, whichever step is under way."""
