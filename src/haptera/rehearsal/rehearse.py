@@ -105,7 +105,7 @@ def rehearse(
     world.actual.done.clear()
     world.actual.refusals = 0
     began_at = world.clock.now
-    ticket = world.propose(rehearsal.changes, Author("site", may=Scope.ADMIN))
+    ticket = world.propose(rehearsal.changes, author=Author("site", may=Scope.ADMIN))
     for fault in rehearsal.faults:
         world.clock.after(int(fault.at_s * S), inject, world, fault)
     watched = _Watched(world, rehearsal, began_at)

@@ -5,7 +5,7 @@ and a day pass in a minute or two. In return, nothing shows what the network bet
 its nodes does.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from typing import Final
 
@@ -20,15 +20,16 @@ from haptera.model.changes import Author, Change, StoredEntity
 from haptera.model.declared.packing import schema_digest
 from haptera.model.declared.schema import Applied, Kind, digest
 from haptera.model.entity import EntityId
-from haptera.model.events import Proposed
+from haptera.model.events import Proposed, WallClockSet
 from haptera.model.parts import Manifest
 from haptera.testing.actual import Actual, PartTimes, Values
 from haptera.testing.clock import Clock, MachineClock
+from haptera.testing.controlling import GivenController, SimulatedControllers
 from haptera.testing.disk import Disk
 from haptera.testing.folded_catalog import FoldedCatalog
 from haptera.testing.network import Network, NetworkFaults
 from haptera.testing.tape import TapeEntry
-from haptera.testing.world_process import HELLO_S, WorldProcess
+from haptera.testing.world_process import HELLO_S, WALL_OFFSET_NS, WorldProcess
 
 EPOCH: Final = 7
 # Restarted by what watches over it.
@@ -40,6 +41,7 @@ class FoldedWorld:
 
     `entities` are what it has stored, `values` how they really are: of what is compared by its
     digest, `current` or `stale`. `pace` says how long parts take and how often steps fail.
+    `controllers` live and die with the parent.
 
     Raises:
         HapteraError: the manifests cannot be planned with.
@@ -53,10 +55,12 @@ class FoldedWorld:
         entities: Iterable[StoredEntity],
         values: Mapping[EntityId, Values],
         pace: PartTimes | None = None,
+        controllers: Sequence[GivenController] = (),
     ) -> None:
         self.clock = Clock(seed)
         self.network = Network(self.clock, NetworkFaults())
         self.hello_ns = HELLO_S * S
+        self.wall_offset_ns = WALL_OFFSET_NS
         self.checked_every = 1_000_000
         self.catalog = catalog = FoldedCatalog(kinds, manifests)
         self.schema = schema_digest(kinds.values(), catalog.parts())
@@ -76,11 +80,20 @@ class FoldedWorld:
         for entity in sorted(disk.entities):
             self.actual.put(entity, self._begun_with(entity, values.get(entity, {})))
         self._tickets = count(1)
+        # Without them there is no loop to turn: time passes faster.
+        self.controllers = SimulatedControllers(self, controllers) if controllers else None
+        if self.controllers is not None:
+            self.controllers.begin()
 
-    def propose(self, changes: Iterable[Change], author: Author | None = None) -> int:
+    def propose(
+        self,
+        changes: Iterable[Change],
+        if_revision: int | None = None,
+        author: Author | None = None,
+    ) -> int:
         """Ask for changes of what is desired; returns the ticket of the reply."""
         ticket = next(self._tickets)
-        self.parent.deliver([Proposed(ticket, tuple(changes), None, author)])
+        self.parent.deliver([Proposed(ticket, tuple(changes), if_revision, author)])
         return ticket
 
     @property
@@ -102,14 +115,45 @@ class FoldedWorld:
             )
         )
 
+    def is_still(self) -> bool:
+        """True if nothing goes on by itself: all is as desired, or halted until a person speaks."""
+        engine = self.parent.engine
+        return engine is not None and all(
+            _halted(row) or (row.stance.condition in SETTLED and row.work.stepping is None)
+            for row in engine.table
+        )
+
     def run(self, seconds: float) -> None:
         """Let time pass."""
-        self.clock.run_until(self.clock.now + int(seconds * S))
+        self.run_until(self.clock.now + int(seconds * S))
+
+    def run_until(self, end: int) -> None:
+        """Let time pass until then."""
+        if self.controllers is None:
+            self.clock.run_until(end)
+        else:
+            self.controllers.run_until(end)
+
+    def wall_s(self) -> float:
+        """What the wall clock shows, in seconds since 1970."""
+        return (self.clock.now + self.wall_offset_ns) / S
+
+    def set_wall(self, wall_s: float) -> None:
+        """Set the wall clock: it shows this now."""
+        self.wall_offset_ns = int(wall_s * S) - self.clock.now
+        self.parent.deliver([WallClockSet(self.wall_offset_ns)])
+
+    def close(self) -> None:
+        """End its controllers for good."""
+        if self.controllers is not None:
+            self.controllers.close()
 
     def kill_parent(self, away_s: float) -> None:
         """Kill the parent's daemon, which is started again after so long."""
         self.clock.happened["parent killed"] += 1
         self.parent.crash()
+        if self.controllers is not None:
+            self.controllers.end()
         self.clock.after(int(away_s * S) or RESTART_NS, self._restart)
 
     def process(self, name: str) -> WorldProcess | None:
@@ -142,6 +186,8 @@ class FoldedWorld:
     def _restart(self) -> None:
         if self.parent.engine is None:
             self.parent.start()
+            if self.controllers is not None:
+                self.controllers.begin()
 
     def _begun_with(self, entity: EntityId, values: Values) -> Values:
         kind = self.catalog.kinds[entity.kind]
@@ -153,3 +199,9 @@ class FoldedWorld:
             is_current = variable.values is Applied and value == Applied.CURRENT
             begun[name] = self.contents(entity, name) if is_current else value
         return begun
+
+
+def _halted(row: EntityState) -> bool:
+    """True if its controller has halted over it."""
+    halts = row.kind.halts
+    return halts is not None and halts.said.name in row.desired.values

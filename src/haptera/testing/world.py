@@ -61,6 +61,7 @@ class World:
     ) -> None:
         self.clock = Clock(seed)
         self.hello_ns = hello_s * S
+        self.wall_offset_ns = WALL_OFFSET_NS
         self.network = Network(self.clock, faults)
         self.checked_every = 1
         self._work_max = work_max
@@ -167,7 +168,7 @@ class World:
 
     def wall_s(self) -> int:
         """What the wall clocks show."""
-        return (self.clock.now + WALL_OFFSET_NS) // S
+        return (self.clock.now + self.wall_offset_ns) // S
 
     def settle(self, seconds: float) -> bool:
         """Let time pass until all is as desired; tells whether it came to that."""

@@ -75,6 +75,7 @@ class Surroundings(Protocol):
 
     clock: Clock
     hello_ns: int
+    wall_offset_ns: int
     checked_every: int
     network: Network
     schema: int
@@ -168,7 +169,8 @@ class WorldProcess:
             self._succeed(engine)
         self.heed = nobody
         self.bus = Bus(f"{instance:x}", lambda: (row.id for row in engine.table))
-        self.feed(self._life, [WallClockSet(WALL_OFFSET_NS + clock.now - self.clock.now)])
+        ahead_ns = clock.now - self.clock.now
+        self.feed(self._life, [WallClockSet(self.world.wall_offset_ns + ahead_ns)])
 
     def _succeed(self, engine: Engine) -> None:
         """As a parent that was promoted does until its predecessor's steps are over."""

@@ -2,7 +2,6 @@
 
 import re
 import select
-from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from typing import Any, Final
 
@@ -10,17 +9,24 @@ import click
 
 from haptera.cli.commands.inspect.wait import within_option
 from haptera.cli.commands.machines.timeline import timeline_command
-from haptera.cli.input import completing
+from haptera.cli.input.rolls import deadline_option, from_now_s, roll_options, roll_request
 from haptera.cli.input.terms import why_option
 from haptera.cli.main import NOT_CONVERGED, OK, REFUSED, the_client
 from haptera.cli.output.live.redrawing import keep_showing, watch_option
 from haptera.cli.output.printing import print_error, say
 from haptera.cli.output.tables import print_table
 from haptera.client import Client, calls
+from haptera.controllers.roll.beginning import (
+    Patches,
+    beginning,
+    next_attempt,
+    roll_entity,
+    value_of,
+)
 from haptera.controllers.roll.progress import RollProgress, RollState, old_images, progress
 from haptera.kinds import image, module, node, roll, system
 from haptera.kinds.image import State
-from haptera.kinds.roll import OnFailure, RollWish
+from haptera.kinds.roll import RollWish
 from haptera.model.answers.views import EntityView
 from haptera.model.entity import EntityId, check_name
 from haptera.model.errors import HapteraError
@@ -30,15 +36,12 @@ from haptera.runtime.clock import wall_s
 
 # How often it is asked how far a roll has come.
 ASK_EVERY_S: Final = 1.0
-_MS_PER_S: Final = 1_000
 _HEADERS: Final = ("ROLL", "IMAGE", "STATE", "NEW", "UNDER WAY", "OF", "WHY")
 _CONTROLLER: Final = str(EntityId(module.kind.name, roll.kind.name, None))
 _KINDS: Final = (node.kind.name, roll.kind.name, system.kind.name)
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 _SETTLED: Final = (RollState.DONE, RollState.UNDONE)
 _OVER: Final = (RollState.DONE, RollState.HALTED, RollState.ABORTED, RollState.UNDONE)
-
-Patches = dict[str, dict[str, str | int | None]]
 
 
 class RollGroup(click.Group):
@@ -59,27 +62,10 @@ def roll_group() -> None:
 
 roll_group.add_command(timeline_command)
 _name_argument = click.argument("name", metavar="ROLL")
-_deadline_option = click.option(
-    "--deadline",
-    metavar="DURATION",
-    default="2h",
-    show_default=True,
-    help="It halts then; what still waits for jobs keeps its old image.",
-)
 
 
 @roll_group.command()
-@click.argument("selector", shell_complete=completing.selectors)
-@click.option("--image", "image_name", metavar="NAME", required=True, help="The new image.")
-@click.option("--name", help="Name of the roll; default: the image.")
-@click.option("--canary", type=click.IntRange(1), default=1, show_default=True)
-@click.option("--max-unavailable", metavar="COUNT|SHARE", default="10%", show_default=True)
-@click.option(
-    "--pause-on-failure", is_flag=True, help="Pause, and do not roll back a failed system."
-)
-@click.option("--health", metavar="COMMAND", help="Health check, run in each new system.")
-@_deadline_option
-@click.option("--take", is_flag=True, help="Take over values of other owners.")
+@roll_options
 @click.option("--no-wait", is_flag=True, help="Do not wait; see `haptera roll status`.")
 @why_option
 @within_option
@@ -99,14 +85,14 @@ def start(ctx: click.Context, /, selector: str, no_wait: bool, within: str, **op
     client = the_client(ctx)
     _check_controller(client)
     _check_image(client, options["image_name"])
-    name = check_name(options["name"] or options["image_name"])
+    request = roll_request(selector, options, wall_s())
     known = client.ask(calls.entities(selector)).entities
     systems = [one for one in known if one.kind == system.kind.name]
-    others = {one.name for one in _progress(client) if one.state not in _SETTLED} - {name}
-    patches = _patches(systems, name, selector, options, () if options["take"] else others)
+    others = {one.name for one in _progress(client) if one.state not in _SETTLED}
+    patches = beginning(request, systems, () if options["take"] else others - {request.name})
     _write(client, patches, take=options["take"], why=options["why"])
-    say(f"roll {name}: {len(patches) - 1} systems to {options['image_name']}")
-    return OK if no_wait else _awaited(client, name, within)
+    say(f"roll {request.name}: {len(patches) - 1} systems to {request.image}")
+    return OK if no_wait else _awaited(client, request.name, within)
 
 
 @roll_group.command()
@@ -123,7 +109,8 @@ def status(ctx: click.Context, name: str | None, watch: bool) -> None:
     """
     client = the_client(ctx)
     if name is not None:
-        client.ask(calls.entity(_entity(name)))  # What is not there is not shown as an empty list.
+        # What is not there is not shown as an empty list.
+        client.ask(calls.entity(roll_entity(name)))
 
     def show() -> None:
         rows = [one for one in _progress(client) if name in (None, one.name)]
@@ -154,7 +141,7 @@ def _wished(name: str, wish: RollWish, help_text: str) -> None:
     @click.pass_context
     def say(ctx: click.Context, name: str, why: str | None) -> None:
         client = the_client(ctx)
-        entity = _entity(name)
+        entity = roll_entity(name)
         client.ask(calls.entity(entity))
         client.ask(calls.desire(entity, {roll.wish.name: wish}, why=why))
 
@@ -172,7 +159,7 @@ _wished("undo", RollWish.UNDO, "Roll all its systems back to their previous imag
 
 @roll_group.command()
 @_name_argument
-@_deadline_option
+@deadline_option
 @why_option
 @within_option
 @click.pass_context
@@ -185,14 +172,13 @@ def resume(ctx: click.Context, name: str, deadline: str, why: str | None, within
       haptera roll resume debian-b --timeout 1h -m "the disk was full"
     """
     client = the_client(ctx)
-    client.ask(calls.entity(_entity(name)))
+    client.ask(calls.entity(roll_entity(name)))
     systems = _systems(client, name)
     # By itself: with the attempts, in one write, it is what begins a roll.
-    _write(
-        client, {_entity(name): {roll.deadline.name: _from_now_s(deadline)}}, take=False, why=why
-    )
-    patches: Patches = {_entity(name): {roll.wish.name: RollWish.RUN, roll.halted.name: None}}
-    patches |= {one.entity: {system.attempt.name: _attempt(systems)} for one in systems}
+    later: Patches = {roll_entity(name): {roll.deadline.name: from_now_s(deadline, wall_s())}}
+    _write(client, later, take=False, why=why)
+    patches: Patches = {roll_entity(name): {roll.wish.name: RollWish.RUN, roll.halted.name: None}}
+    patches |= {one.entity: {system.attempt.name: next_attempt(systems)} for one in systems}
     _write(client, patches, take=False, why=why)
     return _awaited(client, name, within)
 
@@ -210,7 +196,7 @@ def rm(ctx: click.Context, name: str, why: str | None) -> None:
       haptera roll rm debian-b -m "superseded"
     """
     client = the_client(ctx)
-    view = client.ask(calls.entity(_entity(name)))
+    view = client.ask(calls.entity(roll_entity(name)))
     patches: Patches = {view.entity: dict.fromkeys(view.desired)}
     forgotten = dict.fromkeys((system.roll.name, system.spare.name))
     patches |= {one.entity: dict(forgotten) for one in _systems(client, name)}
@@ -239,61 +225,6 @@ def _check_image(client: Client, name: str) -> None:
         raise HapteraError(f"it is {state}", where=str(entity), do=do)
 
 
-def _patches(
-    systems: list[EntityView],
-    name: str,
-    selector: str,
-    options: Mapping[str, Any],
-    others: Collection[str],
-) -> Patches:
-    """What is written where a roll begins: the order, and in which systems' hands it is.
-
-    Raises:
-        HapteraError: there is none, or one is in one of these other rolls.
-    """
-    new = options["image_name"]
-    left = [one for one in systems if _value(one, system.image.name) not in (None, new)]
-    if not left:
-        what = f"all {len(systems)} run {new}, or no image" if systems else "there is no system"
-        raise HapteraError(what, where=selector, do="see haptera get system:*")
-    other = next((one for one in left if _value(one, system.roll.name) in others), None)
-    if other is not None:
-        its = _value(other, system.roll.name)
-        do = f"wait for it, haptera roll rm {its}, or add --take"
-        raise HapteraError(f"it is in roll {its}", where=other.entity, do=do)
-    beside: dict[str, str | int | None] = {
-        system.spare.name: new,
-        system.roll.name: name,
-        system.attempt.name: _attempt(left),
-    }
-    if options["health"] is not None:
-        beside[system.health.name] = options["health"]
-    patches: Patches = {_entity(name): _order(selector, options)}
-    # The image is claimed as it is, so that it is one's own to change.
-    return patches | {
-        one.entity: {system.image.name: _value(one, system.image.name), **beside} for one in left
-    }
-
-
-def _order(selector: str, options: Mapping[str, Any]) -> dict[str, str | int | None]:
-    keeps = OnFailure.KEEP if options["pause_on_failure"] else OnFailure.GIVE_BACK
-    return {
-        roll.image.name: options["image_name"],
-        roll.select.name: selector,
-        roll.canary.name: options["canary"],
-        roll.unavailable.name: options["max_unavailable"],
-        roll.on_failure.name: keeps,
-        roll.deadline.name: _from_now_s(options["deadline"]),
-        roll.wish.name: RollWish.RUN,
-        roll.halted.name: None,
-        roll.finished.name: None,
-    }
-
-
-def _from_now_s(duration: str) -> int:
-    return int(wall_s()) + parse_duration_ms(duration) // _MS_PER_S
-
-
 def _write(client: Client, patches: Patches, *, take: bool, why: str | None) -> None:
     """All of it, or nothing."""
     many = [EntityPatch(entity, values) for entity, values in patches.items()]
@@ -302,7 +233,7 @@ def _write(client: Client, patches: Patches, *, take: bool, why: str | None) -> 
 
 def _awaited(client: Client, name: str, within: str) -> int:
     """Show how far it has come until it is over; an exit code."""
-    until_s = wall_s() + parse_duration_ms(within) / _MS_PER_S
+    until_s = wall_s() + parse_duration_ms(within) / 1_000
     said = None
     while (one := _one(client, name)).state not in _OVER and wall_s() < until_s:
         if said != (said := _line(one)):
@@ -312,7 +243,7 @@ def _awaited(client: Client, name: str, within: str) -> int:
         say(_line(one))
         return OK
     do = f"haptera roll status {name}; then haptera roll resume, abort or undo"
-    print_error(HapteraError(f"it is {one.state}: {one.why}", where=_entity(name), do=do))
+    print_error(HapteraError(f"it is {one.state}: {one.why}", where=roll_entity(name), do=do))
     return REFUSED if one.state in _OVER else NOT_CONVERGED
 
 
@@ -336,24 +267,10 @@ def _views(client: Client) -> list[EntityView]:
 def _one(client: Client, name: str) -> RollProgress:
     found = next((one for one in _progress(client) if one.name == name), None)
     if found is None:
-        raise HapteraError("it is gone", where=_entity(name), do="see haptera roll status")
+        raise HapteraError("it is gone", where=roll_entity(name), do="see haptera roll status")
     return found
 
 
 def _systems(client: Client, name: str) -> list[EntityView]:
     every = client.ask(calls.entities(kind=system.kind.name)).entities
-    return [one for one in every if _value(one, system.roll.name) == name]
-
-
-def _attempt(systems: list[EntityView]) -> int:
-    """The next one."""
-    return max((int(_value(one, system.attempt.name) or 0) for one in systems), default=0) + 1
-
-
-def _value(view: EntityView, name: str) -> str | int | None:
-    held = view.desired.get(name)
-    return None if held is None else held.value
-
-
-def _entity(name: str) -> str:
-    return str(EntityId(roll.kind.name, check_name(name), None))
+    return [one for one in every if value_of(one, system.roll.name) == name]
