@@ -91,8 +91,8 @@ contracts:
 
 # Needs uv (`pip install uv`). The build backend is locked too, so that haptera installs offline.
 lock:
-	$(BUILD_REQUIRES) | $(COMPILE) pyproject.toml - --extra parent -o requirements.txt
-	$(BUILD_REQUIRES) | $(COMPILE) pyproject.toml - --extra parent --extra dev -c requirements.txt -o requirements-dev.txt
+	$(BUILD_REQUIRES) | $(COMPILE) pyproject.toml - --extra parent --extra channels -o requirements.txt
+	$(BUILD_REQUIRES) | $(COMPILE) pyproject.toml - --extra parent --extra channels --extra dev -c requirements.txt -o requirements-dev.txt
 	echo zensical | $(COMPILE) - -o requirements-docs.txt
 
 # Opens without a server: build/docs/site/index.html.

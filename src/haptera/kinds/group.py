@@ -46,6 +46,17 @@ class LeaderPolicy(StrEnum):
     NONE = "none"
 
 
+class Recover(StrEnum):
+    """What a replica begins with where nobody supplies a state and its input is not kept whole.
+
+    EMPTY: with the oldest message that is kept. WAIT: not yet. FAIL: it is to end.
+    """
+
+    EMPTY = "empty"
+    WAIT = "wait"
+    FAIL = "fail"
+
+
 def parse_leader(text: str) -> tuple[LeaderPolicy, int | None]:
     """Read `lowest`, `first`, `plug-in`, `none` or `rank N`.
 

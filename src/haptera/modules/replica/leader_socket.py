@@ -7,9 +7,6 @@ It lies in the replica's own folder, and answers the processes of its session on
 import asyncio
 import contextlib
 import fcntl
-import os
-import socket
-import struct
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,13 +15,13 @@ from typing import Any, Final
 import msgspec
 
 from haptera.app.lease import LEASE_TIME, epoch_of, opened
+from haptera.modules.replica.sockets import bound, session_of
 from haptera.modules.service.home import Home
 
 SOCKET: Final = "leader.sock"
 LINE_BYTES_MAX: Final = 1_024
 CALLERS_MAX: Final = 16
 LOOK_EVERY_S: Final = 0.02
-_CREDENTIALS: Final = struct.Struct("3i")
 
 
 class LeaderRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -39,26 +36,13 @@ async def leader_socket(home: Home, run_dir: Path, lease_file: Path) -> AsyncIte
     """Answer for one replica, as long as this lasts."""
     home.make()
     callers = LeaderCallers(home, run_dir / LEASE_TIME, lease_file)
-    with contextlib.closing(_bound(home.path)) as bound:
-        server = await asyncio.start_unix_server(callers.attend, sock=bound, limit=LINE_BYTES_MAX)
+    with contextlib.closing(bound(home.path, SOCKET)) as door:
+        server = await asyncio.start_unix_server(callers.attend, sock=door, limit=LINE_BYTES_MAX)
         try:
             yield
         finally:
             server.close()
             callers.close()
-
-
-def _bound(folder: Path) -> socket.socket:
-    """By the folder's descriptor: the path of a socket has 107 bytes at most."""
-    door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
-    place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        (folder / SOCKET).unlink(missing_ok=True)
-        door.bind(f"/proc/self/fd/{place}/{SOCKET}")
-        (folder / SOCKET).chmod(0o600)
-    finally:
-        os.close(place)
-    return door
 
 
 @dataclass(slots=True)
@@ -74,7 +58,7 @@ class LeaderCallers:
         """One caller, to its end; whatever is wrong with what it says ends it."""
         self.writers.add(writer)
         try:
-            leader = self._leader_of(writer)
+            leader = session_of(self.home, writer)
             if leader is None or len(self.writers) > CALLERS_MAX:
                 why = (
                     "this is not a process of the replica"
@@ -95,19 +79,6 @@ class LeaderCallers:
     def close(self) -> None:
         for writer in self.writers:
             writer.close()
-
-    def _leader_of(self, writer: asyncio.StreamWriter) -> int | None:
-        """The leader of the caller's session, where that is this replica's."""
-        record = self.home.record()
-        raw = writer.get_extra_info("socket").getsockopt(
-            socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size
-        )
-        try:
-            session = os.getsid(_CREDENTIALS.unpack(raw)[0])
-        except ProcessLookupError:
-            return None
-        ours = record is not None and record.service.lives and record.service.pid == session
-        return session if ours else None
 
 
 @dataclass(slots=True)

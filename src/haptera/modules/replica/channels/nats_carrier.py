@@ -1,0 +1,325 @@
+"""Channels carried by JetStream: streams of a NATS server, over its API.
+
+`in-GROUP` has the streams that the group hears as its sources, so the server merges them into one
+order; `out-GROUP` holds what it says, and `state-GROUP` the states that were handed over.
+"""
+
+import asyncio
+import base64
+import json
+import ssl
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final
+
+import nats
+import nats.errors
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+from haptera.app.channel_events import MESSAGE_BYTES_MAX
+from haptera.modules.replica.channels.carrier import (
+    ANSWER_WITHIN_S,
+    STREAM_BYTES_MAX,
+    STREAM_MESSAGES_MAX,
+    CarrierError,
+    ChangedEndError,
+    StreamBounds,
+    SuppliedState,
+    Voice,
+    group_of,
+    token,
+)
+from haptera.modules.replica.channels.inbox import StoredMessage
+from haptera.modules.replica.channels.outbox import (
+    EMPTY,
+    OutputPosition,
+    PublishOutput,
+    StreamEnd,
+    parse_position,
+)
+
+EPOCH, POSITION, BLOB, STATE = (
+    "Haptera-Epoch",
+    "Haptera-Position",
+    "Haptera-Blob",
+    "Haptera-State",
+)
+SOURCE: Final = "Nats-Stream-Source"
+MESSAGE_ID: Final = "Nats-Msg-Id"
+# So many messages are asked for at once; a program that does not read them is not sent more.
+BATCH_MAX: Final = 64
+# A request for messages ends after so long, and is made anew.
+PULL_NS: Final = 5_000_000_000
+# A reader that asks no more is forgotten by the server.
+READER_GONE_NS: Final = 60_000_000_000
+# Who can supply its state says so within this time.
+SUPPLIERS_WITHIN_S: Final = 0.5
+HEADER_MARGIN_BYTES: Final = 4_096
+# Of the server: the stream is there with another configuration; there is no such message;
+# what it ends with is another sequence, or another message.
+_OTHER_CONFIGURATION, _NO_MESSAGE, _CHANGED = 10058, 10037, (10070, 10071)
+
+
+@asynccontextmanager
+async def nats_carrier(
+    servers: Sequence[str], tls: ssl.SSLContext | None
+) -> AsyncIterator["NatsCarrier"]:
+    """A connection to one of the servers; what breaks it ends it.
+
+    Raises:
+        CarrierError: there is none.
+    """
+    lost = asyncio.Event()
+
+    async def note(*_: object) -> None:
+        lost.set()
+
+    async def ignore(_: Exception) -> None:
+        """Each call raises what went wrong with it."""
+
+    scheme = "nats" if tls is None else "tls"
+    try:
+        client = await nats.connect(
+            [f"{scheme}://{one}" for one in servers],
+            tls=tls,
+            tls_hostname="" if tls is None else "haptera",
+            allow_reconnect=False,
+            connect_timeout=2,
+            ping_interval=5,
+            max_outstanding_pings=2,
+            closed_cb=note,
+            disconnected_cb=note,
+            error_cb=ignore,
+        )
+    except (OSError, nats.errors.Error, TimeoutError) as error:
+        raise CarrierError(f"no carrier at {', '.join(servers)}: {error}") from error
+    try:
+        yield NatsCarrier(client, lost)
+    finally:
+        with suppress(OSError, nats.errors.Error, TimeoutError):
+            await client.close()
+
+
+class NatsCarrier:
+    """One connection."""
+
+    def __init__(self, client: Client, lost: asyncio.Event) -> None:
+        self._client = client
+        self._lost = lost
+
+    async def prepare(self, group: str, hears: tuple[str, ...]) -> None:
+        for one in (*hears, group):
+            name = token(one)
+            await self._have(f"out-{name}", [f"out.{name}", f"out.{name}.*"])
+        name = token(group)
+        sources = [{"name": f"out-{token(one)}"} for one in hears]
+        await self._have(f"in-{name}", [f"in.{name}"], sources=sources)
+        await self._have(f"state-{name}", [f"state.{name}.*"])
+
+    async def end(self, voice: Voice) -> StreamEnd:
+        found = await self._last(f"out-{token(voice.group)}", voice.subject)
+        if found is None:
+            return EMPTY
+        headers = _headers(found)
+        position = parse_position(headers[POSITION])
+        return StreamEnd(found["seq"], int(headers[EPOCH]), position)
+
+    async def publish(self, voice: Voice, one: PublishOutput) -> int:
+        headers = {
+            EPOCH: str(one.epoch),
+            POSITION: str(one.output.position),
+            MESSAGE_ID: _id(voice, one.epoch, one.output.position),
+        }
+        match one.after:
+            case int(sequence):
+                headers["Nats-Expected-Last-Subject-Sequence"] = str(sequence)
+            case position:
+                headers["Nats-Expected-Last-Msg-Id"] = _id(voice, one.epoch, position)
+        return int((await self._asked(voice.subject, one.output.data, headers))["seq"])
+
+    async def bounds(self, group: str) -> StreamBounds:
+        state = (await self._api(f"STREAM.INFO.in-{token(group)}"))["state"]
+        return StreamBounds(max(1, state["first_seq"]), state["last_seq"])
+
+    async def heard(self, group: str, after: int) -> AsyncIterator[StoredMessage]:
+        async for sequence, one in self._read(f"in-{token(group)}", after):
+            yield _stored(sequence, one)
+
+    async def supply(self, group: str, blob: str, piece: bytes) -> int:
+        return int((await self._asked(f"state.{token(group)}.piece", piece, {BLOB: blob}))["seq"])
+
+    async def supplied(self, group: str, state: SuppliedState) -> None:
+        said = json.dumps(state._asdict()).encode()
+        await self._asked(f"state.{token(group)}.whole", said, {BLOB: state.blob})
+
+    async def state(self, group: str) -> SuppliedState | None:
+        found = await self._last(f"state-{token(group)}", f"state.{token(group)}.whole")
+        if found is None:
+            return None
+        return SuppliedState(**json.loads(base64.b64decode(found["data"])))
+
+    async def pieces(self, group: str, state: SuppliedState) -> AsyncIterator[bytes]:
+        if state.last < state.first:
+            return
+        async for sequence, one in self._read(f"state-{token(group)}", state.first - 1):
+            if (one.headers or {}).get(BLOB) == state.blob and sequence <= state.last:
+                yield one.data
+            if sequence >= state.last:
+                return
+
+    async def suppliers(self, group: str) -> dict[int, bool]:
+        inbox = self._client.new_inbox()
+        found: dict[int, bool] = {}
+        answers = await self._client.subscribe(inbox)
+        try:
+            await self._client.publish(f"suppliers.{token(group)}", reply=inbox)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(SUPPLIERS_WITHIN_S):
+                    async for one in answers.messages:
+                        if (one.headers or {}).get("Status"):
+                            break  # nobody can
+                        found |= {int(rank): leads for rank, leads in json.loads(one.data).items()}
+                        if any(found.values()):
+                            break
+        except nats.errors.Error as error:
+            raise CarrierError(str(error)) from error
+        finally:
+            with suppress(nats.errors.Error, OSError):
+                await answers.unsubscribe()
+        return found
+
+    async def ask(self, group: str, rank: int) -> None:
+        await self._client.publish(f"supply.{token(group)}.{rank}")
+
+    async def offer(
+        self, group: str, rank: int, leads: Callable[[], bool], asked: Callable[[], None]
+    ) -> None:
+        async def tell(one: Msg) -> None:
+            await one.respond(json.dumps({rank: leads()}).encode())
+
+        async def supply(_: Msg) -> None:
+            asked()
+
+        await self._client.subscribe(f"suppliers.{token(group)}", cb=tell)
+        await self._client.subscribe(f"supply.{token(group)}.{rank}", cb=supply)
+
+    async def _have(self, name: str, subjects: list[str], **others: object) -> None:
+        configuration = {
+            "name": name,
+            "subjects": subjects,
+            "retention": "limits",
+            "storage": "file",
+            "discard": "old",
+            "num_replicas": 1,
+            "max_bytes": STREAM_BYTES_MAX,
+            "max_msgs": STREAM_MESSAGES_MAX,
+            "max_msg_size": MESSAGE_BYTES_MAX + HEADER_MARGIN_BYTES,
+            **others,
+        }
+        try:
+            await self._api(f"STREAM.CREATE.{name}", configuration)
+        except CarrierError as error:
+            if not str(error).startswith(f"{_OTHER_CONFIGURATION} "):
+                raise
+            await self._api(f"STREAM.UPDATE.{name}", configuration)
+
+    async def _last(self, stream: str, subject: str) -> dict[str, Any] | None:
+        try:
+            found = await self._api(f"STREAM.MSG.GET.{stream}", {"last_by_subj": subject})
+        except CarrierError as error:
+            if str(error).startswith(f"{_NO_MESSAGE} "):
+                return None
+            raise
+        message: dict[str, Any] = found["message"]
+        return message
+
+    async def _read(self, stream: str, after: int) -> AsyncIterator[tuple[int, Msg]]:
+        """Messages with their numbers, asked for in batches: who does not read is sent no more."""
+        configuration = {
+            "deliver_policy": "by_start_sequence",
+            "opt_start_seq": after + 1,
+            "ack_policy": "none",
+            "replay_policy": "instant",
+            "inactive_threshold": READER_GONE_NS,
+            "mem_storage": True,
+            "num_replicas": 1,
+        }
+        asked = {"stream_name": stream, "config": configuration}
+        reader = (await self._api(f"CONSUMER.CREATE.{stream}", asked))["name"]
+        inbox = self._client.new_inbox()
+        answers = await self._client.subscribe(inbox)
+        pull = json.dumps({"batch": BATCH_MAX, "expires": PULL_NS}).encode()
+        try:
+            while True:
+                await self._client.publish(
+                    f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{reader}", pull, reply=inbox
+                )
+                for _ in range(BATCH_MAX):
+                    one = await answers.next_msg(timeout=PULL_NS / 1e9 + ANSWER_WITHIN_S)
+                    if status := (one.headers or {}).get("Status"):
+                        _check_status(status, one)
+                        break
+                    # $JS.ACK.STREAM.READER.DELIVERED.SEQUENCE…
+                    yield int(one.reply.split(".")[5]), one
+        except (nats.errors.Error, TimeoutError) as error:
+            raise CarrierError(f"{stream}: {error}") from error
+        finally:
+            with suppress(nats.errors.Error, OSError):
+                await answers.unsubscribe()
+
+    async def _api(self, what: str, asked: object = None) -> dict[str, Any]:
+        data = b"" if asked is None else json.dumps(asked).encode()
+        return await self._asked(f"$JS.API.{what}", data)
+
+    async def _asked(
+        self, subject: str, data: bytes, headers: dict[str, str] | None = None
+    ) -> dict[str, Any]:
+        try:
+            answer = await self._client.request(
+                subject, data, timeout=ANSWER_WITHIN_S, headers=headers
+            )
+            said: dict[str, Any] = json.loads(answer.data)
+        except (nats.errors.Error, OSError, TimeoutError, ValueError) as error:
+            raise CarrierError(f"{subject}: {error}") from error
+        if (fault := said.get("error")) is not None:
+            code = fault.get("err_code", 0)
+            if code in _CHANGED:
+                raise ChangedEndError(fault["description"])
+            raise CarrierError(f"{code} {fault['description']}: {subject}")
+        return said
+
+
+def _check_status(status: str, one: Msg) -> None:
+    """A request for messages that ended without all of them is in order; anything else is not."""
+    if status not in ("404", "408") and not (status == "409" and "Batch" in str(one.headers)):
+        raise CarrierError(f"the reader ended: {status} {(one.headers or {}).get('Description')}")
+
+
+def _id(voice: Voice, epoch: int, position: OutputPosition) -> str:
+    """What an output is known by: another epoch's is another, so that no chain passes it."""
+    return f"{voice.subject}/{epoch}/{position}"
+
+
+def _headers(found: dict[str, Any]) -> dict[str, str]:
+    lines = base64.b64decode(found["hdrs"]).decode().split("\r\n")
+    return {name: value.strip() for name, _, value in (one.partition(":") for one in lines[1:])}
+
+
+def _stored(sequence: int, one: Msg) -> StoredMessage:
+    headers = one.headers or {}
+    if SOURCE not in headers:
+        return StoredMessage(sequence, one.data)
+    # STREAM SEQUENCE, and more in later servers.
+    stream, at = headers[SOURCE].split(" ")[:2]
+    # out.GROUP, or out.GROUP.RANK
+    rank = headers[MESSAGE_ID].partition("/")[0].split(".")[2:]
+    return StoredMessage(
+        sequence,
+        one.data,
+        group_of(stream.removeprefix("out-")),
+        int(at),
+        int(rank[0]) if rank else None,
+        int(headers[EPOCH]),
+        parse_position(headers[POSITION]),
+    )
