@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
+from record import PROCESS
+
 # The words of a line before the digests of what was said because of it.
 _WORDS: Final = 6
 
@@ -84,30 +86,26 @@ def input_of(group: str, records: Records) -> list[Line]:
     seen: dict[int, Line] = {}
     reached: dict[int, tuple[Process, int]] = {}
     for process in sorted(one for one in records if one.group == group):
-        last = 0
-        for line in followed(process, records[process]):
+        start, lines = followed(process, records[process])
+        for line in lines:
             if seen.setdefault(line.number, line) != line:
                 raise WrongError(f"{process} was given another message {line.number}: {line}")
-            last = line.number
-        reached[process.rank] = (process, last)
+        reached[process.rank] = (process, start + len(lines))
     for process, last in reached.values():
         if last != len(seen):
             raise WrongError(f"{process} has come to {last} of {len(seen)}")
     return [seen[number] for number in sorted(seen)]
 
 
-def followed(process: Process, lines: Iterable[str]) -> Iterator[Line]:
-    """The messages of one process, each the next one of the one before."""
-    last = None
-    for words in map(str.split, lines):
-        if words[0] == "start":
-            last = int(words[1])
-            continue
-        line = Line.of(words)
-        if last is None or line.number != last + 1:
-            raise WrongError(f"{process} was given {line.number} after {last}")
-        last = line.number
-        yield line
+def followed(process: Process, noted: list[str]) -> tuple[int, list[Line]]:
+    """Where one process began, and the messages that it was given, each the next of the last."""
+    if not noted:
+        raise WrongError(f"{process} has not begun")
+    start, lines = int(noted[0].removeprefix("start ")), [Line.of(one.split()) for one in noted[1:]]
+    for number, line in enumerate(lines, start + 1):
+        if line.number != number:
+            raise WrongError(f"{process} was given {line.number} instead of {number}")
+    return start, lines
 
 
 def check_source(source: str, given: Iterable[Line], feeds: Records) -> None:
@@ -140,7 +138,12 @@ def check_said(said: list[str], given: list[Line]) -> None:
 
 def read(folder: Path) -> dict[Process, list[str]]:
     """All records of a folder."""
-    return {Process.of(one.name): one.read_text("utf-8").splitlines() for one in folder.iterdir()}
+    return {Process.of(one.name): list(_lines(one)) for one in folder.iterdir()}
+
+
+def _lines(path: Path) -> Iterator[str]:
+    lines = path.read_text("utf-8").splitlines()
+    return (line for line in lines if not line.startswith(PROCESS))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,10 @@ from typing import Final
 
 from bgp.session import PORT, Session, Speaker, established
 
+AS_NUMBER: Final = 65_001
+CLUSTER_ID: Final = bytes((10, 0, 0, 99))
+# Who the shims are, to all routers of the system.
+REFLECTOR: Final = Speaker(AS_NUMBER, CLUSTER_ID, AS_NUMBER)
 RETRY_S: Final = 0.2
 CONNECT_WITHIN_S: Final = 5
 

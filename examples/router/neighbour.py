@@ -2,8 +2,8 @@
 
     neighbour.py ADDRESS OURS NETWORKS CHANGES_A_SECOND
 
-Each change has a number of its own, in a large community. At SIGUSR1 it changes nothing more, says
-how much it has changed, and keeps its session.
+Each change has a number of its own, in a large community. It changes from SIGUSR1 to SIGUSR2, says
+how many changes that were, and keeps its session.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from bgp.attributes import (
 )
 from bgp.messages import END_OF_TABLE, Prefix, Update, packed
 from bgp.session import Session, Speaker
-from connecting import connected
+from connecting import REFLECTOR, connected
 
 AS_NUMBER: Final = 65_010
 # Of the changes, so many end a route; it begins anew once it is drawn again.
@@ -66,15 +66,17 @@ def changes(prefixes: list[Prefix], rng: random.Random) -> Iterator[Update]:
 
 async def main(address: str, ours: str, count: int, per_s: int) -> None:
     """Announce, and change until it is told to stop."""
-    quiet = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, quiet.set)
-    speaker = Speaker(AS_NUMBER, bytes((192, 0, 2, 7)), 65_001)
+    busy, quiet = asyncio.Event(), asyncio.Event()
+    for number, event in ((signal.SIGUSR1, busy), (signal.SIGUSR2, quiet)):
+        asyncio.get_running_loop().add_signal_handler(number, event.set)
+    speaker = Speaker(AS_NUMBER, bytes((192, 0, 2, 7)), REFLECTOR.as_number)
     prefixes = networks(count)
     async with connected(speaker, address, ours) as session, asyncio.TaskGroup() as tasks:
         tasks.create_task(_read(session))
         for update in packed((one, route(0)) for one in prefixes):
             await session.send(update)
         await session.send(END_OF_TABLE)
+        await busy.wait()
         print(await change(session, prefixes, per_s, quiet), flush=True)  # noqa: T201
 
 

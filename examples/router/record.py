@@ -5,7 +5,10 @@ import os
 from pathlib import Path
 from typing import Final, Self
 
-FOLDER: Final = "ROUTER_RECORDS"
+from haptera.app import GroupReplica
+
+# Of the line that says who writes a record: his process, and where it runs.
+PROCESS: Final = "process"
 
 
 class Record:
@@ -15,12 +18,13 @@ class Record:
         self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 
     @classmethod
-    def of_environment(cls) -> Self:
-        """That of this process: GROUP.RANK.PLACEMENT.START."""
-        names = ("GROUP", "RANK", "PLACEMENT", "STARTS")
-        return cls(
-            Path(os.environ[FOLDER], ".".join(os.environ[f"HAPTERA_{one}"] for one in names))
-        )
+    def of_replica(cls, folder: str, replica: GroupReplica) -> Self:
+        """That of a replica's process, with who it is."""
+        names = (replica.group, replica.rank, replica.placement, replica.starts)
+        Path(folder).mkdir(exist_ok=True)
+        record = cls(Path(folder, ".".join(map(str, names))))
+        record.note(PROCESS, os.getpid(), replica.node)
+        return record
 
     def note(self, *words: object) -> None:
         """One line."""

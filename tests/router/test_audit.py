@@ -47,6 +47,7 @@ PLANTED: dict[str, Callable[[Records], object]] = {
     "a message is given twice": lambda seen: seen[ONE].insert(2, seen[ONE][2]),
     "two messages change places": lambda seen: seen[ONE].insert(3, seen[ONE].pop(2)),
     "one does not come to the end": lambda seen: seen[THREE].pop(),
+    "one has not begun": lambda seen: seen[THREE].clear(),
     "one begins behind its state": lambda seen: seen[LATER].pop(1),
     "one is given another message": lambda seen: seen[ONE].__setitem__(2, "2 feed.0 1 2 0 q x y"),
     "one says another thing": lambda seen: seen[ONE].__setitem__(2, "2 feed.0 1 2 0 b x q"),

@@ -1,6 +1,5 @@
 import asyncio
 import contextlib
-import shutil
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from bgp.messages import (
 from bgp.session import Session, SessionEndedError, Speaker, Stream, established
 
 from tests.lab.rig import wait_for
-from tests.router.bird import ADDRESS, AS_NUMBER, OURS, PORT, running_bird
+from tests.router.bird import AS_NUMBER, PORT, Bird, needs_bird, running_bird
 
 US = Speaker(AS_NUMBER, b"\x0a\x00\x00\x63", AS_NUMBER)
 ROUTE = (
@@ -33,17 +32,14 @@ ONE, TWO, THREE = (Prefix.of(f"10.{i}.0.0/16") for i in (1, 2, 3))
 
 
 @contextlib.asynccontextmanager
-async def session_with_bird(us: Speaker = US) -> AsyncIterator[Session]:
-    reader, writer = await asyncio.open_connection(ADDRESS, PORT, local_addr=(OURS, 0))
+async def session_with(bird: Bird, us: Speaker = US) -> AsyncIterator[Session]:
+    reader, writer = await asyncio.open_connection(bird.address, PORT, local_addr=(bird.ours, 0))
     async with established(us, reader, writer) as session:
         yield session
 
 
 async def until(holds: Callable[[], bool]) -> None:
     await asyncio.to_thread(wait_for, holds)
-
-
-needs_bird = pytest.mark.skipif(shutil.which("bird") is None, reason="there is no bird here")
 
 
 @pytest.mark.net
@@ -53,7 +49,7 @@ async def test_a_real_router_tells_its_table_and_keeps_ours_while_we_are_away(
     tmp_path: Path,
 ) -> None:
     with running_bird(tmp_path, (str(ONE), str(TWO))) as bird:
-        async with session_with_bird() as session:
+        async with session_with(bird) as session:
             seen: set[Prefix] = set()
             async for message in session.received():
                 if message == END_OF_TABLE:
@@ -71,7 +67,7 @@ async def test_a_real_router_tells_its_table_and_keeps_ours_while_we_are_away(
         )
         assert bird.networks() == {"10.3.0.0/16", "10.4.0.0/16"}
 
-        async with session_with_bird() as session:
+        async with session_with(bird) as session:
             await session.send(Update((), ROUTE, (THREE,)))
             await session.send(END_OF_TABLE)
             await until(lambda: bird.networks() == {"10.3.0.0/16"})
@@ -84,8 +80,8 @@ async def test_a_real_router_tells_its_table_and_keeps_ours_while_we_are_away(
 @needs_bird
 async def test_a_real_router_refuses_who_is_not_of_its_system(tmp_path: Path) -> None:
     stranger = Speaker(65_009, US.router_id, AS_NUMBER)
-    with running_bird(tmp_path), pytest.raises(SessionEndedError, match="it refused: 2/2"):
-        async with session_with_bird(stranger):
+    with running_bird(tmp_path) as bird, pytest.raises(SessionEndedError, match="it refused: 2/2"):
+        async with session_with(bird, stranger):
             pass
 
 
