@@ -104,7 +104,7 @@ class Table:
         stale = last.stale | last.routes
         self.sources[heard.source] = Source(heard.incarnation, message, stale=stale)
         # It may have another router id now.
-        return self._chosen(list(stale))
+        return self._chosen(sorted(stale))
 
     def _chosen(self, touched: Iterable[Prefix]) -> Changes:
         changes: Changes = {}
@@ -145,7 +145,8 @@ class Table:
 def _updated(source: Source, message: Update) -> Iterator[Prefix]:
     """Change the source, and say which prefixes that touches."""
     if message == END_OF_TABLE:
-        gone, source.stale = source.stale, {}
+        # Sorted, for who began with a state has them in another order.
+        gone, source.stale = sorted(source.stale), {}
         yield from gone
     for prefix in message.withdrawn:
         source.stale.pop(prefix, None)

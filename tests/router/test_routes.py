@@ -194,6 +194,24 @@ def test_a_state_makes_the_same_table_which_goes_on_the_same_way(
     assert said(copy, later) == said(table, later)
 
 
+def test_who_began_with_a_state_says_all_in_the_same_order() -> None:
+    table, copy = Table(US), Table(US)
+    three = Prefix.of("10.3.0.0/16")
+    said(
+        table,
+        [
+            Heard("east", 1, EAST),
+            Heard("east", 1, Update((), route(), (TWO,))),
+            Heard("east", 1, Update((), route(med=1), (ONE,))),
+            Heard("east", 1, Update((), route(), (three,))),
+        ],
+    )
+    load(dump(table), copy)
+    for again in (WEST, END_OF_TABLE):
+        first, second = (one.apply(Heard("east", 2, again)) for one in (table, copy))
+        assert list(first) == list(second) == [ONE, TWO, three]
+
+
 @given(histories())
 def test_what_is_said_adds_up_to_the_best_routes(heard: list[Heard]) -> None:
     table, seen = Table(US), dict[Prefix, Attributes]()
