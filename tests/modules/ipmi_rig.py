@@ -11,6 +11,7 @@ from typing import Final
 
 import pytest
 
+from haptera.lab.ipmi_sensors import SEL_COMMAND, AnalogSensor, sensor_commands
 from haptera.model.entity import node_id
 from haptera.modules.ipmi import module
 from haptera.modules.ipmi.bmc import IpmiBmc, IpmiSettings
@@ -40,6 +41,7 @@ set_working_mc 0x20
 """
 COMMANDS: Final = """mc_setbmc 0x20
 mc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02 persist_sdr
+{sensors}
 mc_enable 0x20
 """
 # As ipmi_sim calls it: `get power`, `set power 1`, `set boot pxe`, `set shutdown 1`.
@@ -85,7 +87,9 @@ class Machine:
 
 def bmc_of(machine: Machine, quirks: str = "", **more: object) -> IpmiBmc:
     attributes = {"bmc": machine.address, "bmc_quirks": quirks}
-    return IpmiBmc(Target(node_id("n01"), attributes, settings=settings_of(**more)))
+    settings = settings_of(**more)
+    where = machine.directory
+    return IpmiBmc(Target(node_id("n01"), attributes, settings=settings, run_dir=where))
 
 
 def settings_of(**more: object) -> IpmiSettings:
@@ -101,11 +105,19 @@ def machine(directory: Path) -> Iterator[Machine]:
         if shutil.which(tool) is None:
             pytest.skip(f"{tool} is missing: apt install openipmi ipmitool")
     names = {"directory": directory, "host": HOST, "port": PORT, "user": USER}
-    names |= {"password": PASSWORD, "script": directory / "chassis", "serial_port": SERIAL_PORT}
+    sensors = [SEL_COMMAND, *sensor_commands(sensors_below(directory))]
+    names |= {
+        "sensors": "\n".join(sensors),
+        "password": PASSWORD,
+        "script": directory / "chassis",
+        "serial_port": SERIAL_PORT,
+    }
     for name, text in {"lan.conf": LAN, "cmd.emu": COMMANDS, "chassis": SCRIPT}.items():
         (directory / name).write_text(text.format(**names))
     (directory / "chassis").chmod(0o700)
     (directory / "boot").write_text("default\n")
+    (directory / "inlet").write_text("23\n")
+    (directory / "fan").write_text("100\n")
     (directory / "power").write_text("0\n")
     (directory / "state").mkdir()
     command = ["ipmi_sim", "-c", "lan.conf", "-f", "cmd.emu", "-s", "state", "-n"]
@@ -119,6 +131,15 @@ def machine(directory: Path) -> Iterator[Machine]:
     finally:
         bmc.kill()
         bmc.wait()
+
+
+def sensors_below(directory: Path) -> list[AnalogSensor]:
+    """An inlet and a fan whose values are in files, and a CPU's sensor that is not read."""
+    return [
+        AnalogSensor.of_temperature("Inlet Temp", directory / "inlet"),
+        AnalogSensor.of_fan("Fan 1", directory / "fan"),
+        AnalogSensor.of_temperature("CPU Temp", None),
+    ]
 
 
 def overheard(tool: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

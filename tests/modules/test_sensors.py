@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,7 +15,7 @@ from haptera.modules.sensors import kernel, temperatures
 from haptera.modules.sensors.checks import CheckProgram, CodeStyle, checked
 from haptera.modules.sensors.module import module, used_percent
 from haptera.modules.sensors.tree import TEXT_BYTES_MAX, KernelTree
-from haptera.sdk import Command, HapteraError, Measured
+from haptera.sdk import Command, HapteraError, Measured, Module
 
 MC = "sys/devices/system/edac/mc/mc0"
 HWMON = "sys/class/hwmon"
@@ -68,14 +69,18 @@ def tree_of(root: Path, files: Mapping[str, str]) -> KernelTree:
 
 
 def numbers(measured: Measured) -> dict[str, float]:
+    return numbers_of(module, measured)
+
+
+def numbers_of(module: Module[Any], measured: Measured) -> dict[str, float]:
     """What of it is a number that the module declares: as its host tells it."""
     declared = {one.name: one for sampler in module.manifest().samplers for one in sampler.readings}
-    named = {
+    named: dict[Any, float] = {
         key if isinstance(key, str) else key.series(): value
         for key, value in measured.items()
         if value is not None
     }
-    return dict(fitting(declared, named))
+    return {str(series): value for series, value in fitting(declared, named).items()}
 
 
 def test_a_server_is_measured_sort_by_sort(tmp_path: Path) -> None:

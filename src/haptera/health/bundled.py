@@ -20,21 +20,21 @@ _PINHEIRO: Final = (
 BUNDLED: Final[tuple[HealthRule, ...]] = (
     _rule(
         "inlet-trend",
-        "temp.inlet",
+        "*temp.inlet",
         "within -20 120 | median 5 | window 30m | trend above 35 in 30m",
         Grade.PREDICTED,
         _ASHRAE,
     ),
     _rule(
         "inlet-hot",
-        "temp.inlet",
+        "*temp.inlet",
         "within -20 120 | median 3 | above 35 clear 32 for 2m",
         Grade.DEGRADED,
         _ASHRAE,
     ),
     _rule(
         "cpu-trend",
-        "temp.cpu",
+        "*temp.cpu",
         "within -20 150 | median 5 | window 30m | trend above 95 in 30m",
         Grade.PREDICTED,
         "Linux hwmon, temp*_crit of coretemp and k10temp: 95 to 105 °C for most server CPUs",
@@ -48,21 +48,21 @@ BUNDLED: Final[tuple[HealthRule, ...]] = (
     ),
     _rule(
         "memory-corrected",
-        "ecc.corrected",
+        "*.corrected",
         "rise | decay 24h | above 10 clear 5",
         Grade.DEGRADED,
         _MCELOG,
     ),
     _rule(
         "memory-trend",
-        "ecc.corrected",
+        "*.corrected",
         "rise | decay 24h | window 30m | trend above 100 in 30m",
         Grade.PREDICTED,
         _MCELOG,
     ),
     _rule(
         "memory-uncorrected",
-        "ecc.uncorrected",
+        "*.uncorrected",
         "rise | decay 7d | above 0.5",
         Grade.FAILED,
         "Linux Documentation/driver-api/edac.rst, ue_count: data was lost",
@@ -112,6 +112,20 @@ BUNDLED: Final[tuple[HealthRule, ...]] = (
         Grade.DEGRADED,
         "IEEE 802.3, bit error ratio 1e-12: a sound link of 10 Gbit/s has six errors in ten"
         " minutes at full load",
+    ),
+    _rule(
+        "bmc-critical",
+        "bmc.state",
+        "median 3 | above 1.5",
+        Grade.DEGRADED,
+        "IPMI 2.0, table 35-15; Redfish, Status.Health: critical by the maker's own thresholds",
+    ),
+    _rule(
+        "log-full",
+        "sel.used_percent",
+        "above 90 clear 75",
+        Grade.DEGRADED,
+        "IPMI 2.0, 31.2: a full System Event Log drops what comes",
     ),
     _rule(
         "check-failed",

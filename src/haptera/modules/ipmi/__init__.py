@@ -1,11 +1,14 @@
-"""Power of machines through their BMCs, which speak IPMI 2.0 over the network."""
+"""Power and sensors of machines through their BMCs, which speak IPMI 2.0 over the network."""
 
 from haptera.kinds import node
-from haptera.modules.ipmi.bmc import IpmiSettings
+from haptera.modules import bmc_sensors
+from haptera.modules.ipmi import event_log
+from haptera.modules.ipmi.bmc import IpmiBmc, IpmiSettings
 from haptera.modules.ipmi.consoles import connect
+from haptera.modules.ipmi.sampling import ROUND_S_MAX, measure
 from haptera.modules.power import serve_power
 from haptera.modules.recorders import recording
-from haptera.sdk import PARENT, Module
+from haptera.sdk import PARENT, Measured, Module
 
 module = Module(
     "ipmi",
@@ -20,3 +23,8 @@ module = Module(
     unique=(node.bmc,),
 )
 serve_power(module)
+
+
+@module.sampler(*bmc_sensors.READINGS, *event_log.READINGS, every_s=10, within_s=ROUND_S_MAX)
+async def sensors(bmc: IpmiBmc) -> Measured:
+    return await measure(bmc)

@@ -3,12 +3,14 @@
 import asyncio
 from dataclasses import asdict, dataclass
 from typing import Final, Literal
+from weakref import WeakValueDictionary
 
 import msgspec
 
 from haptera.kinds import node
 from haptera.kinds.host_port import HostPort
 from haptera.modules import tool
+from haptera.modules.bmc_sensors import check_every
 from haptera.modules.effects import DeviceError, LackingError, LoginError
 from haptera.modules.ipmi.answers import failure, fields_of
 from haptera.modules.patience import Patience
@@ -39,6 +41,8 @@ _ANSWERS: Final[dict[str, PowerName]] = {
     "Chassis Power is off": "off",
 }
 _patience: Final = Patience()
+# Of BMCs that are in use, by their addresses.
+_locks: Final = WeakValueDictionary[str, asyncio.Lock]()
 
 
 Interface = Literal["lanplus", "lan"]
@@ -52,7 +56,7 @@ class IpmiSettings:
     `privilege` is what a session asks for: `user` may read only. `interface` is `lan` for BMCs
     that have IPMI 1.5 only. A node may have its own of these three, by its attributes.
     A machine has `graceful_s` to shut down before its power is cut. To record consoles takes a
-    process for each node.
+    process for each node. Sensors and the event log are read each `sensors_every_s`.
     """
 
     user: str
@@ -62,6 +66,7 @@ class IpmiSettings:
     interface: Interface = "lanplus"
     graceful_s: float = 30.0
     record_consoles: bool = False
+    sensors_every_s: float = 30.0
 
     def __post_init__(self) -> None:
         if len(self.password.encode()) > PASSWORD_BYTES_MAX:
@@ -70,10 +75,11 @@ class IpmiSettings:
             # Suite 0 lets everybody in.
             raise ValueError(f"cipher_suite is between 1 and {CIPHER_SUITE_MAX}")
         check_graceful(self.graceful_s)
+        check_every(self.sensors_every_s)
 
 
 class IpmiBmc:
-    """The BMC of one node; the daemon sees to it that only one call at a time is under way."""
+    """The BMC of one node; it is asked one thing at a time, by calls and samplers together."""
 
     def __init__(self, target: Target) -> None:
         self._settings = _settings(target)
@@ -81,13 +87,22 @@ class IpmiBmc:
         self._at = _address(target)
         self.address = str(self._at)
         self._quirks = quirks_of(target)
+        self.sensors_every_s = self._settings.sensors_every_s
+        # Where what it says of its sensors is kept.
+        self.home = target.run_dir / target.name
+        self._one_at_a_time = _locks.setdefault(self.address, asyncio.Lock())
+
+    @property
+    def is_asked(self) -> bool:
+        """True while a command is under way."""
+        return self._one_at_a_time.locked()
 
     @property
     def graceful_s(self) -> float:
         return self._settings.graceful_s
 
     async def status(self) -> PowerName:
-        answer = (await self._run("chassis", "power", "status")).strip()
+        answer = (await self.run("chassis", "power", "status")).strip()
         if answer not in _ANSWERS:
             raise DeviceError(
                 f"BMC at {self.address} reports no power state: {answer[:WORDS_MAX]!r}"
@@ -96,22 +111,22 @@ class IpmiBmc:
 
     async def boot_from_network_once(self) -> None:
         options = ["options=efiboot"] if Quirk.UEFI_BOOT in self._quirks else []
-        await self._run("chassis", "bootdev", "pxe", *options)
+        await self.run("chassis", "bootdev", "pxe", *options)
 
     async def power_on(self) -> None:
-        await self._run("chassis", "power", "on")
+        await self.run("chassis", "power", "on")
 
     async def ask_to_shut_down(self) -> bool:
         if Quirk.NO_SHUTDOWN in self._quirks:
             return False
         try:
-            await self._run("chassis", "power", "soft")
+            await self.run("chassis", "power", "soft")
         except LackingError:  # IPMI leaves it to a BMC whether it has this.
             return False
         return True
 
     async def force_off(self) -> None:
-        await self._run("chassis", "power", "off")
+        await self.run("chassis", "power", "off")
 
     async def survey(self) -> BmcSurvey:
         """What it says of itself, with the quirks that haptera heeds."""
@@ -119,8 +134,8 @@ class IpmiBmc:
         began = now()
         power = await self.status()
         latency_s = now() - began
-        said = fields_of(await self._run("mc", "info"))
-        sessions = fields_of(await self._run("session", "info", "active"))
+        said = fields_of(await self.run("mc", "info"))
+        sessions = fields_of(await self.run("session", "info", "active"))
         held, places = sessions.get("active sessions"), sessions.get("slot count")
         return BmcSurvey(
             power=power,
@@ -159,7 +174,7 @@ class IpmiBmc:
         arguments += ["-U", settings.user, "-E", "-N", str(ANSWER_S), "-R", str(TRIES_MAX)]
         return [TOOL, *arguments, *words], {"IPMI_PASSWORD": settings.password}
 
-    async def _run(self, *words: str) -> str:
+    async def run(self, *words: str, within_s: float = COMMAND_S_MAX) -> str:
         """What ipmitool prints for these words.
 
         Raises:
@@ -170,7 +185,8 @@ class IpmiBmc:
         self.check_patience()
         try:
             # The first `-v` says why no session came about, and nothing else that matters.
-            ended = await tool.run(*self._command("-v", *words), within_s=COMMAND_S_MAX)
+            async with self._one_at_a_time:
+                ended = await tool.run(*self._command("-v", *words), within_s=within_s)
         except TimeoutError:
             raise DeviceError(f"{bmc} does not answer") from None
         if ended.status == 0:

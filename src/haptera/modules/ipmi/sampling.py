@@ -1,0 +1,87 @@
+"""The rounds that read the sensors and the event log of a BMC, within its share of time."""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from haptera.modules import bmc_sensors
+from haptera.modules.bmc_sensors import SensorPace
+from haptera.modules.effects import DeviceError, LackingError
+from haptera.modules.ipmi import event_log
+from haptera.modules.ipmi.bmc import IpmiBmc
+from haptera.modules.ipmi.event_log import LogCursor
+from haptera.modules.ipmi.sensors import sensors_of
+from haptera.sdk import Measured, Refused
+
+# A BMC with 200 sensors that takes 0.1 s for each.
+SENSORS_S_MAX: Final = 20.0
+ROUND_S_MAX: Final = 60
+# Descriptions of sensors are read anew after this time: new firmware has others.
+DESCRIPTIONS_S_MAX: Final = 3_600.0
+
+_paces: Final[dict[str, SensorPace]] = {}
+_described_until: Final[dict[str, float]] = {}
+
+
+async def measure(bmc: IpmiBmc) -> Measured:
+    """The numbers of one round; none where it is not due, or the BMC has something else to do."""
+    now = asyncio.get_running_loop().time
+    pace = _paces.setdefault(bmc.address, SensorPace())
+    if not pace.is_due(now()) or bmc.is_asked:
+        return {}
+    began = now()
+    try:
+        return {**await _sensors(bmc), **await _event_log(bmc)}
+    finally:
+        pace.spent(began, now(), bmc.sensors_every_s)
+
+
+async def _sensors(bmc: IpmiBmc) -> Measured:
+    """All sensors: what there are is read seldom, for it takes longer than their values."""
+    descriptions, now = bmc.home.with_suffix(".sdr"), asyncio.get_running_loop().time()
+    try:
+        if _described_until.get(bmc.address, now) <= now:
+            await bmc.run("sdr", "dump", str(descriptions), within_s=SENSORS_S_MAX)
+            _described_until[bmc.address] = now + DESCRIPTIONS_S_MAX
+        words = ("-c", "-S", str(descriptions), "sdr", "elist", "full")
+        printed = await bmc.run(*words, within_s=SENSORS_S_MAX)
+    except LackingError:
+        return {}
+    except DeviceError:
+        # They may be of another firmware.
+        _described_until.pop(bmc.address, None)
+        raise
+    return bmc_sensors.measured(sensors_of(printed))
+
+
+async def _event_log(bmc: IpmiBmc) -> Measured:
+    """The counts of its event log; none of a BMC that has no log."""
+    kept = bmc.home.with_suffix(".sel")
+    cursor = _kept_cursor(kept)
+    try:
+        info = event_log.info_of(await bmc.run("sel", "info"))
+        count = event_log.to_read(cursor, info)
+        words = ("sel", "list", "last", str(count))
+        printed = "" if count == 0 else await bmc.run(*words, within_s=SENSORS_S_MAX)
+    except Refused:
+        return {}
+    after = event_log.advanced(cursor, info, printed)
+    if after != cursor:
+        _keep(kept, after)
+    return event_log.measured(after)
+
+
+def _kept_cursor(file: Path) -> LogCursor | None:
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=LogCursor)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None
+
+
+def _keep(file: Path, cursor: LogCursor) -> None:
+    draft = file.with_suffix(".sel-new")
+    draft.write_bytes(msgspec.json.encode(cursor))
+    os.replace(draft, file)
