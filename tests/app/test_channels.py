@@ -42,7 +42,7 @@ async def program(
         yield channels
 
 
-async def echo(channels: AsyncChannels, to: list[ChannelMessage] | None = None) -> None:
+async def echo(channels: AsyncChannels, three: asyncio.Event | None = None) -> None:
     """A replica that says what it hears, and counts; its state is the count."""
     start = await channels.start()
     count = int(start.state or b"0")
@@ -52,6 +52,8 @@ async def echo(channels: AsyncChannels, to: list[ChannelMessage] | None = None) 
             case ChannelMessage(data=data):
                 count += 1
                 await channels.emit(b"%s %d" % (data, count))
+                if count == 3 and three is not None:
+                    three.set()
             case StateWanted():
                 await channels.supply(b"%d" % count)
 
@@ -111,6 +113,25 @@ def test_a_new_sibling_gets_the_leader_s_state_and_all_messages_after_it(tmp_pat
                 assert start == ChannelStart(b"100", 100)
                 assert await one.next() == ChannelMessage(101, "", 0, 0, 0, b"more")
             task.cancel()
+
+    tried(tmp_path, trial)
+
+
+def test_who_begins_with_a_state_also_says_what_its_supplier_could_not(tmp_path: Path) -> None:
+    async def trial(bench: ChannelBench) -> None:
+        async with program(bench, 0) as zero:
+            for number in range(3):
+                await bench.put("ledger", b"%d" % number)
+            given = asyncio.Event()
+            task = asyncio.create_task(echo(zero, given))
+            await given.wait()
+            async with program(bench, 1) as one:
+                assert await one.start() == ChannelStart(b"3", 3)
+                task.cancel()
+                bench.lead("ledger", 1)  # and rank 0 never led
+                said = await bench.outputs("ledger", 3)
+
+        assert [one.data for one in said] == [b"0 1", b"1 2", b"2 3"]
 
     tried(tmp_path, trial)
 

@@ -95,6 +95,7 @@ class ChannelTalk:
     def opening(self) -> Iterator[bytes]:
         """What is said first on a new connection."""
         if self.number is None:
+            self.unconfirmed.clear()
             yield frame({"op": "hello", "blob": self._blob, "have": len(self._state)})
             return
         yield frame({"op": "hello", "number": self.number, "heard": self.heard})
@@ -150,17 +151,25 @@ class ChannelTalk:
                 stored = header["number"], header["nth"]
                 while self.unconfirmed and self.unconfirmed[0][:2] <= stored:
                     self.unconfirmed.popleft()
+            case "failed":
+                raise ChannelsError(header["why"])
+            case _:
+                self._recover(header, data)
+        return None
+
+    def _recover(self, header: Header, data: bytes) -> None:
+        """What comes before the program begins; other frames are of a later haptera."""
+        match header["op"]:
             case "piece":
                 if header["blob"] != self._blob:
                     self._blob, self._state = header["blob"], bytearray()
                 self._state += data
+            case "output":  # of the sibling whose state this is
+                self.unconfirmed.append((header["number"], header["nth"], data))
             case "start":
                 self._begin(header)
-            case "failed":
-                raise ChannelsError(header["why"])
             case _:
-                pass  # of a later haptera
-        return None
+                pass
 
     def _message(self, header: Header, data: bytes) -> ChannelMessage:
         self.number, self._nth = header["number"], 0

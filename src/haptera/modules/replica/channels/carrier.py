@@ -4,7 +4,7 @@
 """
 
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
@@ -36,12 +36,18 @@ class StreamBounds(NamedTuple):
 
 
 class SuppliedState(NamedTuple):
-    """A state that is kept whole: up to which input it goes, and where its pieces lie."""
+    """A state that is kept whole: up to which input it goes, and where its pieces lie.
+
+    After the pieces of the state, which has `size` bytes, come the outputs that the supplier had
+    said up to there and that were not stored, each a piece: their numbers, and which one since.
+    """
 
     blob: str
     number: int
     heard: Mapping[str, int]
     digest: str
+    size: int
+    outputs: Sequence[tuple[int, int]]
     first: int
     last: int
 

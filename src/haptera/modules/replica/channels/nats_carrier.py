@@ -201,8 +201,9 @@ class NatsCarrier:
         async def supply(_: Msg) -> None:
             asked()
 
-        await self._client.subscribe(f"suppliers.{token(group)}", cb=tell)
+        # First what is asked second: who is found is asked at once.
         await self._client.subscribe(f"supply.{token(group)}.{rank}", cb=supply)
+        await self._client.subscribe(f"suppliers.{token(group)}", cb=tell)
 
     async def _have(self, name: str, subjects: list[str], **others: object) -> None:
         configuration = {

@@ -6,12 +6,13 @@ goes on, and a group whose replicas all ended still finds the last state that on
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import Sequence
 from typing import Final
 
 from haptera.app.channel_talk import Header
 from haptera.kinds.group import Recover
 from haptera.modules.replica.channels.carrier import Carrier, StreamBounds, SuppliedState
+from haptera.modules.replica.channels.outbox import NumberedOutput
 
 # A supplier that has not finished within this time is asked again.
 SUPPLIED_WITHIN_S: Final = 60.0
@@ -75,16 +76,6 @@ async def _newer(
     return kept
 
 
-async def pieces_after(
-    carrier: Carrier, group: str, state: SuppliedState, have: int
-) -> AsyncIterator[bytes]:
-    """The pieces of a state, but for the first bytes, which have come already."""
-    async for piece in carrier.pieces(group, state):
-        if len(piece) > have:
-            yield piece[have:]
-        have = max(0, have - len(piece))
-
-
 class StateInPieces:
     """A state that a program supplies, on its way to the carrier."""
 
@@ -98,10 +89,23 @@ class StateInPieces:
         """Store what comes next of it."""
         self._numbers.append(await self._carrier.supply(self._group, self._blob, piece))
 
-    async def end(self, said: Header) -> None:
-        """Store that it is whole, and up to which message it goes."""
+    async def end(self, said: Header, outputs: Sequence[NumberedOutput]) -> None:
+        """Store that it is whole, and with it what its supplier has said that is not stored.
+
+        Who begins after the messages that led to these outputs will not say them by itself.
+        """
+        for one in outputs:
+            await self.add(one.data)
+        numbers = [(one.position.number, one.position.nth) for one in outputs]
         first, last = (self._numbers[0], self._numbers[-1]) if self._numbers else (1, 0)
         state = SuppliedState(
-            self._blob, said["number"], said["heard"], said["digest"], first, last
+            self._blob,
+            said["number"],
+            said["heard"],
+            said["digest"],
+            said["bytes"],
+            numbers,
+            first,
+            last,
         )
         await self._carrier.supplied(self._group, state)

@@ -31,7 +31,6 @@ from haptera.modules.replica.channels.outbox import (
 from haptera.modules.replica.channels.recovery import (
     NoStateError,
     StateInPieces,
-    pieces_after,
     recovered,
 )
 
@@ -114,12 +113,23 @@ class ChannelSession:
             self._say({"op": "start", "number": 0, "heard": {}, "digest": ""})
             return
         have = hello.get("have", 0) if hello.get("blob") == state.blob else 0
-        async for piece in pieces_after(self.carrier, self.plan.group, state, have):
-            self._say({"op": "piece", "blob": state.blob}, piece)
+        at, numbers = 0, iter(state.outputs)
+        async for piece in self.carrier.pieces(self.plan.group, state):
+            if at < state.size:
+                if new := piece[max(0, have - at) :]:
+                    self._say({"op": "piece", "blob": state.blob}, new)
+                at += len(piece)
+            else:
+                self._take_over(*next(numbers), piece)
             await self.writer.drain()
         self._inbox = Inbox.after(state.number, state.heard)
         said = {"number": state.number, "heard": dict(state.heard), "digest": state.digest}
         self._say({"op": "start", **said})
+
+    def _take_over(self, number: int, nth: int, data: bytes) -> None:
+        """Have what the supplier has said kept here, too, until it is stored."""
+        self._say({"op": "output", "number": number, "nth": nth}, data)
+        self._outbox.emitted(NumberedOutput(self.plan.position(number, nth), data))
 
     async def _hear(self) -> None:
         """Give the program its input; it is given no more than it reads."""
@@ -157,8 +167,8 @@ class ChannelSession:
                 case "piece":
                     await pieces.add(data)
                 case "supplied":
-                    await self._until_stored()
-                    await pieces.end(said)
+                    alone = self.plan.speaks_alone
+                    await pieces.end(said, [] if alone else [*self._outbox.ring])
                     pieces = StateInPieces(self.carrier, self.plan.group)
                 case _:
                     pass  # of a later haptera
@@ -213,19 +223,10 @@ class ChannelSession:
         except ChangedEndError:
             return None
 
-    async def _until_stored(self) -> None:
-        """Wait for all outputs so far: who begins after their input will not say them."""
-        if self._outbox.ring:
-            last = self._outbox.ring[-1].position
-            await self._until(lambda: self._is_stored(last))
-
     async def _until(self, so: Callable[[], bool]) -> None:
         while not so():
             self._changed.clear()
             await self._changed.wait()
-
-    def _is_stored(self, position: OutputPosition) -> bool:
-        return self._outbox.end is not None and self._outbox.end.position >= position
 
     def _leads(self) -> bool:
         return self._outbox.epoch is not None
