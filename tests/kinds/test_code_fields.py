@@ -18,6 +18,7 @@ NO_CODE = {
 # So are these, of requests.
 NO_CODE_ASKED = {
     "SubmitSpec.user": "an account of the node; any but the jobs' own takes exec",
+    "SubmitSpec.folder": "where the command begins, in its image",
 }
 # Who may ask for what is run, with less than to run commands.
 RUN_WITHOUT_EXEC = {"/v1/jobs": "as a user without rights, unless the caller may run commands"}

@@ -15,6 +15,7 @@ from haptera.modules import BUNDLED
 from haptera.modules.jobs.gate import JOBS
 from haptera.modules.netboot import content as netboot_content
 from haptera.modules.netboot import strangers
+from haptera.modules.system.staging import IMAGES_OF_JOBS
 from haptera.runtime.identity.sealing import key_file
 from haptera.runtime.processes.confinement.confinement import (
     Confine,
@@ -35,7 +36,7 @@ SHARED: Final[Mapping[str, tuple[str, ...]]] = {
     "netboot": (netboot_content.FOLDER, strangers.FOLDER),
     "replica": ("replicas", LEASES, JOBS),
     "service": ("services", JOBS),
-    "system": ("systems", "images", JOBS),
+    "system": ("systems", "images", IMAGES_OF_JOBS, JOBS),
 }
 # Needs that take the daemon's own user.
 OF_THE_DAEMON: Final = frozenset({Privilege.ROOT, Privilege.NAMESPACES, Privilege.MOUNTS})

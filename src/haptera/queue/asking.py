@@ -50,6 +50,7 @@ def ask(
         return WorkTold(duty=queue.duty(name))  # overtaken by a later one
     holder.asked = (asked.boot, asked.number)
     holder.backend, holder.capacity, holder.limits = backend, capacity, asked.limits
+    holder.images = None if asked.images is None else frozenset(asked.images)
     _take_word(queue, name, asked.failed)
     return tell(queue, holder, asked, now)
 
@@ -80,7 +81,17 @@ def has_news(queue: JobQueue, holder: Holder, now: Moment) -> bool:
     if duty is not None:
         return bool(holder.held) and _is_due(duty, now)
     heads = queue.lanes.heads(holder.backend) if holder.open and holder.free.cpus else []
-    return any(holder.free.fits(one.spec.size) for one in heads)
+    room = queue.room(holder)
+    return any(room.can_hold(one) for one in heads)
+
+
+def preference(queue: JobQueue, holder: Holder) -> tuple[Size, bool, str]:
+    """Holders are told of work in this order: a small job goes to a small node.
+
+    Of nodes with as much room, those come first that have an image which a next job asks for.
+    """
+    asked = {head.spec.image for head in queue.lanes.heads(holder.backend)}
+    return holder.free, asked.isdisjoint(holder.images or ()), holder.name
 
 
 def _take_word(queue: JobQueue, name: str, failed: str | None) -> None:

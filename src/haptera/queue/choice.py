@@ -29,12 +29,24 @@ class Occupant:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What a holder that takes jobs has, and who is there."""
+    """What a holder that takes jobs has, and who is there; some can run jobs in images."""
 
     holder: str
     capacity: Size
     free: Size
     occupants: tuple[Occupant, ...] = ()
+    runs_images: bool = False
+
+    def could_hold(self, job: Job) -> bool:
+        """True if a job has its place there when nobody else is there."""
+        return self.capacity.fits(job.spec.size) and self._suits(job)
+
+    def can_hold(self, job: Job) -> bool:
+        """True if a job has its place there now."""
+        return self.free.fits(job.spec.size) and self._suits(job)
+
+    def _suits(self, job: Job) -> bool:
+        return self.runs_images or job.spec.image is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +75,7 @@ def choose(
     kept: list[Reservation] = []
     every: Collection[Room] | None = None
     for head in sorted(heads, key=lambda job: urgency(job, now_s)):
-        if here.free.fits(head.spec.size):
+        if here.can_hold(head):
             if all(_may(head, one, now_s) for one in kept if one.holder == here.holder):
                 return head
         elif len(kept) < RESERVATIONS_MAX:
@@ -78,10 +90,9 @@ def reserve(
     """The places kept for jobs that fit some node, but none now; in the order of these."""
     held = set(taken)
     for job in heads:
-        size = job.spec.size
-        if any(room.free.fits(size) for room in rooms):
+        if any(room.can_hold(job) for room in rooms):
             continue
-        able = [one for one in rooms if one.capacity.fits(size) and one.holder not in held]
+        able = [one for one in rooms if one.could_hold(job) and one.holder not in held]
         places = [_place(job, room) for room in able]
         if places:
             best = min(places, key=lambda one: (one.from_s, one.holder))

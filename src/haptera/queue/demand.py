@@ -1,6 +1,7 @@
 """What the jobs that wait ask for beyond what there is: what a pool would be grown by."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import msgspec
 
@@ -19,16 +20,16 @@ class Wanted(msgspec.Struct, frozen=True):
 
 def demand(lanes: Lanes, rooms: Iterable[Room], backend: str | None = None) -> list[Wanted]:
     """What waits and finds no place, the most urgent first; each place is counted once."""
-    free = [room.free for room in rooms]
+    places = list(rooms)
     counts = lanes.counts()
     wanted: list[Wanted] = []
     for head in sorted(lanes.heads(backend), key=_rank):
         left = counts[head.lane]
-        for at, one in enumerate(free):
-            places = _places(one, head.spec.size, left)
-            left -= places
-            for _ in range(places):
-                free[at] -= head.spec.size
+        for at, room in enumerate(places):
+            found = _places(room.free, head.spec.size, left) if room.could_hold(head) else 0
+            left -= found
+            taken = Size(head.spec.size.cpus * found, head.spec.size.memory_mb * found)
+            places[at] = replace(room, free=room.free - taken)
         if left:
             wanted.append(Wanted(head.spec.size, left, head.priority))
     return wanted

@@ -54,7 +54,10 @@ class StoredQueue:
 
 @dataclass(slots=True)
 class Holder:
-    """Who holds jobs: `held` is job by token; until `lease_ns` nobody else gets these."""
+    """Who holds jobs: `held` is job by token; until `lease_ns` nobody else gets these.
+
+    `images` are those that it has; None: it runs jobs in none.
+    """
 
     name: str
     backend: str | None = None
@@ -62,6 +65,7 @@ class Holder:
     free: Size = NOTHING
     open: bool = False
     limits: JobLimits | None = None
+    images: frozenset[str] | None = None
     lease_ns: int = 0
     asked: tuple[str, int] = ("", -1)
     idle_since_s: float | None = None

@@ -12,6 +12,8 @@ PRIORITY_MAX: Final = 1_000_000
 CPUS_MAX: Final = 65_536
 MEMORY_MB_MAX: Final = 1 << 30
 TIME_LIMIT_S_MAX: Final = 366 * 86_400
+# Of a job in an image: places of its node that are seen inside, and devices.
+BINDS_MAX: Final = 32
 
 Whole = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -65,12 +67,26 @@ class Size(msgspec.Struct, frozen=True, gc=False, order=True):
 NOTHING: Final = Size(0, 0)
 
 
-class JobSpec(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+class Bind(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True, omit_defaults=True):
+    """A place of the node that is seen at another one in an image."""
+
+    source: str
+    target: str
+    writable: bool = False
+
+
+class JobSpec(
+    msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True, omit_defaults=True
+):
     """What a job is to run; `backend` names who runs it, None: the cluster's own nodes.
 
     It runs as `user`, None: as one without rights, or as the agent of its node where that is not
-    root.
+    root. With an `image`, by name or digest, it runs in that, where it begins in `folder`, sees
+    `mounts` and `devices` of its node, and can write into `mounts` that are writable, and /tmp.
     """
+
+    # Defaults are not sent: an agent that knows no images is given jobs without one, and reads
+    # them as before.
 
     # Texts are checked where they come in, and not here: what an earlier version let in is to be
     # that job's failure alone.
@@ -80,13 +96,18 @@ class JobSpec(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True)
     retry: RetryClass = RetryClass.NEVER
     backend: str | None = None
     user: str | None = None
+    image: str | None = None
+    folder: str | None = None
+    mounts: Annotated[tuple[Bind, ...], msgspec.Meta(max_length=BINDS_MAX)] = ()
+    devices: Annotated[tuple[str, ...], msgspec.Meta(max_length=BINDS_MAX)] = ()
 
 
-class Lane(msgspec.Struct, frozen=True, gc=False, order=True):
+class Lane(msgspec.Struct, frozen=True, gc=False):
     """All jobs that ask for the same of the same backend; in it, priority is exact."""
 
     backend: str | None
     size: Size
+    image: str | None = None
 
 
 class Job(msgspec.Struct, frozen=True, gc=False):
@@ -118,7 +139,7 @@ class Job(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def lane(self) -> Lane:
-        return Lane(self.spec.backend, self.spec.size)
+        return Lane(self.spec.backend, self.spec.size, self.spec.image)
 
     @property
     def rank(self) -> tuple[int, int]:

@@ -1,15 +1,19 @@
-"""The jobs that wait, in lanes: a sorted list of ranks for each size."""
+"""The jobs that wait, in lanes: a sorted list of ranks for each size and image."""
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from haptera.queue.job import Job, Lane
 
 
 class Lanes:
-    """Who waits; each lane in the order of priority, then of submission."""
+    """Who waits; each lane in the order of priority, then of submission.
+
+    Lanes whose image is among the `lacking` ones have no head: nobody could run it.
+    """
 
     def __init__(self, jobs: Iterable[Job] = ()) -> None:
+        self.lacking: Collection[str] = ()
         self._waiting: dict[int, Job] = {}
         self._ranks: dict[Lane, list[tuple[int, int]]] = {}
         for job in jobs:
@@ -46,8 +50,12 @@ class Lanes:
         return [
             self._waiting[ranks[0][1]]
             for lane, ranks in self._ranks.items()
-            if lane.backend == backend
+            if lane.backend == backend and lane.image not in self.lacking
         ]
+
+    def images(self) -> set[str]:
+        """The images that those who wait ask for."""
+        return {lane.image for lane in self._ranks if lane.image is not None}
 
     def counts(self) -> dict[Lane, int]:
         """How many wait in each lane."""

@@ -13,7 +13,7 @@ from haptera.model.errors import Code, HapteraError
 from haptera.queue.choice import Occupant, Room
 from haptera.queue.duty import Duty, DutyMode, DutyState
 from haptera.queue.entry import Holder, Moment, QueueChanges, StoredQueue, Submission
-from haptera.queue.job import ACTIVE, ENDED, Job, JobSpec, JobState, RetryClass, Size
+from haptera.queue.job import ACTIVE, ENDED, Job, JobSpec, JobState, Lane, RetryClass, Size
 from haptera.queue.lanes import Lanes
 
 MS: Final = 1_000_000
@@ -26,7 +26,7 @@ ENDED_MAX: Final = 10_000
 # How many wait, or run.
 JOBS_MAX: Final = 200_000
 ARRAY_MAX: Final = 10_000
-# Different sizes that wait at a time.
+# Different sizes and images that wait at a time.
 LANES_MAX: Final = 1_000
 
 
@@ -244,6 +244,7 @@ class JobQueue:
             holder.capacity,
             holder.free,
             tuple(Occupant(one.spec.size, ends_s(one)) for one in held),
+            holder.images is not None,
         )
 
     def measure(self, holder: Holder) -> None:
@@ -322,11 +323,11 @@ class JobQueue:
         if alive + count > JOBS_MAX:
             what = f"{alive} jobs wait or run, and {JOBS_MAX} may"
             raise HapteraError(what, do="submit fewer", code=Code.TOO_MANY)
-        lane = (spec.backend, spec.size)
         lanes = self.lanes.counts()
-        if len(lanes) >= LANES_MAX and lane not in {(one.backend, one.size) for one in lanes}:
-            what = f"jobs of {LANES_MAX} different sizes wait already"
-            do = "request a size that other jobs request too"
+        lane = Lane(spec.backend, spec.size, spec.image)
+        if len(lanes) >= LANES_MAX and lane not in lanes:
+            what = f"jobs of {LANES_MAX} different sizes and images wait already"
+            do = "request a size that other jobs in this image request too"
             raise HapteraError(what, do=do, code=Code.TOO_MANY)
 
     def _array_of(self, first: Job) -> list[Job]:

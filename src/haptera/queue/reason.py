@@ -1,6 +1,7 @@
 """Why a job is not done: what it waits for, what there is, and what is missing."""
 
 from collections.abc import Iterable
+from typing import Final
 
 from haptera.queue.choice import reserve, urgency
 from haptera.queue.duty import DutyState
@@ -9,6 +10,7 @@ from haptera.queue.job import Job, JobState, Size
 from haptera.queue.queue import JobQueue
 
 NAMES_MAX = 4
+_NO_IMAGES: Final = "no node runs jobs in images: they need root and runc there"
 
 
 def why(queue: JobQueue, job: Job, now_s: float, declared: Iterable[tuple[str, Size]] = ()) -> str:
@@ -47,7 +49,14 @@ def _why_queued(
     queue: JobQueue, job: Job, now_s: float, declared: Iterable[tuple[str, Size]]
 ) -> str:
     said = f" (before: {job.reason})" if job.reason else ""
-    there = _holders(queue, job)
+    image, there = job.spec.image, _holders(queue, job)
+    if image is not None:
+        if image in queue.lanes.lacking:
+            return f"there is no image {image!r} here yet: see haptera why image:{image}" + said
+        heard = [one for one in there if one.asked[1] >= 0]
+        if heard and all(one.images is None for one in heard):
+            return f"{_NO_IMAGES}: {_list(sorted(one.name for one in heard))}{said}"
+        there = [one for one in there if one.images is not None]
     able = [one for one in there if one.capacity.fits(job.spec.size)]
     taking = [one for one in able if one.open and one.name not in queue.duties]
     if not taking:

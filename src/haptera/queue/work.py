@@ -11,6 +11,8 @@ from haptera.queue.job import JobSpec, Whole
 HOLDINGS_MAX: Final = 4_096
 # Of why something ended, in characters.
 REASON_CHARS_MAX: Final = 500
+# So many names and digests of images are told.
+IMAGES_TOLD_MAX: Final = 64
 # How long an answer may be held back while there is nothing to tell.
 WAIT_MS_MAX: Final = 6_000
 
@@ -53,6 +55,7 @@ class WorkAsked(msgspec.Struct, frozen=True, tag_field="op", tag="work"):
     The answer may be held back for `wait_ms` while there is no work, and nothing to be stopped.
     `number` grows from one asking to the next within a `boot`: what arrives late is not heeded.
     Where the node knows that it is unfit for jobs, `failed` says why, for as long as it is so.
+    `images` are those that it has, by names and digests; None: it cannot run jobs in any.
     """
 
     boot: str
@@ -62,6 +65,7 @@ class WorkAsked(msgspec.Struct, frozen=True, tag_field="op", tag="work"):
     wait_ms: Annotated[int, msgspec.Meta(ge=0, le=WAIT_MS_MAX)] = 0
     limits: JobLimits | None = None
     failed: str | None = None
+    images: Annotated[tuple[str, ...], msgspec.Meta(max_length=IMAGES_TOLD_MAX)] | None = None
 
 
 class Assignment(msgspec.Struct, frozen=True, gc=False):

@@ -38,6 +38,7 @@ _DATA: Final[Mapping[str, Callable[[Job], object]]] = {
     "retry": lambda job: job.spec.retry.value,
     "backend": lambda job: job.spec.backend,
     "user": lambda job: job.spec.user,
+    "image": lambda job: job.spec.image,
     "array": lambda job: job.array,
     "index": lambda job: job.index,
     "status": lambda job: job.status,

@@ -5,13 +5,15 @@ from typing import Annotated, Final
 import msgspec
 
 from haptera.model.declared.meaning import Meaning
-from haptera.model.text import Argument, OneLine, User
+from haptera.model.text import Argument, OneLine, Path, User
 from haptera.queue.demand import Wanted
 from haptera.queue.duty import DutyMode, DutyState
 from haptera.queue.job import (
+    BINDS_MAX,
     COMMAND_BYTES_MAX,
     COMMAND_WORDS_MAX,
     PRIORITY_MAX,
+    Bind,
     JobSpec,
     JobState,
     RetryClass,
@@ -33,8 +35,21 @@ Priority = Annotated[int, msgspec.Meta(ge=-PRIORITY_MAX, le=PRIORITY_MAX)]
 Label = Annotated[OneLine, msgspec.Meta(min_length=1, max_length=64)]
 
 
-class SubmitSpec(JobSpec, frozen=True, gc=False, forbid_unknown_fields=True):
-    """What a job is to run, as it is asked for; `backend` and `user` as a `JobSpec` has them."""
+# An image's name, or its digest.
+Reference = Annotated[OneLine, msgspec.Meta(min_length=1, max_length=128)]
+NodePath = Annotated[Path, msgspec.Meta(min_length=1), Meaning.HOST_PATH]
+ImagePath = Annotated[Path, msgspec.Meta(min_length=1)]
+
+
+class SubmitBind(Bind, frozen=True, gc=False, forbid_unknown_fields=True, omit_defaults=True):
+    """A folder or file of the node that a job sees in its image at `target`, only to read it."""
+
+    source: NodePath
+    target: ImagePath
+
+
+class SubmitSpec(JobSpec, frozen=True, gc=False, forbid_unknown_fields=True, omit_defaults=True):
+    """What a job is to run, as it is asked for; the rest as a `JobSpec` has it."""
 
     command: Annotated[
         tuple[Argument, ...],
@@ -43,8 +58,27 @@ class SubmitSpec(JobSpec, frozen=True, gc=False, forbid_unknown_fields=True):
     ]
     backend: Label | None = None
     user: User | None = None
+    image: Reference | None = None
+    folder: ImagePath | None = None
+    mounts: Annotated[tuple[SubmitBind, ...], msgspec.Meta(max_length=BINDS_MAX)] = ()
+    devices: Annotated[
+        tuple[NodePath, ...], msgspec.Meta(max_length=BINDS_MAX), Meaning.HOST_PATH
+    ] = ()
+
+    @property
+    def reaches_node(self) -> bool:
+        """True if the caller says as whom it runs, or what of the node it opens."""
+        return bool(self.user is not None or self.mounts or self.devices)
 
     def __post_init__(self) -> None:
+        if self.image is None and (self.folder or self.mounts or self.devices):
+            raise ValueError("folder, mounts and devices are those of an image: name one")
+        if self.image is not None and self.backend is not None:
+            raise ValueError(f"backend {self.backend} runs no images: omit one of both")
+        binds = (path for one in self.mounts for path in (one.source, one.target))
+        for path in (*binds, *self.devices, self.folder or "/"):
+            if not path.startswith("/"):
+                raise ValueError(f"{path} is no absolute path: begin it with a slash")
         size_bytes = sum(len(word.encode()) + 1 for word in self.command)
         if size_bytes > COMMAND_BYTES_MAX:
             what = f"its command has {size_bytes} bytes, more than {COMMAND_BYTES_MAX}"
@@ -80,6 +114,10 @@ class SpecView(msgspec.Struct, frozen=True):
     retry: RetryClass = RetryClass.NEVER
     backend: str | None = None
     user: str | None = None
+    image: str | None = None
+    folder: str | None = None
+    mounts: tuple[Bind, ...] = ()
+    devices: tuple[str, ...] = ()
 
 
 class JobView(msgspec.Struct, frozen=True):
@@ -148,6 +186,7 @@ class HolderView(msgspec.Struct, frozen=True):
     """A node, or a backend, that takes jobs, and where it stands; why, unless it takes jobs.
 
     `limits` are what bounds a job there: its cgroup, or the limits of each of its processes.
+    `images` are those that it has for jobs, by names and digests; null: it runs jobs in none.
     """
 
     name: str
@@ -161,6 +200,7 @@ class HolderView(msgspec.Struct, frozen=True):
     deadline_s: int | None = None
     idle_since_s: int | None = None
     limits: JobLimits | None = None
+    images: list[str] | None = None
 
 
 class HoldersView(msgspec.Struct, frozen=True):
@@ -170,11 +210,12 @@ class HoldersView(msgspec.Struct, frozen=True):
 
 
 class LaneView(msgspec.Struct, frozen=True):
-    """So many jobs of one size wait, or wait for one backend."""
+    """So many jobs of one size wait, or wait for one backend, or in one image."""
 
     size: Size
     waiting: int
     backend: str | None = None
+    image: str | None = None
 
 
 class QueueView(msgspec.Struct, frozen=True):

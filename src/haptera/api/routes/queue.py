@@ -53,6 +53,7 @@ from haptera.rest.jobs import (
     QueueView,
     SpecView,
     SubmitBody,
+    SubmitSpec,
     Submitted,
 )
 from haptera.selectors.selector import parse_selector
@@ -129,10 +130,7 @@ class JobRoutes:
     async def submit(self, request: Request, caller: Caller) -> Response:
         """Queue a job, or an array of them; it is durable once this is answered."""
         body = await read_body(request, SubmitBody)
-        if body.spec.user is not None and RANK[caller.scope or Scope.READ] < RANK[Scope.EXEC]:
-            what = f"a token for {caller.scope} cannot choose the user of a job: that needs exec"
-            do = f"omit the user, or use a token of scope {Scope.EXEC}"
-            raise HapteraError(what, where="user", do=do, code=Code.FORBIDDEN)
+        _check_scope(body.spec, caller)
         made = await self.desk.submit(
             Submission(
                 owner=f"user:{caller.name}",
@@ -218,7 +216,7 @@ class JobRoutes:
         lanes = sorted(queue.lanes.counts().items(), key=lambda one: (one[0].size, one[1]))
         view = QueueView(
             [self._holder(name) for name in names],
-            [LaneView(lane.size, count, lane.backend) for lane, count in lanes],
+            [LaneView(lane.size, count, lane.backend, lane.image) for lane, count in lanes],
             demand(queue.lanes, queue.rooms(None)),
             dict(self.desk.pools),
         )
@@ -305,14 +303,11 @@ class JobRoutes:
         return job
 
     def _view(self, job: Job, command: tuple[str, ...] | msgspec.UnsetType) -> JobView:
-        spec = job.spec
         return JobView(
             id=job.id,
             name=job.name,
             owner=job.owner,
-            spec=SpecView(
-                spec.size, command, spec.time_limit_s, spec.retry, spec.backend, spec.user
-            ),
+            spec=SpecView(**(msgspec.structs.asdict(job.spec) | {"command": command})),
             priority=job.priority,
             state=job.state,
             why=self.desk.why(job),
@@ -347,7 +342,21 @@ class JobRoutes:
             None if duty is None else _whole(duty.deadline_s),
             _whole(holder.idle_since_s),
             holder.limits,
+            None if holder.images is None else sorted(holder.images),
         )
+
+
+def _check_scope(spec: SubmitSpec, caller: Caller) -> None:
+    """See that the caller may run a job as a user of its choice, or open what lies on a node.
+
+    Raises:
+        HapteraError: it may not.
+    """
+    if spec.reaches_node and RANK[caller.scope or Scope.READ] < RANK[Scope.EXEC]:
+        field = "mounts and devices" if spec.user is None else "user"
+        what = f"a token for {caller.scope} cannot choose the {field} of a job: that needs exec"
+        do = f"omit the {field}, or use a token of scope {Scope.EXEC}"
+        raise HapteraError(what, where=field.split(" ")[0], do=do, code=Code.FORBIDDEN)
 
 
 def _reason(request: Request, caller: Caller) -> str:

@@ -12,6 +12,7 @@ from haptera.api.serving.server import Server, listen
 from haptera.core.state.table import EntityTable
 from haptera.daemon.channels.parent_channel import ParentChannel
 from haptera.daemon.parts import ARTEFACTS_PORT
+from haptera.daemon.queue.parent_side import ParentQueue
 from haptera.daemon.settings import ParentSettings
 from haptera.kinds import image, module
 from haptera.model.answers.views import Condition
@@ -30,9 +31,13 @@ _MODULE = EntityId(module.kind.name, image.kind.name, None)
 
 
 def image_servers(
-    settings: ParentSettings, authority: Authority, channel: ParentChannel, table: EntityTable
+    settings: ParentSettings,
+    authority: Authority,
+    channel: ParentChannel,
+    table: EntityTable,
+    jobs: ParentQueue,
 ) -> Iterator[Server]:
-    """What serves images, where this parent has the module that makes them.
+    """What serves images, to nodes also those of their jobs, where this parent makes any.
 
     Raises:
         HapteraError: the address is in use.
@@ -41,6 +46,7 @@ def image_servers(
         return
     issue_images(authority, wall_s())
     store = store_of(authority.directory)
+    jobs.has_image = lambda reference: store.signed(reference) is not None
     if settings.parent_name is None:
         (store.path / UPLINK).unlink(missing_ok=True)
 
@@ -48,7 +54,7 @@ def image_servers(
         if signs_images(certificate, authority.cluster):
             return None  # a parent below
         node = channel.admit(certificate)
-        return () if node is None else channel.images_of(node)
+        return () if node is None else [*channel.images_of(node), *jobs.images_of(node)]
 
     def is_made(name: str) -> bool:
         row = table.get(EntityId(image.kind.name, name, None))

@@ -283,7 +283,7 @@ class _Parent:
         self._sessions.open()
         enrolment = self._enrolment(requests := Counter[str]())
         app = self._app(enrolment.counts, requests)
-        images = image_servers(settings, self._authority, self._channel, self._table)
+        images = image_servers(settings, self._authority, self._channel, self._table, self._jobs)
         write_client(Path(settings.client), self._doors, settings.constants, self._store)
         with old_objects_frozen():
             async with asyncio.TaskGroup() as tasks:

@@ -18,8 +18,10 @@ from msgspec.structs import replace
 from haptera.core.state.side import PARENT
 from haptera.daemon.confining import grounds_of_agent
 from haptera.daemon.queue.bounds import NodeBounds
+from haptera.daemon.queue.container import JobContainer
 from haptera.daemon.queue.job_home import (
     ADOPTED,
+    NOT_EXECUTED,
     STARTED,
     JobHome,
     JobNote,
@@ -27,7 +29,10 @@ from haptera.daemon.queue.job_home import (
     home_of,
     homes,
 )
+from haptera.daemon.queue.job_images import JobImages
 from haptera.model.text import showable
+from haptera.modules.image.fetch import LostError, NotThereError
+from haptera.modules.image.manifest import ImageManifest
 from haptera.modules.jobs.gate import JOBS, enter, gate_path
 from haptera.queue.work import (
     REASON_CHARS_MAX,
@@ -50,7 +55,6 @@ ASK_AGAIN_S: Final = 1.0
 # So long before its lease ends a job is killed: killing takes time, and clocks drift.
 LEASE_MARGIN_MS: Final = 2_000
 MS: Final = 1_000_000
-NOT_EXECUTED: Final = 127
 # Beside the gate: while it is there this node has failed, for the reason in it.
 FAILED: Final = "failed"
 PATH_DEFAULT: Final = "/usr/local/bin:/usr/bin:/bin"
@@ -64,7 +68,7 @@ Ask = Callable[[str, Request, float], Awaitable[Answer]]
 class _Run:
     """One job that this node holds; `noted` says that the parent knows its phase.
 
-    `followed`: its end is waited for, or it is being begun.
+    `followed`: its end is waited for, or it is being begun. It is locked while its image is staged.
     """
 
     work: Assignment
@@ -75,6 +79,7 @@ class _Run:
     gate: int | None = None
     status: int | None = None
     reason: str | None = None
+    image: tuple[Path, ImageManifest] | None = None
 
     def holding(self) -> Holding:
         return Holding(self.work.job, self.work.token, self.phase, self.status, self.reason)
@@ -96,6 +101,7 @@ class AgentQueue:
         self._runs: dict[int, _Run] = {}
         self._boot = kernel_boot()
         self._bounds = NodeBounds.of_this_node(grounds_of_agent(self._run_dir, ()).hidden)
+        self._images = JobImages(self._run_dir)
         self._wake = asyncio.Event()
         self._tasks: asyncio.TaskGroup
 
@@ -137,13 +143,13 @@ class AgentQueue:
                 run.followed = True
                 self._tasks.create_task(self._follow(run))
             else:
-                self._go_in(run)
+                self._make_ready(run)
 
     async def _turn(self) -> None:
         """Ask once, and do what is told; something that ends meanwhile is told at once."""
         self._wake.clear()
         runs = self._runs.values()
-        quiet = all(one.noted for one in runs)
+        quiet = all(one.noted or one.phase is HoldingPhase.LOCKED for one in runs)
         asked_ns = now_ns()
         asked = WorkAsked(
             boot=self._boot,
@@ -153,6 +159,7 @@ class AgentQueue:
             wait_ms=WAIT_MS_MAX if quiet else 0,
             limits=self._bounds.limits,
             failed=self._failed(),
+            images=self._images.known,
         )
         answer = await self._answer(asked, quiet=quiet)
         if isinstance(answer, WorkTold):
@@ -218,7 +225,31 @@ class AgentQueue:
             return  # It is given again, until its lease is over.
         run = self._runs[work.token] = _Run(work, home, HoldingPhase.RUNNING)
         with self._served(run):
+            self._make_ready(run)
+
+    def _make_ready(self, run: _Run) -> None:
+        """Have its image here; then it may begin."""
+        if run.work.spec.image is None:
             self._go_in(run)
+        else:
+            run.phase = HoldingPhase.LOCKED
+            self._tasks.create_task(self._stage(run, run.work.spec.image))
+
+    async def _stage(self, run: _Run, image: str) -> None:
+        """Nothing of it has run yet: what fails for want of something may be tried elsewhere."""
+        with self._served(run):
+            try:
+                root, manifest = await self._images.stage(
+                    image, lambda: run.phase is HoldingPhase.LOCKED
+                )
+            except (NotThereError, LostError, OSError) as error:
+                if run.phase is HoldingPhase.LOCKED:
+                    self._over(run, HoldingPhase.RETURNED, None, f"image {image}: {error}")
+                return
+            if run.phase is HoldingPhase.LOCKED:
+                run.image, run.phase = (root.path, manifest), HoldingPhase.RUNNING
+                self._go_in(run)
+                self._wake.set()
 
     def _go_in(self, run: _Run) -> None:
         """Hold the node's gate, before the parent hears that the job may begin."""
@@ -251,7 +282,10 @@ class AgentQueue:
         assert run.gate is not None
         gate, run.gate = run.gate, None
         try:
-            bounds = self._bounds.of(run.work.spec, run.home.path)
+            home, container = run.home.path, None
+            if run.image is not None:
+                container = JobContainer.of(home, *run.image)
+            bounds = self._bounds.of(run.work.spec, home, container)
             with run.home.counted(STARTED):
                 return await run.home.start(bounds, self._environment(run.work), gate, lease_ns)
         finally:
@@ -264,7 +298,7 @@ class AgentQueue:
 
     def _stop(self, order: StopOrder) -> None:
         run = self._runs.get(order.token)
-        if run is None or run.phase is not HoldingPhase.RUNNING:
+        if run is None or run.phase not in (HoldingPhase.LOCKED, HoldingPhase.RUNNING):
             return
         if not run.noted and not run.home.began:
             self._over(run, HoldingPhase.ENDED, None, order.reason)
@@ -290,6 +324,17 @@ class AgentQueue:
             note = run.home.note() or JobNote(run.work)
             run.home.write(replace(note, reported=True))
             forget_oldest(self._run_dir)
+        if run.work.spec.image is not None:
+            self._tasks.create_task(self._drop_images())
+
+    async def _drop_images(self) -> None:
+        """Forget images that no job here is in, but for a few."""
+
+        def used() -> list[str]:
+            return [one.image[1].digest for one in self._runs.values() if one.image is not None]
+
+        with Boundary("the images of jobs"):
+            await self._images.drop_unused(used)
 
     def _environment(self, work: Assignment) -> Mapping[str, str]:
         known = {

@@ -10,17 +10,20 @@ sees nothing of the agent's files, whoever it is, as services of the node do.
 import contextlib
 import os
 import pwd
-from collections.abc import Iterable, Mapping
+import stat
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from haptera.daemon.queue.container import JobContainer
 from haptera.modules.jobs.gate import JOBS
 from haptera.modules.service.cgroups import CONTROLLERS, bounded_in, cgroup_name, cgroups_of
 from haptera.modules.service.module import KEEPS
 from haptera.queue.job import JobSpec, Size
 from haptera.queue.work import JobLimits
 from haptera.runtime.processes.confinement import capabilities, mounting
+from haptera.runtime.processes.confinement.capabilities import Capability
 
 GROUPS: Final = "haptera-jobs"
 # Who runs what says no user: the first of them that the node has.
@@ -42,33 +45,55 @@ class JobBounds:
     cgroup: Path | None = None
     user: pwd.struct_passwd | None = None
     hidden: tuple[Path, ...] = ()
-    kept: Path | None = None
+    kept: tuple[Path, ...] = ()
+    container: JobContainer | None = None
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """What each process may have, where no cgroup bounds all of them together."""
+        if self.cgroup is not None and "memory" in _own(self.cgroup):
+            return None
+        return self.size.memory_mb * _BYTES_PER_MB or None
 
     def text(self) -> str:
         """As the job's keeper reads it."""
         lines = []
         if self.cgroup is not None:
             lines.append(f"cgroup {self.cgroup}")
-        if self.size.memory_mb and (self.cgroup is None or "memory" not in _own(self.cgroup)):
-            lines.append(f"memory {self.size.memory_mb * _BYTES_PER_MB}")
+        if self.container is not None:
+            lines.append(f"container {self.container.folder}")
+            lines.append(f"image {self.container.image}")
+        elif self.memory_bytes is not None:
+            lines.append(f"memory {self.memory_bytes}")
         if self.user is not None:
             name, gid = self.user.pw_name, self.user.pw_gid
             groups = ",".join(map(str, os.getgrouplist(name, gid)))
             lines.append(f"user {self.user.pw_uid} {gid} {groups} {self.user.pw_dir or '/'}")
         if self.hidden:
             lines.append(f"mounting {Path(mounting.__file__).parent}")
-            lines.append(f"kept {self.kept}")
+            lines += [f"kept-{number} {path}" for number, path in enumerate(self.kept)]
             lines += [f"hidden-{number} {path}" for number, path in enumerate(self.hidden)]
-            lines.append(f"capabilities {' '.join(str(int(one)) for one in sorted(KEPT))}")
+            lines.append(f"capabilities {' '.join(str(int(one)) for one in sorted(self._powers))}")
         return "".join(f"{line}\n" for line in lines)
 
+    @property
+    def _powers(self) -> Collection[Capability]:
+        """Root's, for a job that is root; what mounts for it in an image may do so."""
+        is_root = self.user is not None and self.user.pw_uid == 0
+        needs_more = self.container is not None and is_root
+        return {*KEPT, Capability.SYS_ADMIN} if needs_more else KEPT
+
     def environment(self) -> Mapping[str, str]:
-        """What a user's programs look for."""
-        if self.user is None:
+        """What a user's programs look for; in an image there are other users."""
+        if self.user is None or self.container is not None:
             return {}
         name = self.user.pw_name
         shell = self.user.pw_shell or "/bin/sh"
         return {"USER": name, "LOGNAME": name, "HOME": self.user.pw_dir, "SHELL": shell}
+
+    def command(self, spec: JobSpec, name: str) -> list[str]:
+        """What its keeper is to run."""
+        return list(spec.command) if self.container is None else self.container.command(name)
 
     def make(self) -> None:
         """Have the cgroup be there, with its limits.
@@ -108,7 +133,7 @@ class NodeBounds:
             return JobLimits.CGROUP
         return JobLimits.PROCESS
 
-    def of(self, spec: JobSpec, home: Path) -> JobBounds:
+    def of(self, spec: JobSpec, home: Path, container: JobContainer | None = None) -> JobBounds:
         """The bounds of the job that has this directory.
 
         Raises:
@@ -116,8 +141,12 @@ class NodeBounds:
         """
         cgroup = None if self.groups is None else self.groups / cgroup_name(home)
         hidden = [one for one in self.hidden if os.geteuid() == 0 and one.is_dir()]
-        kept = home.parents[1] / JOBS
-        return JobBounds(spec.size, cgroup, job_user(spec.user), tuple(hidden), kept)
+        kept = [home.parents[1] / JOBS]
+        if container is not None:
+            kept += [container.folder, container.image]
+            hidden = _with_closed(hidden, home)
+        user = job_user(spec.user)
+        return JobBounds(spec.size, cgroup, user, tuple(hidden), tuple(kept), container)
 
 
 def job_user(name: str | None) -> pwd.struct_passwd | None:
@@ -152,6 +181,16 @@ def _account(name: str) -> pwd.struct_passwd:
     if os.geteuid() not in (0, account.pw_uid):
         raise OSError(f"haptera is not root here: it cannot run a job as {name}")
     return account
+
+
+def _with_closed(hidden: list[Path], home: Path) -> list[Path]:
+    """Hide also what is closed to others on the way to a job's directory.
+
+    What is kept in it can then be reached: the runtime goes there as the job's user.
+    """
+    closed = [one for one in home.parents if not one.stat().st_mode & stat.S_IXOTH]
+    outermost = closed[-1] if closed else home
+    return [*(one for one in hidden if not one.is_relative_to(outermost)), outermost]
 
 
 def _own(cgroup: Path) -> set[str]:

@@ -14,10 +14,12 @@ import msgspec
 
 from haptera.daemon.queue import remains
 from haptera.daemon.queue.bounds import JobBounds
+from haptera.daemon.queue.container import runtime_fault
 from haptera.model.errors import Code, HapteraError
 from haptera.modules.jobs.gate import gate_path
 from haptera.modules.service import job_keeper, keeper
 from haptera.modules.service.home import Home, ServiceRecord
+from haptera.modules.system.container import send
 from haptera.queue.job import Whole
 from haptera.queue.work import REASON_CHARS_MAX, Assignment
 from haptera.runtime.clock import now_ns
@@ -29,6 +31,8 @@ ENDED_KEPT_MAX: Final = 256
 KEEPER_LOOKED_FOR_EVERY_S: Final = 0.1
 # An agent that ended so often in a row while it did the same for a job does it no more.
 DEATHS_MAX: Final = 3
+# The status of what could not be run, as shells have it.
+NOT_EXECUTED: Final = 127
 # What an agent may die of, and does for a job: a file with a byte for each time it was begun.
 ADOPTED: Final = "adopted"
 STARTED: Final = "started"
@@ -124,10 +128,13 @@ class JobHome:
             self.write(note)
         # Written down before it is made: it is to be found again.
         write_private(self.path / keeper.BOUNDS, bounds.text().encode())
+        environment = {**environment, **self.marks, **bounds.environment()}
+        if bounds.container is not None:
+            assert bounds.user is not None
+            bounds.container.make(spec, bounds.user, environment, bounds.memory_bytes)
         bounds.make()
         self.renew(lease_ns)
-        command = keeper.command_line(str(note.work.token), list(spec.command))
-        environment = {**environment, **self.marks, **bounds.environment()}
+        command = keeper.command_line(str(note.work.token), bounds.command(spec, self.path.name))
         code, fault = await self._keep(command, environment, gate)
         while code == keeper.ALREADY_RUNS and not self.began:
             # An earlier process of the agent began it, and its keeper is about to write that down.
@@ -169,19 +176,25 @@ class JobHome:
         if self._outlived_lease():
             # We ended it, not it itself: that is a loss, and its retry class says what follows.
             return None, "its lease could not be renewed in time"
+        if (fault := runtime_fault(self.path)) is not None:
+            return NOT_EXECUTED, fault
         return status, self._why_ended()[:REASON_CHARS_MAX]
 
     async def stop(self, grace_s: float) -> None:
-        """TERM to all of it, and KILL after a grace; its keeper kills what it leaves behind."""
-        record = self.record
+        """TERM to all of it, and KILL after a grace; its keeper kills what it leaves behind.
+
+        In an image TERM is its command's alone, to which the runtime hands it on: twice would be
+        once too often.
+        """
+        record, note = self.record, self.note()
         if record is None:
             return
-        remains.send(self.marks, signal.SIGTERM, spare=record.keeper.pid)
+        if note is not None and note.work.spec.image is not None:
+            send(record.service, signal.SIGTERM)
+        else:
+            remains.send(self.marks, signal.SIGTERM, spare=record.keeper.pid)
         await record.service.ends(grace_s)
-        if (pidfd := record.service.open()) is not None:
-            with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
-            os.close(pidfd)
+        send(record.service, signal.SIGKILL)
 
     async def _leave_cgroup(self) -> None:
         """Have nothing of the job be left there, for as long as the kernel takes."""

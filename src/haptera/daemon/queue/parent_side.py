@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from haptera.model.errors import Code, HapteraError
-from haptera.queue.asking import ask, has_news, tell
+from haptera.queue.asking import ask, has_news, preference, tell
 from haptera.queue.capacity import capacity_of
 from haptera.queue.choice import Room
 from haptera.queue.demand import Wanted, demand
@@ -72,6 +72,8 @@ class ParentQueue:
         self.news = JobNews(self._queue.jobs)
         # Hears of each job that has run and ended, before that is durable.
         self.on_end: Callable[[Job], None] = lambda _: None
+        # True of an image that nodes can have, by its name or digest.
+        self.has_image: Callable[[str], bool] = lambda _: False
         # Where each pool stands, in words, by its name.
         self.pools: dict[str, str] = {}
 
@@ -113,6 +115,7 @@ class ParentQueue:
         Raises:
             HapteraError: what it is told cannot be written.
         """
+        self._look_for_images()
         told = ask(self.queue, name, capacity, asked, _now(), backend)
         if told.lease_ms and (before := self._waiting.pop(name, None)) is not None:
             before.end()
@@ -184,6 +187,13 @@ class ParentQueue:
         """What there is of all nodes that take jobs."""
         return self.queue.rooms(None)
 
+    def images_of(self, name: str) -> set[str]:
+        """The images of the jobs that a holder has."""
+        holder = self.queue.holders.get(name)
+        held = () if holder is None else holder.held.values()
+        images = (self.queue.jobs[key].spec.image for key in held)
+        return {one for one in images if one is not None}
+
     async def change(self, seen: int) -> int:
         """Wait until something is another than at this turn; the turn that it is now."""
         while self.turn == seen:
@@ -227,15 +237,21 @@ class ParentQueue:
 
     def _tell(self) -> None:
         """Give to who waits, those with the least room first: a small job goes to a small node."""
+        self._look_for_images()
         now, queue = _now(), self.queue
         held = [queue.holders[name] for name in self._waiting if name in queue.holders]
-        for holder in sorted(held, key=lambda one: (one.free, one.name)):
+        for holder in sorted(held, key=lambda one: preference(queue, one)):
             waiting = self._waiting[holder.name]
             if waiting.told.done() or not has_news(queue, holder, now):
                 continue
             told = tell(queue, holder, waiting.asked, now)
             if told.something:
                 waiting.told.set_result(told)
+
+    def _look_for_images(self) -> None:
+        """See which of those that jobs wait for are not there, or no more."""
+        lanes = self.queue.lanes
+        lanes.lacking = {one for one in lanes.images() if not self.has_image(one)}
 
     async def _reload(self, written: Future[Failure | None]) -> None:
         """Be as it was written last; nobody is answered meanwhile."""

@@ -17,8 +17,9 @@ import warnings  # noqa: F401 - for execvp, while we may still read the library:
 # A job runs once, and only until the time in its lease: ns of the clock of the boot.
 LEASE, EXPIRED = "lease", "expired"
 # Lines of a word and its values: `memory` in bytes, `cgroup` a path; `user` with uid, gid, groups
-# with commas between, and home. Of folders that are `hidden-` it sees what is `kept` alone, by the
-# program in the folder `mounting`; of root's powers it may ever have its `capabilities`.
+# with commas between, and home. Of folders that are `hidden-` it sees what is `kept-` alone, by the
+# program in the folder `mounting`; of root's powers it may ever have its `capabilities`. In its
+# `container`, a folder, the root is made of the `image` and of what lies there below `skeleton`.
 BOUNDS = "bounds"
 # What a job writes beyond this is dropped, and its last line says so.
 OUTPUT_BYTES_MAX = 16 << 20
@@ -55,6 +56,8 @@ class KeptJob:
             _lower(self._bounds["capabilities"])
         if self._cgroup:
             _write(f"{self._cgroup}/cgroup.procs", "0")
+        if "container" in self._bounds:
+            _close_cgroups()
         if "memory" in self._bounds:
             most = int(self._bounds["memory"][0])
             resource.setrlimit(resource.RLIMIT_AS, (most, most))
@@ -144,11 +147,29 @@ def _hide(bounds: dict[str, list[str]]) -> None:
     sys.path.append(" ".join(bounds["mounting"]))
     import mounting  # type: ignore[import-not-found] # found there
 
-    hidden = [Path(" ".join(one)) for word, one in bounds.items() if word.startswith("hidden-")]
-    try:  # noqa: SIM105 - as below
-        mounting.hide(hidden, [Path(" ".join(bounds["kept"]))])
+    hidden, kept = (
+        [Path(" ".join(one)) for word, one in bounds.items() if word.startswith(sort)]
+        for sort in ("hidden-", "kept-")
+    )
+    try:
+        mounting.hide(hidden, kept)
     except PermissionError:
-        pass
+        if "container" in bounds:
+            raise  # it has no root without
+        return
+    if "container" in bounds:
+        folder = Path(" ".join(bounds["container"]))
+        layers = [Path(" ".join(bounds["image"])), folder / "skeleton"]
+        mounting.stack(layers, folder / "root")
+
+
+def _close_cgroups() -> None:
+    """Have its cgroup be its keeper's for good: a runtime would make one of its own."""
+    from pathlib import Path
+
+    import mounting  # found before
+
+    mounting.close(Path("/sys/fs/cgroup"))
 
 
 def _lower(kept: list[str]) -> None:

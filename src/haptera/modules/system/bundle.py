@@ -25,7 +25,12 @@ CPU_PERIOD_US: Final = 100_000
 SYSTEMD_STOP: Final = "SIGRTMIN+3"
 _MASKED: Final = ("acpi", "kcore", "keys", "latency_stats", "timer_list", "sched_debug", "scsi")
 _READ_ONLY: Final = ("bus", "fs", "irq", "sys", "sysrq-trigger")
-_QUIET: Final = ("nosuid", "noexec", "nodev")
+# Of the kernel's files, those that nobody inside reads, or writes.
+CLOSED_PATHS: Final = {
+    "maskedPaths": [*(f"/proc/{one}" for one in _MASKED), "/sys/firmware"],
+    "readonlyPaths": [f"/proc/{one}" for one in _READ_ONLY],
+}
+QUIET: Final = ("nosuid", "noexec", "nodev")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +77,7 @@ def configuration(
             # The network is the node's: what a system serves, the node serves.
             "namespaces": [{"type": one} for one in namespaces],
             "resources": _resources(around.limits),
-            "maskedPaths": [*(f"/proc/{one}" for one in _MASKED), "/sys/firmware"],
-            "readonlyPaths": [f"/proc/{one}" for one in _READ_ONLY],
+            **CLOSED_PATHS,
         },
     }
 
@@ -137,30 +141,32 @@ def _resources(limits: SystemLimits) -> dict[str, Any]:
 
 def _mounts(around: SystemSurroundings) -> list[dict[str, Any]]:
     found = [
-        _mount("/proc", "proc", *_QUIET),
-        _mount("/dev", "tmpfs", "nosuid", "strictatime", "mode=755", "size=64k"),
-        _mount("/dev/pts", "devpts", "nosuid", "noexec", "newinstance", "ptmxmode=0666"),
-        _mount("/dev/shm", "tmpfs", *_QUIET, "mode=1777", "size=64m"),
-        _mount("/dev/mqueue", "mqueue", *_QUIET),
-        _mount("/sys", "sysfs", *_QUIET, "ro"),
-        _mount("/run", "tmpfs", "nosuid", "nodev", "mode=755", "size=64m"),
-        _bind(around.jobs, JOBS_INSIDE),
+        mount("/proc", "proc", *QUIET),
+        mount("/dev", "tmpfs", "nosuid", "strictatime", "mode=755", "size=64k"),
+        mount("/dev/pts", "devpts", "nosuid", "noexec", "newinstance", "ptmxmode=0666"),
+        mount("/dev/shm", "tmpfs", *QUIET, "mode=1777", "size=64m"),
+        mount("/dev/mqueue", "mqueue", *QUIET),
+        mount("/sys", "sysfs", *QUIET, "ro"),
+        mount("/run", "tmpfs", "nosuid", "nodev", "mode=755", "size=64m"),
+        bind(around.jobs, JOBS_INSIDE),
     ]
     if around.reaper is not None:
-        found.append(_bind(around.reaper, REAPER_INSIDE))
-    return [*found, _bind(RESOLV, str(RESOLV))] if RESOLV.exists() else found
+        found.append(bind(around.reaper, REAPER_INSIDE))
+    return [*found, bind(RESOLV, str(RESOLV))] if RESOLV.exists() else found
 
 
-def _mount(place: str, sort: str, *options: str) -> dict[str, Any]:
+def mount(place: str, sort: str, *options: str) -> dict[str, Any]:
+    """What the runtime mounts, of this sort."""
     return {"destination": place, "type": sort, "source": sort, "options": [*options]}
 
 
-def _bind(source: Path, place: str) -> dict[str, Any]:
-    options = ["bind", "ro", "nosuid", "nodev"]
-    return {"destination": place, "type": "bind", "source": str(source), "options": options}
+def bind(source: Path, place: str, *options: str) -> dict[str, Any]:
+    """A place of the node that is seen inside; without options, only to be read."""
+    said = ["bind", *(options or ("ro", "nosuid", "nodev"))]
+    return {"destination": place, "type": "bind", "source": str(source), "options": said}
 
 
 _SYSTEMD_MOUNTS: Final = (
-    _mount("/run/lock", "tmpfs", *_QUIET, "mode=1777", "size=5m"),
-    _mount("/sys/fs/cgroup", "cgroup", *_QUIET, "rw"),
+    mount("/run/lock", "tmpfs", *QUIET, "mode=1777", "size=5m"),
+    mount("/sys/fs/cgroup", "cgroup", *QUIET, "rw"),
 )

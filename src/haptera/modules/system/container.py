@@ -117,6 +117,15 @@ def _words(wrong: bytes | None, log: Path | None) -> str:
     return found[-1][-SAID_BYTES_MAX:]
 
 
+def complaint(log: Path) -> str | None:
+    """The last that a runtime complained of in its log; None where it did not."""
+    try:
+        found: list[str] = _SAID.findall(log.read_text("utf-8", errors="replace"))
+    except OSError:
+        return None
+    return f"{RUNTIME}: {found[-1][-SAID_BYTES_MAX:]}" if found else None
+
+
 async def end(process: ServiceProcess, stop_signal: str, grace_s: float) -> None:
     """End an init, and with it all that runs in its namespace: asked first, then killed.
 

@@ -18,6 +18,8 @@ from haptera.modules.system.mounts import Root
 
 RUN_ID_CHARACTERS: Final = 12
 LAST_BYTES: Final = 400
+# The file in a root's folder that says that it is ready.
+STAGED: Final = "staged.json"
 
 Content = TypeVar("Content", bound=msgspec.Struct)
 
@@ -77,9 +79,15 @@ class SystemHome:
     def staged(self) -> Iterator[tuple[Root, Staged]]:
         """All roots that are ready."""
         for folder in sorted((self.path / "roots").glob("*")):
-            root, said = Root(folder), _read(folder / "staged.json", Staged)
+            root, said = Root(folder), _read(folder / STAGED, Staged)
             if said is not None and root.mounted:
                 yield root, said
+
+    def noted(self) -> Iterator[Staged]:
+        """What is noted of roots, whether or not they are mounted still."""
+        for place in (self.path / "roots").glob(f"*/{STAGED}"):
+            if (said := _read(place, Staged)) is not None:
+                yield said
 
     def staged_for(self, reference: str) -> tuple[Root, Staged] | None:
         """The root that is ready for an image, as it is desired."""
@@ -88,7 +96,7 @@ class SystemHome:
 
     def note_staged(self, root: Root, staged: Staged) -> None:
         """Say of a root that is mounted that it is ready."""
-        _write(root.folder / "staged.json", staged)
+        _write(root.folder / STAGED, staged)
 
     def started(self) -> SystemStart | None:
         """The last start since the machine's boot; None where it was cleared away."""
@@ -164,7 +172,7 @@ class SystemHome:
         Raises:
             HapteraError: it is in use.
         """
-        (root.folder / "staged.json").unlink(missing_ok=True)
+        (root.folder / STAGED).unlink(missing_ok=True)
         await root.unmount()
         shutil.rmtree(root.folder, ignore_errors=True)
 

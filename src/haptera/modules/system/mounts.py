@@ -43,7 +43,7 @@ class Root:
         for one in (lower, scratch, self.path):
             one.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
-            await run("mount", *_options(artefact), str(artefact), str(lower))
+            await _mount_artefact(artefact, lower)
             size = f"nodev,size={scratch_mb}m"
             await run("mount", "-t", "tmpfs", "-o", size, "tmpfs", str(scratch))
             (scratch / "upper").mkdir(mode=0o755)
@@ -54,6 +54,15 @@ class Root:
         except HapteraError:
             await self.unmount()
             raise
+
+    async def mount_alone(self, artefact: Path) -> None:
+        """Mount it with nothing over it that could be written.
+
+        Raises:
+            HapteraError: it cannot be mounted.
+        """
+        self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        await _mount_artefact(artefact, self.path)
 
     async def attach(self, attach: str, detach: str | None, digest: str) -> Path:
         """Have an artefact ready that is not fetched; where it is, as the command says.
@@ -89,6 +98,10 @@ class Root:
     @property
     def _detaching(self) -> Path:
         return self.folder / "detach.json"
+
+
+async def _mount_artefact(artefact: Path, place: Path) -> None:
+    await run("mount", *_options(artefact), str(artefact), str(place))
 
 
 def _options(artefact: Path) -> tuple[str, ...]:

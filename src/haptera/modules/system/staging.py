@@ -12,11 +12,13 @@ from haptera.modules.image.fetch import SEEN, ArtefactSource, BeingBuiltError
 from haptera.modules.image.manifest import DIGEST, ImageManifest, digest_of
 from haptera.modules.image.parent import Parent
 from haptera.modules.system.bundle import check_command
-from haptera.modules.system.home import Staged, home_of
+from haptera.modules.system.home import Staged, SystemHome, home_of
 from haptera.modules.system.mounts import Root
 from haptera.modules.system.one_system import System
 from haptera.sdk import HapteraError, Refused, Target, uplink
 
+# Beside those of systems, in the folder of the agent.
+IMAGES_OF_JOBS: Final = "job-images"
 # How Linux names what images are for.
 _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm"}
 # The interval between requests to the parent while an image is not built yet.
@@ -37,8 +39,8 @@ async def stage_image(one: System, reference: str) -> None:
     source = ArtefactSource(Parent(uplink(one.target.run_dir)), one.target.run_dir / "images")
     manifest = await manifest_once_built(one.target, source, reference)
     with one.refusing(reference):
-        _check_fits(manifest)
-    async with _alone(one.target.run_dir):
+        check_fits(manifest)
+    async with alone(one.target.run_dir):
         await _mount(one, reference, source, manifest)
 
 
@@ -63,8 +65,8 @@ async def manifest_once_built(
 
 
 @asynccontextmanager
-async def _alone(run_dir: Path) -> AsyncIterator[None]:
-    """Wait until no other system of this node stages, nor a process of before that is ending."""
+async def alone(run_dir: Path) -> AsyncIterator[None]:
+    """Wait until nobody else of this node stages, nor a process of before that is ending."""
     with (run_dir / "images.lock").open("wb") as file:
         while True:
             try:
@@ -96,7 +98,7 @@ async def _mount(
     before = next((said for place, said in one.home.staged() if place == root), None)
     references = (reference,) if before is None else (*before.references, reference)
     one.home.note_staged(root, Staged(manifest, tuple(dict.fromkeys(references))))
-    _forget_others(source.cache, {one.digest for _, one in _all_staged(one.target.run_dir)})
+    forget_artefacts(one.target.run_dir)
 
 
 async def _artefact(
@@ -137,21 +139,28 @@ def _kept(one: System) -> tuple[str, ...]:
     return tuple(ready if started is None else [started.image, *ready])
 
 
-def _check_fits(manifest: ImageManifest) -> None:
+def check_fits(manifest: ImageManifest) -> None:
+    """See that an image is for machines like this one.
+
+    Raises:
+        Refused: it is not.
+    """
     here = _ARCHITECTURES.get(platform.machine(), platform.machine())
     if manifest.architecture != here:
         raise Refused(f"image {manifest.name} is for {manifest.architecture}, this node is {here}")
 
 
-def _all_staged(run_dir: Path) -> list[tuple[Root, ImageManifest]]:
-    """All roots on this node, whichever system they are of."""
+def images_of_jobs(run_dir: Path) -> SystemHome:
+    """Where the roots of images are mounted in which jobs run."""
+    return SystemHome(run_dir.absolute() / IMAGES_OF_JOBS)
+
+
+def forget_artefacts(run_dir: Path) -> None:
+    """Keep only the artefacts that some system has, or some job, and what numbers were seen."""
     homes = [home_of(run_dir, folder.name) for folder in (run_dir / "systems").glob("*")]
-    return [(root, said.manifest) for home in homes for root, said in home.staged()]
-
-
-def _forget_others(cache: Path, digests: set[str]) -> None:
-    """Keep only the artefacts that are mounted, and what numbers were seen."""
-    names = {digest.removeprefix(DIGEST) for digest in digests}
-    for file in cache.glob("*"):
-        if file.name not in names and file.name != SEEN:
+    # By what is noted: the mounts of others may not be seen from here.
+    noted = (one for home in (*homes, images_of_jobs(run_dir)) for one in home.noted())
+    names = {one.manifest.digest.removeprefix(DIGEST) for one in noted} | {SEEN}
+    for file in (run_dir / "images").glob("*"):
+        if file.name not in names:
             file.unlink(missing_ok=True)

@@ -13,7 +13,7 @@ from haptera.client import Client, calls
 from haptera.model.errors import HapteraError
 from haptera.model.walltime import parse_duration_ms
 from haptera.queue.job import ENDED, JobState, RetryClass, Size
-from haptera.rest.jobs import JobView, SubmitBody, SubmitSpec
+from haptera.rest.jobs import JobView, SubmitBind, SubmitBody, SubmitSpec
 
 # As shells have it: what a signal ended has this and the signal's number as its status.
 SIGNALLED: Final = 128
@@ -40,6 +40,22 @@ _MEMORY: Final = re.compile(r"([0-9]{1,9})([MGT]?)B?")
 )
 @click.option("--backend", help="Another engine to run it: slurm.")
 @click.option("--user", help="Run as this user of the node, root if need be; needs scope exec.")
+@click.option("--image", metavar="NAME", help="Run it in this image of the cluster.")
+@click.option("--folder", metavar="PATH", help="Begin in this folder of the image.")
+@click.option(
+    "--mount",
+    "mounts",
+    metavar="SOURCE:TARGET[:rw]",
+    multiple=True,
+    help="Show a path of the node in the image; needs scope exec.",
+)
+@click.option(
+    "--device",
+    "devices",
+    metavar="PATH",
+    multiple=True,
+    help="Show a device of the node in the image; needs scope exec.",
+)
 @click.option("--wait", is_flag=True, help="Wait until it ends; exit with its code.")
 @names_option
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
@@ -55,6 +71,10 @@ def submit(  # noqa: PLR0913 (an argument for each option)
     retry: str,
     backend: str | None,
     user: str | None,
+    image: str | None,
+    folder: str | None,
+    mounts: tuple[str, ...],
+    devices: tuple[str, ...],
     wait: bool,
     output: str,
     command: tuple[str, ...],
@@ -69,11 +89,19 @@ def submit(  # noqa: PLR0913 (an argument for each option)
       haptera submit --cpus 4 --memory 8G --time 2h make -j4
       haptera submit --array 100 --name frames sh -c 'render $HAPTERA_JOB_INDEX'
       haptera submit --wait sh -c 'exit 3'
+      haptera submit --image tools -- python3 -c 'print(1 + 1)'
+      haptera submit --image tools --mount /srv/data:/data:rw --folder /data make
     """
     client = the_client(ctx)
     limit_s = None if time_limit is None else parse_duration_ms(time_limit) // 1_000
     size, again = Size(cpus, _memory_mb(memory)), RetryClass(retry)
-    spec = SubmitSpec(command, size, limit_s, again, backend, user)
+    binds = tuple(map(_bind, mounts))
+    try:
+        spec = SubmitSpec(
+            command, size, limit_s, again, backend, user, image, folder, binds, devices
+        )
+    except ValueError as error:
+        raise HapteraError(str(error), do="see haptera submit --help") from None
     # With a key of its own: where the answer is lost, the same is asked again, and queued once.
     body = SubmitBody(spec, name, priority, count, secrets.token_hex(_KEY_BYTES))
     made = client.ask(calls.submit(body))
@@ -102,6 +130,22 @@ def _exit(job: JobView) -> int:
     if job.state is JobState.CANCELLED or job.status is None:
         return CANCELLED
     return job.status if job.status > 0 else SIGNALLED - job.status
+
+
+def _bind(text: str) -> SubmitBind:
+    """What is shown where: /srv/data:/data, :rw at its end to write.
+
+    Raises:
+        HapteraError: it says something else.
+    """
+    match text.split(":"):
+        case [source, target]:
+            return SubmitBind(source, target)
+        case [source, target, "ro" | "rw" as mode]:
+            return SubmitBind(source, target, mode == "rw")
+        case _:
+            do = "write SOURCE:TARGET, or SOURCE:TARGET:rw"
+            raise HapteraError(f"{text!r} is not a mount", do=do)
 
 
 def _memory_mb(text: str) -> int:

@@ -47,6 +47,26 @@ def hide(hidden: Collection[Path], kept: Iterable[Path]) -> None:
         _mount("tmpfs", folder, "", _REMOUNT | _READ_ONLY)
 
 
+def stack(layers: Iterable[Path], place: Path) -> None:
+    """Mount these at a place as one folder that nobody writes; what is in several, of the first.
+
+    Raises:
+        OSError: this process may not mount.
+    """
+    # By numbers, for names may hold what parts them.
+    held = [os.open(one, os.O_PATH | os.O_CLOEXEC) for one in layers]
+    lower = ":".join(f"/proc/self/fd/{one}" for one in held)
+    _mount("overlay", place, "overlay", _READ_ONLY, f"lowerdir={lower}")
+    for one in held:
+        os.close(one)
+
+
+def close(place: Path) -> None:
+    """Have nothing be written there any more, nor in what is mounted below, if it is there."""
+    if place.is_mount():
+        _change(place, add=_NOT_WRITTEN)
+
+
 def enclose(hidden: Collection[Path], kept: Collection[Path], written: Collection[Path]) -> None:
     """Hide as above, have nothing else be written, and be in a user namespace of its own.
 
