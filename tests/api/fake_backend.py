@@ -19,6 +19,7 @@ from haptera.daemon.logs import part_of
 from haptera.model.answers.graph import DrawingView
 from haptera.model.answers.past import Changed, Deed, Page
 from haptera.model.answers.plan import Plan, PlanGroup, digest_of
+from haptera.model.answers.story import StoryView
 from haptera.model.answers.views import (
     BrakeView,
     Condition,
@@ -160,6 +161,7 @@ class FakeBackend:
         self.comes_of = []  # what each command tells
         self.hung_up = 0  # commands that nobody waited for to the end
         self.inventories = {}  # JSON, by image
+        self.decisions = {}  # the last ones, as views
         self.graphs = {}  # drawings; of the others there is nothing to draw
         self.wrong = []  # with haptera itself
         self.disrupts = []  # nodes that any change at all would disrupt
@@ -214,6 +216,11 @@ class FakeBackend:
         agent = self.agents.get(entity)
         unasked = self.unasked if agent is None else None
         return detail_of(view, agent=agent, unasked=unasked)
+
+    def story(self, entity):
+        return (
+            StoryView(str(entity), self.decisions.get(entity, [])) if entity in self.store else None
+        )
 
     async def graph(self, entity):
         if entity not in self.store:

@@ -32,6 +32,7 @@ CALLS = [
     calls.entity("node:n1"),
     calls.detail("node:n1"),
     calls.graph("node:n1"),
+    calls.story("node:n1"),
     calls.inventory("debian-a"),
     calls.log("service:web@n1", after="1.9"),
     calls.desire("node:n1", {"power": "on"}, take=True, why="fans", if_match='"7.1"'),

@@ -11,6 +11,7 @@ from haptera.model.answers.explained import Explained
 from haptera.model.answers.graph import DrawingView
 from haptera.model.answers.past import Changed, Deed, Happened, Page, PastView
 from haptera.model.answers.plan import Plan
+from haptera.model.answers.story import StoryView
 from haptera.model.answers.views import (
     AlikeView,
     BrakeView,
@@ -143,6 +144,9 @@ class Backend(Protocol):
         Raises:
             HapteraError: there is more than can be drawn.
         """
+
+    def story(self, entity: EntityId) -> StoryView | None:
+        """The last decisions on it; None where there is no such entity."""
 
     async def log(self, entity: EntityId, after: LogPlace | None) -> LogTold:
         """What a module or a service has written after a place, or the end of it.

@@ -106,6 +106,7 @@ _COMMANDS: Final = {
     },
     "Tools": {
         "module": "haptera.cli.commands.module:module",
+        "debug": "haptera.cli.commands.debug:debug",
         "completion": "haptera.cli.commands.completion:completion",
     },
 }

@@ -16,6 +16,7 @@ from haptera.client.node_calls import unclaimed as unclaimed
 from haptera.kinds.inventory import Inventory
 from haptera.model.answers.graph import DrawingView
 from haptera.model.answers.past import Page
+from haptera.model.answers.story import StoryView
 from haptera.model.answers.views import BrakeView, EntityDetail, EntityView, TreeView
 from haptera.model.news import News
 from haptera.model.token_scope import Scope
@@ -118,6 +119,11 @@ def detail(name: str) -> ApiCall[EntityDetail]:
 def graph(name: str) -> ApiCall[DrawingView]:
     """All that can be known of an entity's class and what leads where, its chain marked."""
     return ApiCall("GET", path("entities", name, "graph"), DrawingView)
+
+
+def story(name: str) -> ApiCall[StoryView]:
+    """The last decisions of the parent on an entity, oldest first."""
+    return ApiCall("GET", path("entities", name, "story"), StoryView)
 
 
 def inventory(image: str) -> ApiCall[Inventory]:

@@ -30,6 +30,7 @@ from haptera.api.writes.patching import Patcher, missing, tag_of
 from haptera.kinds import KINDS
 from haptera.kinds.meaning import check_selector
 from haptera.model.answers.graph import DrawingView
+from haptera.model.answers.story import StoryView
 from haptera.model.answers.views import EntityDetail, EntityView
 from haptera.model.changes import Change
 from haptera.model.declared.desired_check import nearest
@@ -67,6 +68,8 @@ class EntityRoutes:
         yield Endpoint("GET", "/v1/entities/{entity}", Scope.READ, self.one, contract)
         contract = Contract(gives=DrawingView, problems=(NOT_FOUND,))
         yield Endpoint("GET", "/v1/entities/{entity}/graph", Scope.READ, self.graph, contract)
+        contract = Contract(gives=StoryView, problems=(NOT_FOUND,))
+        yield Endpoint("GET", "/v1/entities/{entity}/story", Scope.READ, self.story, contract)
         contract = Contract(gives=LogView, queries=(AFTER,), problems=(NOT_FOUND,))
         yield Endpoint("GET", "/v1/entities/{entity}/log", Scope.READ, self.log, contract)
         contract = Contract(
@@ -140,6 +143,14 @@ class EntityRoutes:
         """All that can be known of its class and what leads where, with its chain marked."""
         entity = _entity_of(request)
         told = await self.backend.graph(entity)
+        if told is None:
+            raise missing(self.backend, entity, caller.within)
+        return as_json(told)
+
+    async def story(self, request: Request, caller: Caller) -> Response:
+        """The last decisions of the parent on it, each with what had happened before."""
+        entity = _entity_of(request)
+        told = self.backend.story(entity)
         if told is None:
             raise missing(self.backend, entity, caller.within)
         return as_json(told)

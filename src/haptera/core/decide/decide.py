@@ -40,6 +40,7 @@ from haptera.core.state.table import EntityTable
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
 from haptera.core.sync.presence import HEAR
+from haptera.core.views.story import Story
 from haptera.model.answers.views import Condition
 from haptera.model.chain import NoChain, ReasonKind, gives_up
 from haptera.model.entity import EntityId
@@ -82,6 +83,7 @@ class Decisions:
         self._policies, self._safety = hands.policies, hands.safety
         self._searches = hands.searches
         self.backlog = Backlog()
+        self.story = Story()
         self.decider = Decider(
             side, catalog, table, hands.looks, hands.acts, hands.policies, hands.safety, blocked
         )
@@ -126,6 +128,7 @@ class Decisions:
         if step is not None and step.disruptive:
             self._safety.renew(turn, row)
         decision = self.decider.decide(situation, planned, turn.now)
+        self.story.note(turn.now, row, decision)
         row.stance.decision = decision
         self._carry_out(turn, situation, decision)
 

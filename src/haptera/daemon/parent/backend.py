@@ -37,6 +37,7 @@ from haptera.model.answers.explained import Explained
 from haptera.model.answers.graph import DrawingView
 from haptera.model.answers.past import Happened, Page, PastView
 from haptera.model.answers.plan import RADIUS_PERCENT, Plan
+from haptera.model.answers.story import StoryView
 from haptera.model.answers.views import (
     AlikeView,
     BrakeView,
@@ -203,6 +204,10 @@ class EngineBackend:
             return drawing(domain, graphs_of(domain), str(entity), course)
 
         return await asyncio.to_thread(draw)  # A large class takes a while.
+
+    def story(self, entity: EntityId) -> StoryView | None:
+        row = self._engine.table.get(entity)
+        return None if row is None else self._engine.decisions.story.of(row, now_ns())
 
     async def inventory(self, image: str) -> bytes | None:
         return await asyncio.to_thread(store_of(self._authority.directory).inventory, image)
