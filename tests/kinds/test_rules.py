@@ -8,6 +8,7 @@ from haptera.core.state.limits import S
 from haptera.core.state.side import Side
 from haptera.core.views.query import summary, view
 from haptera.kinds import KINDS
+from haptera.kinds.rules import budget
 from haptera.model.answers.views import Condition, DesiredView
 from haptera.model.changes import Declare, SetDesired, Stored
 from haptera.model.declared.desired_check import check_desired
@@ -84,3 +85,15 @@ def test_a_kind_without_variables_is_stored_shown_and_stands_idle() -> None:
     assert shown.desired == {"at_once": DesiredView(2, "site")}
     assert at_once(summary(engine.table)).counts == {"budget": {"idle": 1}}
     assert engine.deadline() is None
+
+
+@pytest.mark.parametrize(("more", "key"), [({"of": "n*"}, "for"), ({"per_hour": 3}, "per_hour")])
+def test_a_budget_of_health_has_nothing_that_only_steps_have(
+    more: dict[str, str | int], key: str
+) -> None:
+    check = budget.kind.whole
+    assert check is not None
+    check({"per": "health", "at_once": 3})
+    check({"per": "node", **more})
+    with pytest.raises(HapteraError, match=f"a budget of health has no `{key}`"):
+        check({"per": "health", "at_once": 3, **more})

@@ -167,3 +167,9 @@ def test_rules_go_by_names_groups_and_attributes_and_by_no_state():
     ((_, what, do),) = errors_of("budgets: [{for: 'rak=r1', at_once: 2, per: node}]\n")
     assert what == ("budget.of: selector 'rak=r1', character 1: nodes have no attribute 'rak'")
     assert do.startswith("did you mean rack?")
+
+
+def test_a_budget_of_health_counts_nodes_in_care() -> None:
+    assert rules("budgets: {care: {per: health, at_once: 3, share: 50%}}\n") == {
+        "budget:care": {"per": "health", "at_once": 3, "share": 50}
+    }

@@ -32,7 +32,8 @@ class CareStage(StrEnum):
 class CareLimits:
     """The limit on machines in care at once, and the time one must be well before it is given back.
 
-    Of `at_once` and `share`, in percent, the lesser counts; a share is one machine at least.
+    Of `at_once` and `share`, in percent, the lesser counts; a share that is not 0 is one machine at
+    least.
     """
 
     at_once: int = 2
@@ -45,7 +46,7 @@ class CareLimits:
         >>> [CareLimits(at_once=4, share=10).most(machines) for machines in (0, 5, 30, 1_000)]
         [0, 1, 3, 4]
         """
-        return min(machines, self.at_once, max(1, machines * self.share // 100))
+        return min(machines, self.at_once, max(min(1, self.share), machines * self.share // 100))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from haptera.daemon.health.health import WHO, HealthKeeper, HealthWrites
+from haptera.daemon.health.health import WHO, HealthKeeper, HealthWrites, limits_of
 from haptera.health.care import CareLimits
 from haptera.health.readings import Timed
 from haptera.model.answers.views import BrakeView, Condition, DesiredView, EntityView, ObservedView
@@ -55,7 +55,7 @@ class Cluster:
         held = {key: DesiredView(value, owner) for key, value in values.items()}
         left = {**before, **held}
         self.views[name] = a_view(
-            name, {key: one for key, one in left.items() if values.get(key, 1)}
+            name, {key: one for key, one in left.items() if values.get(key, 1) is not None}
         )
 
     def passes(self, seconds: int, **celsius: float) -> None:
@@ -223,3 +223,30 @@ def test_a_node_that_is_gone_leaves_nothing(cluster) -> None:
     del cluster.views["node:n1"]
     cluster.looked()
     assert "health:n1" not in cluster.views
+
+
+def test_a_budget_of_the_site_says_how_many_may_be_in_care(cluster) -> None:
+    cluster.desire("budget:care", SITE, per="health", at_once=0)
+    cluster.desire("budget:steps", SITE, per="node", at_once=4)
+    cluster.passes(60, n1=40.0)
+    cluster.looked()
+    assert cluster.care() == {}
+
+    cluster.desire("budget:care", SITE, per="health", at_once=1)
+    cluster.looked()
+    assert cluster.care() == {"n1": "spared"}
+
+
+def test_of_several_budgets_the_least_counts_and_what_none_says_is_no_limit() -> None:
+    said: tuple[dict[str, str | int], ...] = (
+        {"per": "health", "at_once": 7},
+        {"per": "health", "share": 30},
+        {"per": "parent", "at_once": 1},
+    )
+    budgets = [
+        a_view(f"budget:b{number}", {key: DesiredView(value, SITE) for key, value in one.items()})
+        for number, one in enumerate(said)
+    ]
+    assert limits_of(budgets, LIMITS) == CareLimits(at_once=7, share=30, well_s=300)
+    assert limits_of(budgets[:1], LIMITS).most(1_000) == 7
+    assert limits_of(budgets[2:], LIMITS) == LIMITS

@@ -7,7 +7,7 @@ read is not; a parent that starts anew judges by what it reads from then on.
 import asyncio
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from haptera.daemon.queue.linked import linked
@@ -28,7 +28,9 @@ from haptera.health.readings import Timed
 from haptera.health.rule import Grade, HealthRule
 from haptera.health.ward import Ward
 from haptera.kinds import health, node, replica
+from haptera.kinds.rules import budget
 from haptera.kinds.rules import health_rule as health_rules
+from haptera.kinds.rules.budget import COUNT_MAX, Per
 from haptera.kinds.rules.health_rule import health_rule
 from haptera.kinds.service import Run
 from haptera.model.answers.views import BrakeView, EntityView
@@ -46,7 +48,7 @@ NAME: Final = "health"
 # The author of the controller's own drains.
 WHO: Final = f"controller:{NAME}"
 LOOK_EVERY_S: Final = 5.0
-KINDS: Final = (node.kind.name, replica.kind.name, health.kind.name, health_rules.kind.name)
+KINDS: Final = tuple(one.kind.name for one in (node, replica, health, health_rules, budget))
 
 
 Views = Mapping[str, EntityView]
@@ -135,7 +137,8 @@ class HealthKeeper:
         patients = [self._patient(name, there.get(name), held, now) for name in sorted(nodes)]
         brake = self._source.brake().why
         why = None if brake is None else f"the brake is on: {brake}"
-        decision = decide_care(patients, self._limits, now, why)
+        limits = limits_of(by_kind[budget.kind.name].values(), self._limits)
+        decision = decide_care(patients, limits, now, why)
         return self._writes(patients, there, decision)
 
     def _follow(self, views: Iterable[EntityView]) -> None:
@@ -189,6 +192,17 @@ class HealthKeeper:
             writes.duties[one.name] = Duty(DutyMode.DRAIN, why, WHO)
         elif stage is None and duty is not None and duty.who == WHO:
             writes.duties[one.name] = None
+
+
+def limits_of(budgets: Iterable[EntityView], default: CareLimits) -> CareLimits:
+    """The limits that the site's budgets of health say, the least of each; else the default."""
+    said = [{name: one.value for name, one in view.desired.items()} for view in budgets]
+    ours = [one for one in said if one.get(budget.per.name) == Per.HEALTH]
+    if not ours:
+        return default
+    at_once = min(int(one.get(budget.at_once.name, COUNT_MAX)) for one in ours)
+    share = min(int(one.get(budget.share.name, 100)) for one in ours)
+    return replace(default, at_once=at_once, share=share)
 
 
 def _write(

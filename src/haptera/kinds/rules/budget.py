@@ -1,5 +1,6 @@
 """How many of some entities may be disrupted at once, and how often, on one side of a tree."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -21,6 +22,8 @@ class Per(StrEnum):
     PARENT = "parent"
     # Those of one name, on whatever nodes: not what harms a node, but what is served.
     SERVICE = "service"
+    # The nodes that are in care for their health; steps do not count.
+    HEALTH = "health"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,19 @@ def _check_per(text: str) -> None:
         raise HapteraError(f"{text!r} is nothing to count by", do=f"write {', '.join(Per)}")
 
 
+def _check_whole(values: Mapping[str, str | int]) -> None:
+    """See that a budget of health says nothing that care does not count.
+
+    Raises:
+        HapteraError: it does.
+    """
+    odd = [one for one in (of, per_hour) if one.name in values]
+    if values.get(per.name) == Per.HEALTH and odd:
+        key = "for" if odd[0] is of else odd[0].name
+        what = f"a budget of health has no `{key}`: it counts all nodes in care"
+        raise HapteraError(what, do="write at_once, share or both")
+
+
 # Without it, all entities.
 of = Plain("budget", "of", str, OF_BYTES_MAX, parse_rule)
 per = Plain("budget", "per", str, 8, _check_per)
@@ -73,4 +89,6 @@ at_once = Plain("budget", "at_once", int, 8, between(0, COUNT_MAX))
 share = Plain("budget", "share", int, 8, between(0, 100))
 per_hour = Plain("budget", "per_hour", int, 8, between(0, COUNT_MAX))
 
-kind = Kind("budget", (), plain=(of, per, at_once, share, per_hour), everywhere=True)
+kind = Kind(
+    "budget", (), plain=(of, per, at_once, share, per_hour), everywhere=True, whole=_check_whole
+)
