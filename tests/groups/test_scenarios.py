@@ -331,6 +331,8 @@ def test_n7_a_drained_node_s_replica_leads_until_its_replacement_runs(lab: Group
     free = [node for node in NODES if node not in {start.node for start in living}]
     names = [f"replica:ledger.{one.rank}@{node}" for node in free]
     seen = len(lab.starts())
+    # The scenario before this one may just have switched one of them on.
+    lab.until("the free nodes are on", lambda: all(map(lab.agent_pid, free)))
     try:
         with lab.frozen(*free):
             lab.says("power", "off", one.node)
