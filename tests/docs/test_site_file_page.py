@@ -22,8 +22,8 @@ from haptera.rest.schemas import SiteFile
 from haptera.selectors.nodeset import NODES_MAX
 from haptera.site import SiteEntity, load_site, parse_site
 from haptera.site.apply.changes import CONFLICTS_MAX
+from haptera.site.model.groups import EXPANDED_MAX
 from haptera.site.model.modules import MODULES
-from haptera.site.model.nodes import EXPANDED_MAX
 from haptera.site.model.rules import BUDGETS, POLICIES, RuleForm
 from haptera.site.syntax.sources import FILES_MAX, SITE_BYTES_MAX, SUFFIXES
 from haptera.site.syntax.template import fill

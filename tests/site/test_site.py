@@ -256,6 +256,24 @@ def test_node_sets_that_are_sound_alone_but_too_many_together_are_refused():
     assert "more than 500000 nodes" in what
 
 
+@pytest.mark.campaign
+@pytest.mark.parametrize(
+    "more",
+    [
+        # The last of each is no node-set: it is not even looked at.
+        "fault_groups: {a: '@g', b: '@g', c: '@g', d: 'n['}",
+        "groups: {g: 'n[1-200000]', h: '@g', i: '@h', j: '@i', k: '@j', l: '@j,n['}\n"
+        "desired: {'@l': {power: on}}",
+    ],
+)
+def test_nothing_more_is_expanded_once_there_are_too_many(more):
+    groups = "" if "groups: {g" in more else "groups: {g: 'n[1-200000]'}\n"
+    errors = errors_of(f"cluster: c\nnodes: {{n1: {{}}}}\n{groups}{more}\n")
+
+    assert any("more than 500000 nodes" in what for _, what in errors)
+    assert not any("range of numbers" in what for _, what in errors)
+
+
 def test_a_file_that_is_missing_or_no_text_is_told(tmp_path):
     with pytest.raises(HapteraError, match="cannot be read: No such file"):
         load_site(tmp_path / "none.yaml", {})

@@ -15,7 +15,7 @@ from haptera.site.imports.found import GROUPS_BYTES_MAX, GROUPS_MAX, FoundSite
 from haptera.site.imports.layercake import read_layercake
 from haptera.site.imports.site_text import site_text
 from haptera.site.imports.warewulf import read_warewulf
-from haptera.site.model.nodes import EXPANDED_MAX
+from haptera.site.model.groups import EXPANDED_MAX
 from haptera.site.syntax.sources import SITE_BYTES_MAX
 from haptera.site.syntax.tree import Place
 from tests.site.imports.reading import groups_of, nothing_planted, said, site_of

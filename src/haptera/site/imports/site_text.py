@@ -9,7 +9,8 @@ from haptera.selectors.nodeset import NODESET_BYTES_MAX, fold, natural
 from haptera.site.imports.found import FoundNode, FoundSite
 from haptera.site.imports.patterns import templates
 from haptera.site.imports.remarks import RemarkSort
-from haptera.site.model.nodes import EXPANDED_MAX, PROFILES
+from haptera.site.model.groups import EXPANDED_MAX
+from haptera.site.model.nodes import PROFILES
 from haptera.site.syntax.sources import SITE_BYTES_MAX
 from haptera.site.syntax.yaml_text import alike, folded, titled, yaml_key, yaml_value
 

@@ -1,13 +1,17 @@
 """Groups of a site: named node-sets, which may name each other."""
 
 from collections.abc import Callable, Collection, Mapping
+from typing import Final
 
 from haptera.model.declared.desired_check import nearest
 from haptera.model.entity import check_name
-from haptera.model.errors import HapteraError, UnknownNameError
+from haptera.model.errors import HapteraError, LimitError, UnknownNameError
 from haptera.selectors.names import ALL_NODES, GroupName
 from haptera.selectors.nodeset import expand
 from haptera.site.syntax.tree import Errors, Leaf, Tree, entries_of, leaf
+
+# All node-sets of a site together, and all groups of groups.
+EXPANDED_MAX: Final = 500_000
 
 # The nodes of a group that no name in the file stands for.
 Others = Callable[[GroupName], Collection[str]]
@@ -24,6 +28,7 @@ class Groups:
         self._texts = texts
         self._others = others
         self._found: dict[str, tuple[str, ...]] = {}
+        self._expanded = 0
         self._under_way: list[str] = []
 
     def __call__(self, group: GroupName) -> Collection[str]:
@@ -40,12 +45,25 @@ class Groups:
             if name in self._under_way:
                 chain = " > ".join([*self._under_way[self._under_way.index(name) :], name])
                 raise HapteraError(f"a group contains itself: {chain}", do="take one out")
+            check_expanded(self._expanded)
             self._under_way.append(name)
             try:
                 self._found[name] = expand(self._texts[name].text, self)
             finally:
                 self._under_way.pop()
+            self._expanded += len(self._found[name])
         return self._found[name]
+
+
+def check_expanded(names: int) -> None:
+    """See that the node-sets of a site name no more than a parent can work through.
+
+    Raises:
+        HapteraError: they do.
+    """
+    if names > EXPANDED_MAX:
+        what = f"the node-sets of this site name more than {EXPANDED_MAX} nodes"
+        raise LimitError(what, do="write fewer of them")
 
 
 def not_yet(group: GroupName) -> Collection[str]:

@@ -17,13 +17,11 @@ from haptera.selectors.names import ALL_NODES, GroupName, nearest_name, no_group
 from haptera.selectors.names import Groups as GroupsOf
 from haptera.selectors.nodeset import expand, fold
 from haptera.site.model.attributes import Attributes
-from haptera.site.model.groups import Groups, not_yet
+from haptera.site.model.groups import Groups, check_expanded, not_yet
 from haptera.site.model.layers import Layer
 from haptera.site.model.values import PROFILES_MAX, Entries, Rank, Values, read_attributes
 from haptera.site.syntax.tree import Branch, Errors, Leaf, Place, Series, Tree, entries_of, leaf
 
-# All node-sets of a site together: what it may make a parent work through.
-EXPANDED_MAX: Final = 500_000
 PROFILES: Final = "profiles"
 
 _NUMBER = re.compile(r"([A-Za-z]*)[-_.]?([0-9]+)")
@@ -167,13 +165,11 @@ class Nodes:
 
     def _expand(self, key: Leaf, text: str, groups: GroupsOf | None = None) -> tuple[str, ...]:
         with self._errors.at(key.place):
+            # Once there are too many, the rest is not even looked at.
+            check_expanded(self._expanded)
             found = expand(text, groups or self._groups)
             self._expanded += len(found)
-            if self._expanded > EXPANDED_MAX:
-                raise LimitError(
-                    f"the node-sets of this site name more than {EXPANDED_MAX} nodes",
-                    do="write fewer of them",
-                )
+            check_expanded(self._expanded)
             return found
         return ()
 
