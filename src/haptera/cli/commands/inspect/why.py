@@ -9,6 +9,7 @@ from haptera.cli.input import completing
 from haptera.cli.input.selected import selected, selected_jobs
 from haptera.cli.main import the_client
 from haptera.cli.output.groups import grouped, together
+from haptera.cli.output.health_words import of_health
 from haptera.cli.output.job_words import sentence as job_sentence
 from haptera.cli.output.live.redrawing import (
     keep_asking,
@@ -94,6 +95,8 @@ def _why(client: Client, selection: str | None, verbose: bool, output: str) -> N
         lines = [*_of_pool(client, views[0]), *of_group(views[0], _leases(client, views[0]))]
         for line in lines:
             print_sentence(line, output, indent="  ")
+        for line in _of_health(client, views[0]):
+            print_sentence(line, output, indent="  health  ")
     for line in _of_console(client, views):
         print_sentence(line, output, indent="  console  ")
     if not views:
@@ -118,6 +121,14 @@ def _of_pool(client: Client, view: EntityView) -> list[str]:
         return []
     said = client.ask(calls.queue()).pools.get(view.name)
     return [] if said is None else [printable(said)]
+
+
+def _of_health(client: Client, view: EntityView) -> list[str]:
+    """What health rules say of a node, and what is done about it."""
+    if view.kind != "node":
+        return []
+    found = client.ask(calls.entities(f"health:{view.name}")).entities
+    return [printable(line) for one in found for line in of_health(one)]
 
 
 def _of_console(client: Client, views: Collection[EntityView]) -> list[str]:
