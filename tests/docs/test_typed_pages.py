@@ -95,6 +95,7 @@ NOT_TYPED: dict[str, str] = {
     "haptera get --watch lease": "tests/cli/test_watching.py watches kinds",
     "haptera roll start": "tests/cli/test_roll.py does it",
     "make demo DEMO=queue ARGS=--once": "tests/test_demos.py runs it",
+    "make demo DEMO=health ARGS=--once": "needs root: tests/test_demos.py runs it",
     "make demo DEMO=groups ARGS=--once": "needs root: tests/test_demos.py runs it",
     "haptera fence run COMMAND": "tests/cli/test_fence.py does it",
     "haptera fence check FILE COMMAND": "tests/cli/test_fence.py does it",

@@ -12,8 +12,11 @@ from typing import Final
 import msgspec
 
 from haptera.lab import redfish_bmc
+from haptera.lab.ipmi_sensors import SEL_COMMAND, AnalogSensor, sensor_commands
 from haptera.runtime.identity.private import private_directory
 
+# The files of a BMC's sensors, with what they read at first: degrees, and steps of a fan's speed.
+SENSORS: Final = {"inlet": 22, "cpu": 45, "fan": 100}
 # Where the machine's serial console is, at the BMC's address, by telnet: that of IPMI reads it.
 CONSOLE_PORT: Final = 2_323
 
@@ -32,6 +35,7 @@ set_working_mc 0x20
 """
 _COMMANDS: Final = """mc_setbmc 0x20
 mc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02 persist_sdr
+{sensors}
 mc_enable 0x20
 """
 _SCRIPT: Final = """#!/bin/sh
@@ -113,9 +117,21 @@ def _write_ipmi(config: MachineBmcConfig, home: Path, password: str) -> None:
         "password": password,
         "directory": home,
         "says": redfish_bmc.SAYS,
+        "sensors": "\n".join((SEL_COMMAND, *sensor_commands(_sensors(home)))),
     }
+    for name, raw in SENSORS.items():
+        if not (home / name).exists():
+            _write(home / name, f"{raw}\n")
     for name, text in {"lan.conf": _LAN, "cmd.emu": _COMMANDS, "chassis": _SCRIPT}.items():
         _write(home / name, text.format(**names), stat.S_IXUSR if name == "chassis" else 0)
+
+
+def _sensors(home: Path) -> Sequence[AnalogSensor]:
+    return (
+        AnalogSensor.of_temperature("Inlet Temp", home / "inlet"),
+        AnalogSensor.of_temperature("CPU Temp", home / "cpu"),
+        AnalogSensor.of_fan("Fan 1", home / "fan"),
+    )
 
 
 def _write_redfish(config: MachineBmcConfig, home: Path, password: str) -> None:

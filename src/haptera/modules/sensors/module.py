@@ -72,7 +72,7 @@ def network(one: NodeSensors) -> Measured:
     return kernel.network_errors(one.tree)
 
 
-@module.sampler(used, every_s=30)
+@module.sampler(used)
 def disks(one: NodeSensors) -> Measured:
     return {used.series(disk): used_percent(one.tree.root, disk) for disk in one.disks}
 
