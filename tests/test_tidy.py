@@ -69,7 +69,7 @@ NOT_BOUNDED = {
     "src/haptera/sdk/controlling.py": "two tasks of one controller",
     "src/haptera/sdk/gathering.py": "the author's code may raise anything, and is caught",
     "src/haptera/sdk/host.py": "the author's code may raise anything, and is caught",
-    "src/haptera/testing/desk.py": "a test is to fail loudly",
+    "src/haptera/testing/controlling.py": "a test is to fail loudly",
 }
 
 

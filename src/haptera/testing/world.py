@@ -73,9 +73,8 @@ class World:
         self.incarnations = dict.fromkeys(names, 0)
         self._parents = parents or {}
         listed = sorted({one for listed in self._parents.values() for one in listed})
-        self.below: dict[str, WorldProcess] = {}
-        for number, name in enumerate(listed, 8):
-            self.below[name] = WorldProcess(self, name, Disk(self.clock, name, number), None)
+        disks = {name: Disk(self.clock, name, number) for number, name in enumerate(listed, 8)}
+        self.below = {name: WorldProcess(self, name, disk, None) for name, disk in disks.items()}
         self.disks = [self.parent.disk, *(one.disk for one in self.below.values())]
         self.tape: list[TapeEntry] = []
         self.boots: list[Booted] = []
