@@ -53,7 +53,7 @@ class _Door:
 
     async def end(self) -> None:
         """Let a new program in only when the one before is out."""
-        if (session := self._session) is not None:
-            session.cancel()
-            await asyncio.wait([session])
-        self._session = None
+        session, self._session = self._session, None
+        while session is not None and not session.done():
+            session.cancel()  # again, where what it awaits has swallowed that
+            await asyncio.wait([session], timeout=AGAIN_S)

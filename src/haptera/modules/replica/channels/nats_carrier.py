@@ -7,12 +7,12 @@ order; `out-GROUP` holds what it says, and `state-GROUP` the states that were ha
 import asyncio
 import base64
 import json
+import secrets
 import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
-import nats
 import nats.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -51,6 +51,9 @@ MESSAGE_ID: Final = "Nats-Msg-Id"
 BATCH_MAX: Final = 64
 # A request for messages ends after so long, and is made anew.
 PULL_NS: Final = 5_000_000_000
+# How often it is looked whether the connection is there still while nothing comes.
+LOOK_EVERY_S: Final = 0.5
+LOOKS_MAX: Final = 20
 # A reader that asks no more is forgotten by the server.
 READER_GONE_NS: Final = 60_000_000_000
 # Who can supply its state says so within this time.
@@ -70,43 +73,53 @@ async def nats_carrier(
     Raises:
         CarrierError: there is none.
     """
-    lost = asyncio.Event()
-
-    async def note(*_: object) -> None:
-        lost.set()
 
     async def ignore(_: Exception) -> None:
         """Each call raises what went wrong with it."""
 
     scheme = "nats" if tls is None else "tls"
+    client = Client()
     try:
-        client = await nats.connect(
-            [f"{scheme}://{one}" for one in servers],
-            tls=tls,
-            tls_hostname="" if tls is None else "haptera",
-            allow_reconnect=False,
-            connect_timeout=2,
-            ping_interval=5,
-            max_outstanding_pings=2,
-            closed_cb=note,
-            disconnected_cb=note,
-            error_cb=ignore,
-        )
-    except (OSError, nats.errors.Error, TimeoutError) as error:
-        raise CarrierError(f"no carrier at {', '.join(servers)}: {error}") from error
-    try:
-        yield NatsCarrier(client, lost)
+        try:
+            await client.connect(
+                [f"{scheme}://{one}" for one in servers],
+                tls=tls,
+                tls_hostname=None if tls is None else "haptera",
+                allow_reconnect=False,
+                connect_timeout=2,
+                ping_interval=5,
+                max_outstanding_pings=2,
+                error_cb=ignore,
+            )
+        except (OSError, nats.errors.Error, TimeoutError) as error:
+            raise CarrierError(f"no carrier at {', '.join(servers)}: {error}") from error
+        carrier = NatsCarrier(client)
+        await carrier.begin()
+        yield carrier
     finally:
         with suppress(OSError, nats.errors.Error, TimeoutError):
             await client.close()
 
 
 class NatsCarrier:
-    """One connection."""
+    """One connection.
 
-    def __init__(self, client: Client, lost: asyncio.Event) -> None:
+    Answers are awaited here, not by the client: its `wait_for` may swallow a cancellation (CPython
+    issue 37658), and a session that is cancelled would go on.
+    """
+
+    def __init__(self, client: Client) -> None:
         self._client = client
-        self._lost = lost
+        self._inbox = client.new_inbox()
+        self._awaited: dict[str, asyncio.Future[Msg]] = {}
+
+    async def begin(self) -> None:
+        """Have answers come."""
+        await self._client.subscribe(f"{self._inbox}.*", cb=self._answered)
+
+    async def _answered(self, one: Msg) -> None:
+        if (awaited := self._awaited.pop(one.subject, None)) is not None and not awaited.done():
+            awaited.set_result(one)
 
     async def prepare(self, group: str, hears: tuple[str, ...]) -> None:
         for one in (*hears, group):
@@ -171,17 +184,18 @@ class NatsCarrier:
     async def suppliers(self, group: str) -> dict[int, bool]:
         inbox = self._client.new_inbox()
         found: dict[int, bool] = {}
-        answers = await self._client.subscribe(inbox)
+        came: asyncio.Queue[Msg] = asyncio.Queue()
+        answers = await self._client.subscribe(inbox, cb=came.put)
         try:
             await self._client.publish(f"suppliers.{token(group)}", reply=inbox)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(SUPPLIERS_WITHIN_S):
-                    async for one in answers.messages:
-                        if (one.headers or {}).get("Status"):
-                            break  # nobody can
-                        found |= {int(rank): leads for rank, leads in json.loads(one.data).items()}
-                        if any(found.values()):
-                            break
+            async with asyncio.timeout(SUPPLIERS_WITHIN_S):
+                while not any(found.values()):
+                    one = await came.get()
+                    if (one.headers or {}).get("Status"):
+                        break  # nobody can
+                    found |= {int(rank): leads for rank, leads in json.loads(one.data).items()}
+        except TimeoutError:
+            pass
         except nats.errors.Error as error:
             raise CarrierError(str(error)) from error
         finally:
@@ -249,7 +263,8 @@ class NatsCarrier:
         asked = {"stream_name": stream, "config": configuration}
         reader = (await self._api(f"CONSUMER.CREATE.{stream}", asked))["name"]
         inbox = self._client.new_inbox()
-        answers = await self._client.subscribe(inbox)
+        came: asyncio.Queue[Msg] = asyncio.Queue()
+        answers = await self._client.subscribe(inbox, cb=came.put)
         pull = json.dumps({"batch": BATCH_MAX, "expires": PULL_NS}).encode()
         try:
             while True:
@@ -257,17 +272,27 @@ class NatsCarrier:
                     f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{reader}", pull, reply=inbox
                 )
                 for _ in range(BATCH_MAX):
-                    one = await answers.next_msg(timeout=PULL_NS / 1e9 + ANSWER_WITHIN_S)
+                    one = await self._next(came)
                     if status := (one.headers or {}).get("Status"):
                         _check_status(status, one)
                         break
                     # $JS.ACK.STREAM.READER.DELIVERED.SEQUENCE…
                     yield int(one.reply.split(".")[5]), one
-        except (nats.errors.Error, TimeoutError) as error:
+        except nats.errors.Error as error:
             raise CarrierError(f"{stream}: {error}") from error
         finally:
             with suppress(nats.errors.Error, OSError):
                 await answers.unsubscribe()
+
+    async def _next(self, came: asyncio.Queue[Msg]) -> Msg:
+        """The next message of a reader; its request is answered within its time, if by an end."""
+        for _ in range(LOOKS_MAX):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_EVERY_S):
+                    return await came.get()
+            if not self._client.is_connected:
+                break
+        raise CarrierError("the connection is lost")
 
     async def _api(self, what: str, asked: object = None) -> dict[str, Any]:
         data = b"" if asked is None else json.dumps(asked).encode()
@@ -276,13 +301,16 @@ class NatsCarrier:
     async def _asked(
         self, subject: str, data: bytes, headers: dict[str, str] | None = None
     ) -> dict[str, Any]:
+        reply = f"{self._inbox}.{secrets.token_hex(8)}"
+        answer = self._awaited[reply] = asyncio.get_running_loop().create_future()
         try:
-            answer = await self._client.request(
-                subject, data, timeout=ANSWER_WITHIN_S, headers=headers
-            )
-            said: dict[str, Any] = json.loads(answer.data)
+            await self._client.publish(subject, data, reply=reply, headers=headers)
+            async with asyncio.timeout(ANSWER_WITHIN_S):
+                said: dict[str, Any] = json.loads((await answer).data)
         except (nats.errors.Error, OSError, TimeoutError, ValueError) as error:
             raise CarrierError(f"{subject}: {error}") from error
+        finally:
+            self._awaited.pop(reply, None)
         if (fault := said.get("error")) is not None:
             code = fault.get("err_code", 0)
             if code in _CHANGED:
