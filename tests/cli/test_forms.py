@@ -191,7 +191,15 @@ def test_each_verb_with_a_shape_was_asked():
     # the command of submit is the command's, and tests/cli/test_roll.py has rolls.
     others = {"watch", "power", "minos build", "minos show", "submit", "module reload"}
     # Each of these has a file of tests of its own.
-    others |= {"roll timeline", "rehearse", "health", "health rules", "health test", "doctor"}
+    others |= {
+        "roll timeline",
+        "rehearse apply",
+        "rehearse roll",
+        "health",
+        "health rules",
+        "health test",
+        "doctor",
+    }
     assert asked | others == ANSWERS.keys()
     assert not has_shape({"free": []}, "thaw")
 

@@ -6,7 +6,7 @@ import pytest
 
 from haptera.cli.main import NOT_CONVERGED, OK, REFUSED
 from haptera.model.changes import Declare, SetDesired
-from haptera.model.entity import node_id
+from haptera.model.entity import EntityId, node_id
 from tests.api.serving import serving
 from tests.cli.test_commands import point_at, typed
 
@@ -72,3 +72,65 @@ def test_what_is_not_done_in_time_and_what_breaks_is_said(cluster, capsys):
 def test_what_cannot_be_rehearsed_is_refused(cluster, capsys, words, said):
     code, _, errors = typed(capsys, "rehearse", "site.yaml", *words)
     assert (code, errors.splitlines()[0].startswith(f"error: {said}")) == (REFUSED, True)
+
+
+SYSTEM = "system:compute@n[1-2]"
+
+
+@pytest.fixture
+def systems(monkeypatch, tmp_path):
+    """Two nodes that run image a, at a parent with the controller of rolls."""
+    modules = [EntityId("module", one, None) for one in ("jobs", "labnode", "roll", "system")]
+    changes = [Declare(one, {}, "site") for one in modules]
+    for name in ("n1", "n2"):
+        compute = EntityId("system", "compute", name)
+        changes += [
+            Declare(node_id(name), {"platform": "labnode"}, "site"),
+            SetDesired(node_id(name), "power", "on", "site"),
+            Declare(compute, {}, "site"),
+            SetDesired(compute, "run", "running", "site"),
+            SetDesired(compute, "image", "a", "site"),
+        ]
+    with serving(*changes) as one:
+        point_at(one.url, "read-token", monkeypatch, tmp_path)
+        yield one
+
+
+def test_a_roll_is_played_and_nothing_of_it_is_written(systems, capsys):
+    revision = systems.backend.revision()
+    words = (
+        "rehearse",
+        "roll",
+        SYSTEM,
+        "--image",
+        "b",
+        "--take",
+        "--runs",
+        "1",
+        "--within",
+        "3h",
+        "-o",
+        "json",
+    )
+    code, out, errors = typed(capsys, *words)
+    answer = json.loads(out)
+    assert (code, errors, systems.backend.revision()) == (OK, "", revision)
+    assert answer["disrupted_nodes"]["median"] == 2
+    code, out, _ = typed(capsys, *words, "--fault", "n1: image is bad for 3h")
+    left = {one["entity"]: one["why"] for one in json.loads(out)["left"]}
+    assert (code, left.keys()) == (NOT_CONVERGED, {"roll:b"})
+    assert left["roll:b"].startswith("halted: system:compute@n1: ")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "belongs to site"),
+        (("--take", "--deadline", "noon"), "'noon' is not a duration"),
+        (("--take", "--name", "a/b"), "a/b"),
+        (("--take", "--max-unavailable", "0%"), "'0%' does not say how many"),
+    ],
+)
+def test_a_roll_that_could_not_begin_is_not_rehearsed(systems, capsys, words, said):
+    code, _, errors = typed(capsys, "rehearse", "roll", SYSTEM, "--image", "b", *words)
+    assert (code, said in errors) == (REFUSED, True), errors

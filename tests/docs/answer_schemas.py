@@ -61,7 +61,8 @@ PUBLISHED: Final[dict[str, tuple[type[msgspec.Struct], str]]] = {
 ANSWERS: Final[dict[str, tuple[Any, ...]]] = {
     "apply": (AppliedView,),
     "plan": (AppliedView,),
-    "rehearse": (RehearsalSummary,),
+    "rehearse apply": (RehearsalSummary,),
+    "rehearse roll": (RehearsalSummary,),
     "diff": (Difference, list[DifferenceView]),
     "export": (Exported,),
     "import ansible": (Imported,),

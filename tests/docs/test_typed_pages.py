@@ -94,6 +94,7 @@ NOT_TYPED: dict[str, str] = {
     "make demo DEMO=platform ARGS=--once": "tests/test_demos.py runs it",
     "haptera get --watch lease": "tests/cli/test_watching.py watches kinds",
     "haptera roll start": "tests/cli/test_roll.py does it",
+    "haptera rehearse roll": "tests/cli/test_rehearse.py does it",
     "make demo DEMO=queue ARGS=--once": "tests/test_demos.py runs it",
     "make demo DEMO=health ARGS=--once": "needs root: tests/test_demos.py runs it",
     "make demo DEMO=groups ARGS=--once": "needs root: tests/test_demos.py runs it",

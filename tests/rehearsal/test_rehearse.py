@@ -1,6 +1,7 @@
 """Rehearsals of a whole site on a folded cluster: what they predict, and what they refuse."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -94,6 +95,26 @@ def test_a_node_without_power_is_brought_back_with_what_ran_on_it() -> None:
     assert parts[:2] == ["labnode.switch_on", "service.start"]
     assert run.settled_s is not None
     assert run.stuck == {}
+
+
+def off() -> Rehearsal:
+    changes = [SetDesired(node_id(name), "power", "off", "site") for name in NODES]
+    return Rehearsal(changes, horizon_s=600.0)
+
+
+def test_nodes_are_switched_off_as_their_gates_permit() -> None:
+    run = rehearse(the_present(busy=["n1"]), off(), 1)
+    assert run.refusals > 0
+    assert [one for one in run.stuck if one.startswith("node:")] == ["node:n1"]
+    assert "n1 does not permit it: jobs: a job runs" in run.stuck["node:n1"]
+    assert {one.node for one in run.spans if one.part == "labnode.switch_off"} == {*NODES} - {"n1"}
+
+
+def test_a_node_that_has_neither_gate_nor_agent_is_not_disturbed() -> None:
+    bare = the_present()
+    manifests = tuple(one for one in bare.manifests if one.name != "jobs")
+    run = rehearse(replace(bare, manifests=manifests), off(), 1)
+    assert {why for why in run.stuck.values() if "run module jobs" in why} == {*run.stuck.values()}
 
 
 def test_what_nobody_mends_is_stuck_at_the_end_and_says_why() -> None:

@@ -2,12 +2,16 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from typing import Final, NamedTuple
 
 import msgspec
 
+from haptera.controllers.groups import LOOK_AGAIN_S
+from haptera.controllers.roll.controller import TICK_S
 from haptera.core.state.limits import S
 from haptera.core.state.row import EntityState
+from haptera.kinds.node import Busy, busy
 from haptera.model.answers.views import SETTLED, Condition
 from haptera.model.changes import Author, Change, Declare
 from haptera.model.entity import node_id
@@ -24,6 +28,8 @@ from haptera.testing.folded import FoldedWorld
 REST_S: Final = 3_600
 DAYS_MAX: Final = 31
 _DAY_S: Final = 86_400
+# Controllers look again by themselves so often: after twice that, none of them has more to say.
+QUIET_S: Final = 2 * max(LOOK_AGAIN_S, TICK_S)
 # How finely what waits and what is broken is looked at, in virtual seconds; for less than an hour
 # of change each second, later by the share of the time that has passed.
 FINE_S: Final = 1.0
@@ -97,10 +103,39 @@ def rehearse(
         HapteraError: the change is refused, or the cluster's modules cannot be planned with.
     """
     _check_faults(present, rehearsal)
+    with closing(_begun(present, seed)) as world:
+        return _play(world, rehearsal, progress)
+
+
+def _begun(present: Present, seed: int) -> FoldedWorld:
+    """The copy of the cluster, at rest."""
     world = FoldedWorld(
-        seed, present.kinds, present.manifests, present.entities, present.values, present.pace
+        seed,
+        present.kinds,
+        present.manifests,
+        present.entities,
+        present.values,
+        present.pace,
+        present.controllers,
     )
+    world.set_wall(present.wall_s)
+    held = [
+        one.name
+        for one, values in present.values.items()
+        if one == node_id(one.name) and values.get(busy.name) == Busy.BUSY
+    ]
+    choose = world.clock.rng("jobs").choice
+    for node, after_s in present.jobs.ends(sorted(held), choose):
+        world.clock.after(int(after_s * S), world.actual.set, node_id(node), busy.name, Busy.FREE)
     _rest(world)
+    # Its schedule is of the moment at which the change is made.
+    world.set_wall(present.wall_s)
+    return world
+
+
+def _play(
+    world: FoldedWorld, rehearsal: Rehearsal, progress: Callable[[float], None]
+) -> RehearsalRun:
     restless = dict(_unsettled(world))
     world.actual.done.clear()
     world.actual.refusals = 0
@@ -111,7 +146,7 @@ def rehearse(
     watched = _Watched(world, rehearsal, began_at)
     settled_at = watched.to_the_end(ticket, progress)
     return RehearsalRun(
-        seed,
+        world.clock.seed,
         None if settled_at is None else (settled_at - began_at) / S,
         [_span(one, began_at) for one in world.actual.done],
         watched.waited_s,
@@ -145,16 +180,25 @@ class _Watched:
         world, clock = self._world, self._world.clock
         end = self._began_at + int(self._rehearsal.horizon_s * S)
         last_fault_s = max((one.until_s for one in self._rehearsal.faults), default=0.0)
+        quiet_ns = 0 if world.controllers is None else int(QUIET_S * S)
+        still_from: int | None = None
         while clock.now < end:
             passed_s = (clock.now - self._began_at) / S
             step_s = max(FINE_S, passed_s * COARSE)
-            clock.run_until(min(end, clock.now + int(step_s * S)))
+            world.run_until(min(end, clock.now + int(step_s * S)))
             self._check(ticket)
             self._look(step_s)
             progress(passed_s)
-            if passed_s >= last_fault_s and self._accepted and world.settled():
-                return max((one.ended_at for one in world.actual.done), default=self._began_at)
+            if passed_s < last_fault_s or not self._accepted or not world.is_still():
+                still_from = None
+                continue
+            still_from = clock.now if still_from is None else still_from
+            if clock.now - still_from >= quiet_ns:
+                return self._done_at() if world.settled() else None
         return None
+
+    def _done_at(self) -> int:
+        return max((one.ended_at for one in self._world.actual.done), default=self._began_at)
 
     def _check(self, ticket: int) -> None:
         reply = self._world.parent.replies.pop(ticket, None)
@@ -192,7 +236,7 @@ def _rest(world: FoldedWorld) -> None:
     """Let the present come to rest: what it does anyway is no part of the change."""
     for _ in range(REST_S // 60):
         world.run(60)
-        if world.settled():
+        if world.is_still():
             return
 
 

@@ -121,10 +121,12 @@ class Actual:
         self._watches: dict[EntityId, dict[str, tuple[int, Answer]]] = {}
 
     def put(self, entity: EntityId, values: Values) -> None:
-        """Set the values of an entity, which exists from now on."""
+        """Set the values of an entity, which exists from now on; a node that is on boots."""
         self.values[entity] = values
         if entity.node is not None and entity != node_id(entity.node):
             self.nodes[entity.node].here.append(entity)
+        elif values.get(power.name) == Power.ON and agent.name not in values:
+            self._boot(entity)
 
     def handle(self, call: Call, answer: Answer, died: Callable[[], None]) -> None:
         """Do what a module that keeps to its declaration would do."""
@@ -254,6 +256,12 @@ class Actual:
                     self.set(one, name, None)
         for name in (agent.name, busy.name):
             self.set(entity, name, None)
+
+    def _boot(self, entity: EntityId) -> None:
+        boot_ns = self._pace.usual_ns.get(BOOTING, BOOT_MS * MS)
+        rng = self.clock.rng(f"boot/{entity.name}")
+        takes_ns = int(boot_ns * rng.triangular(FASTEST, SLOWEST, 1))
+        self.clock.after(takes_ns, self._booted, entity, self.nodes[entity.name].cuts)
 
     def _booted(self, entity: EntityId, cuts: int) -> None:
         node = self.nodes[entity.name]

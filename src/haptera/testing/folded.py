@@ -47,6 +47,8 @@ class FoldedWorld:
         HapteraError: the manifests cannot be planned with.
     """
 
+    folded = True
+
     def __init__(
         self,
         seed: int,

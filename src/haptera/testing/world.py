@@ -48,6 +48,8 @@ class World:
 
     # By how much, of a million, clocks of machines go fast or slow. 0: all show the world's time.
     drift_ppm = 0
+    folded = False
+    wall_offset_ns = WALL_OFFSET_NS
 
     def __init__(
         self,
@@ -61,7 +63,6 @@ class World:
     ) -> None:
         self.clock = Clock(seed)
         self.hello_ns = hello_s * S
-        self.wall_offset_ns = WALL_OFFSET_NS
         self.network = Network(self.clock, faults)
         self.checked_every = 1
         self._work_max = work_max

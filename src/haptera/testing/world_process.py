@@ -71,11 +71,15 @@ class Device(Protocol):
 
 
 class Surroundings(Protocol):
-    """Everything around a process: a `World`. Without a `tape` nothing is recorded."""
+    """Everything around a process: a `World`. Without a `tape` nothing is recorded.
+
+    In a `folded` one there are no agents: a parent runs their parts.
+    """
 
     clock: Clock
     hello_ns: int
     wall_offset_ns: int
+    folded: bool
     checked_every: int
     network: Network
     schema: int
@@ -156,7 +160,10 @@ class WorldProcess:
         name = None if self.node is not None or self.name == PARENT else self.name
         self.world.clocks[instance] = self.clock
         hello_ns, boot = self.world.hello_ns, self.clock.boot
-        side = Side(context, self.node, instance, boot, hello_ns, draw, name)
+        side = Side(
+            *(context, self.node, instance, boot, hello_ns, draw, name),
+            folded=self.world.folded,
+        )
         stored = self.disk.load()
         catalog = self.world.catalog
         self.codec = Codec(catalog.kinds.values(), self.world.schema)

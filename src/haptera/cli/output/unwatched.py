@@ -13,7 +13,7 @@ _VERBS: Final[Mapping[str, Sequence[str]]] = {
         *("module reload", "power", "promote", "retry", "revert", "set", "unset"),
     ],
     "a plan is a snapshot: `--save` it, and `haptera apply --plan` shows changes since": ["plan"],
-    "a rehearsal is of one moment: run it again": ["rehearse"],
+    "a rehearsal is of one moment: run it again": ["rehearse apply", "rehearse roll"],
     "it is a snapshot; `haptera diff --watch FILE` shows the difference from a file": ["export"],
     "it reads local files, for which there are no events: run it again": [
         *("audit verify", "check", "health test", "import ansible", "import clustershell"),

@@ -24,7 +24,7 @@ from haptera.core.state.limits import MS
 from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
 from haptera.core.sync.peers import DOWN_AFTER, SUSPECT_AFTER, Peer
-from haptera.kinds.node import Busy, Power, busy, power
+from haptera.kinds.node import Busy, Power, agent, busy, power
 from haptera.model.entity import EntityId
 from haptera.model.facts import Method
 from haptera.model.messages import Ask, Permit
@@ -157,6 +157,8 @@ class Conditions:
         """On which sides gates are asked for it: on none where nothing runs that can be hurt."""
         if now < self._notes.overridden.get(node.id.name, 0):
             return ()
+        if self._side.folded and agent.name in node.belief.known:
+            return (Context.PARENT,)
         peer = self._peer(node.id.name)
         # We booted it, it boots closed, and it has not enrolled since. But where one reading of
         # power misled us, it has run all the while; one that never enrolled has no jobs of ours.

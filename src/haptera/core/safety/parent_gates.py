@@ -7,7 +7,7 @@ from haptera.core.modules.calls import Calls, Pending
 from haptera.core.modules.catalog import Catalog
 from haptera.core.modules.gates import gates_at_parent
 from haptera.core.modules.supervise import Supervisor
-from haptera.core.safety.gate import KEY, Gate
+from haptera.core.safety.gate import KEY, Gate, unguarded
 from haptera.core.state.limits import S
 from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
@@ -127,7 +127,8 @@ class ParentGates:
         row = self._table.get(node_id(name))
         if name not in self._gates and row is not None:
             modules = gates_at_parent(self._catalog, row)
-            if modules:
+            # Where there are no agents, one that has no gate is answered for here, too.
+            if modules or self._side.folded:
                 self._gates[name] = self._made(modules, row)
         return self._gates.get(name)
 
@@ -139,5 +140,5 @@ class ParentGates:
             self._calls,
             self._supervisor,
             lambda: self._table.get(row.id) or row,
-            lambda _: None,
+            lambda node: unguarded(self._catalog, node),
         )

@@ -23,6 +23,8 @@ class Side:
     0 and 1, of a back-off that is waited; by default all of it. `name` is how nodes' lists of
     parents call this one; None: the root. A parent that starts asks its nodes at once what they
     know, with so much time between two as `greet_each_ns`; None: it waits for their hellos.
+    A `folded` parent, as of a rehearsal, runs the parts of all sides: the gates of nodes answer it
+    themselves, without agents.
     """
 
     context: Context
@@ -33,6 +35,7 @@ class Side:
     draw: Callable[[], float] = field(default=lambda: 1.0, compare=False)
     name: str | None = None
     greet_each_ns: int | None = None
+    folded: bool = False
 
     @property
     def is_root(self) -> bool:

@@ -3,69 +3,54 @@
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Final
+from typing import Any
 
 import click
 
+from haptera.cli.input.rehearsing import RehearsalOptions, rehearsal_options, taken_from
+from haptera.cli.input.rolls import roll_options, roll_request, take_option
 from haptera.cli.input.sites import files_argument, site_constants, site_files
-from haptera.cli.main import NOT_CONVERGED, client_of, the_access
-from haptera.cli.output.printing import Format, is_terminal, output_option, print_data, say
+from haptera.cli.main import NOT_CONVERGED, OK, client_of, the_access, the_client
+from haptera.cli.output.printing import Format, is_terminal, print_data, say
 from haptera.cli.output.rehearsals import print_rehearsed
-from haptera.client import calls
+from haptera.client import Client, calls
 from haptera.client.call import ApiCall
-from haptera.core.desired.ownership import Claim
-from haptera.kinds import KINDS, module
-from haptera.model.changes import Change, CloseIntent, OpenIntent
-from haptera.model.errors import LimitError
-from haptera.model.walltime import duration, parse_duration_ms
-from haptera.rehearsal.faults import FAULTS, parse_fault
-from haptera.rehearsal.invariants import parse_invariant
-from haptera.rehearsal.present import Present, present_of
-from haptera.rehearsal.rehearse import DAYS_MAX, Rehearsal, RehearsalRun
+from haptera.controllers.roll.beginning import beginning
+from haptera.core.desired.ownership import Claim, desire
+from haptera.kinds import KINDS, module, roll, system
+from haptera.model.changes import Change, CloseIntent, Declare, OpenIntent
+from haptera.model.entity import parse_entity
+from haptera.model.errors import HapteraError
+from haptera.model.walltime import duration
+from haptera.rehearsal.present import Additions, Present, present_of
+from haptera.rehearsal.rehearse import Rehearsal, RehearsalRun
 from haptera.rehearsal.rehearse import rehearse as play
-from haptera.rehearsal.summary import summed_up
+from haptera.rehearsal.summary import RehearsalSummary, summed_up
+from haptera.runtime.clock import wall_s
 from haptera.site.apply.changes import changes
 from haptera.site.model.site import Site, parse_site
 
-RUNS_MAX: Final = 1_000
-DAY_MS: Final = 86_400_000
+
+class RehearseGroup(click.Group):
+    """What is none of its commands is a file: `haptera rehearse FILE` rehearses `apply`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] not in {*self.commands, *ctx.help_option_names}:
+            args = ["apply", *args]
+        return super().parse_args(ctx, args)
 
 
-@click.command()
+@click.group("rehearse", cls=RehearseGroup)
+def rehearse() -> None:
+    """Play a change on a copy of the cluster, in virtual time: haptera rehearse FILE."""
+
+
+@rehearse.command("apply")
 @files_argument
-@click.option("--runs", metavar="N", type=click.IntRange(1, RUNS_MAX), default=5, show_default=True)
-@click.option(
-    "--seed", metavar="N", type=int, default=1, show_default=True, help="Of the first run."
-)
-@click.option("--within", metavar="TIME", default="1d", show_default=True, help="The horizon.")
-@click.option("--take", is_flag=True, help="Take over values of other owners.")
-@click.option(
-    "--fault",
-    "faults",
-    metavar="TEXT",
-    multiple=True,
-    help=f"'NODES: WHAT at TIME for TIME': {', '.join(FAULTS)}.",
-)
-@click.option(
-    "--hold",
-    "invariants",
-    metavar="TEXT",
-    multiple=True,
-    help="'always: count(SELECTOR) <= N' or 'never: count(SELECTOR) below N%'.",
-)
-@output_option
+@take_option
+@rehearsal_options
 @click.pass_context
-def rehearse(  # noqa: PLR0913 (an argument for each option)
-    ctx: click.Context,
-    files: tuple[str, ...],
-    runs: int,
-    seed: int,
-    within: str,
-    take: bool,
-    faults: tuple[str, ...],
-    invariants: tuple[str, ...],
-    output: str,
-) -> None:
+def apply(ctx: click.Context, /, files: tuple[str, ...], take: bool, **options: Any) -> int:
     r"""Play what applying a site's files would do, on a copy of the cluster, in virtual time.
 
     The copy has the desired and observed state of the cluster, its modules' declared parts, and
@@ -80,32 +65,54 @@ def rehearse(  # noqa: PLR0913 (an argument for each option)
       haptera rehearse site.yaml --runs 20 --fault 'rack3n[1-40]: power cut at 1h'
       haptera rehearse site.yaml --hold 'never: count(service:web and run=running) below 3'
     """
-    access = the_access(ctx)
+    asked, access = taken_from(options), the_access(ctx)
     client = client_of(ctx, access)
-    horizon_ms = parse_duration_ms(within)
-    if not 0 < horizon_ms <= DAYS_MAX * DAY_MS:
-        raise LimitError(f"{within} is no horizon", where="--within", do=f"up to {DAYS_MAX}d")
     site = parse_site(site_files(files), site_constants(files, access.constants))
+    present = _present(client, Additions(site.modules, site.controllers))
+    changed = _changes(site, present, Claim.TAKE if take else Claim.LEAVE)
+    return _rehearsed(present, asked, changed)
+
+
+@rehearse.command("roll")
+@roll_options
+@rehearsal_options
+@click.pass_context
+def rehearse_roll(ctx: click.Context, /, selector: str, **options: Any) -> int:
+    r"""Play a roll of the systems that SELECTOR matches to an image, on a copy of the cluster.
+
+    It says when the roll would be done, what is disrupted meanwhile, which budget or which jobs
+    hold it up, and, with a fault, where it would halt.
+
+    \b
+    Examples:
+      haptera rehearse roll system:compute@n[1-4] --image debian-b --take
+      haptera rehearse roll rack1n[1-40] --image debian-b --fault 'rack1n7: image is bad for 1d'
+    """
+    asked, client = taken_from(options), the_client(ctx)
+    present = _present(client)
+    if roll.kind.name not in {one.name for one, _ in present.controllers}:
+        do = "add `controllers: {roll: {}}` to its site file, and start it again"
+        raise HapteraError("no controller of rolls runs at this parent", do=do)
+    request = roll_request(selector, options, present.wall_s)
+    known = client.ask(calls.entities(selector)).entities
+    patches = beginning(request, [one for one in known if one.kind == system.kind.name])
+    owner = f"user:{client.ask(calls.caller()).name}"
+    claim = Claim.TAKE if options["take"] else Claim.LEAVE
+    held = {one.entity: one.desired for one in present.entities}
+    begun = parse_entity(request.entity)
+    changed: list[Change] = [] if begun in held else [Declare(begun, {}, owner)]
+    for name, patch in patches.items():
+        entity = parse_entity(name)
+        kind, there = KINDS[entity.kind], held.get(entity, {})
+        changed += desire(kind, entity, there, patch, owner, claim)
+    return _rehearsed(present, asked, changed)
+
+
+def _present(client: Client, besides: Additions | None = None) -> Present:
+    """The cluster as it is now, by what the parent says of it."""
     answer = client.ask(calls.entities())
-    present = present_of(
-        answer.entities, answer.revision, client.ask(ApiCall("GET", "/metrics", str)), site.modules
-    )
-    rehearsal = Rehearsal(
-        _changes(site, present, Claim.TAKE if take else Claim.LEAVE),
-        [parse_fault(one) for one in faults],
-        [parse_invariant(one) for one in invariants],
-        horizon_ms / 1_000,
-    )
-    played = [*_played(present, rehearsal, range(seed, seed + runs))]
-    summary = summed_up(
-        played, present.revision, rehearsal.horizon_s, present.pace.usual_ns, present.missing
-    )
-    if Format(output).for_people:
-        print_rehearsed(summary)
-    else:
-        print_data(summary, output)
-    if not summary.is_good:
-        ctx.exit(NOT_CONVERGED)
+    metrics = client.ask(ApiCall("GET", "/metrics", str))
+    return present_of(answer, wall_s(), metrics, client.ask(calls.jobs()).jobs, besides)
 
 
 def _changes(site: Site, present: Present, claim: Claim) -> list[Change]:
@@ -117,6 +124,25 @@ def _changes(site: Site, present: Present, claim: Claim) -> list[Change]:
         and one.entity.kind in KINDS
         and one.entity.kind != module.kind.name
     ]
+
+
+def _rehearsed(present: Present, asked: RehearsalOptions, changed: Sequence[Change]) -> int:
+    """Play it, and print what came of it; an exit code."""
+    rehearsal = asked.rehearsal(changed)
+    seeds = range(asked.seed, asked.seed + asked.runs)
+    summary = _summary(present, rehearsal, [*_played(present, rehearsal, seeds)])
+    if Format(asked.output).for_people:
+        print_rehearsed(summary)
+    else:
+        print_data(summary, asked.output)
+    return OK if summary.is_good else NOT_CONVERGED
+
+
+def _summary(
+    present: Present, rehearsal: Rehearsal, runs: Sequence[RehearsalRun]
+) -> RehearsalSummary:
+    measured = present.pace.usual_ns
+    return summed_up(runs, present.revision, rehearsal.horizon_s, measured, present.missing)
 
 
 def _played(present: Present, rehearsal: Rehearsal, seeds: Sequence[int]) -> Iterator[RehearsalRun]:

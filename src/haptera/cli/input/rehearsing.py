@@ -1,0 +1,85 @@
+"""The options of each rehearsal, and what they mean."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import click
+
+from haptera.cli.output.printing import output_option
+from haptera.model.changes import Change
+from haptera.model.errors import LimitError
+from haptera.model.walltime import parse_duration_ms
+from haptera.rehearsal.faults import FAULTS, parse_fault
+from haptera.rehearsal.invariants import parse_invariant
+from haptera.rehearsal.rehearse import DAYS_MAX, Rehearsal
+
+RUNS_MAX: Final = 1_000
+_DAY_MS: Final = 86_400_000
+_OPTIONS: Final = (
+    click.option(
+        "--runs", metavar="N", type=click.IntRange(1, RUNS_MAX), default=5, show_default=True
+    ),
+    click.option(
+        "--seed", metavar="N", type=int, default=1, show_default=True, help="Of the first run."
+    ),
+    click.option("--within", metavar="TIME", default="1d", show_default=True, help="The horizon."),
+    click.option(
+        "--fault",
+        "faults",
+        metavar="TEXT",
+        multiple=True,
+        help=f"'NODES: WHAT at TIME for TIME': {', '.join(FAULTS)}.",
+    ),
+    click.option(
+        "--hold",
+        "invariants",
+        metavar="TEXT",
+        multiple=True,
+        help="'always: count(SELECTOR) <= N' or 'never: count(SELECTOR) below N%'.",
+    ),
+    output_option,
+)
+
+
+@dataclass(frozen=True)
+class RehearsalOptions:
+    """How a change is rehearsed: how often, with which seeds, faults and conditions."""
+
+    runs: int
+    seed: int
+    within: str
+    faults: Sequence[str]
+    invariants: Sequence[str]
+    output: str
+
+    def rehearsal(self, changes: Sequence[Change]) -> Rehearsal:
+        """The script of these changes.
+
+        Raises:
+            HapteraError: a fault, a condition or the horizon is none.
+        """
+        horizon_ms = parse_duration_ms(self.within)
+        if not 0 < horizon_ms <= DAYS_MAX * _DAY_MS:
+            what, do = f"{self.within} is no horizon", f"up to {DAYS_MAX}d"
+            raise LimitError(what, where="--within", do=do)
+        return Rehearsal(
+            changes,
+            [*map(parse_fault, self.faults)],
+            [*map(parse_invariant, self.invariants)],
+            horizon_ms / 1_000,
+        )
+
+
+def rehearsal_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add what each rehearsal may be asked with."""
+    for one in reversed(_OPTIONS):
+        command = one(command)
+    return command
+
+
+def taken_from(options: dict[str, Any]) -> RehearsalOptions:
+    """How it is rehearsed, taken out of all options."""
+    return RehearsalOptions(
+        **{name: options.pop(name) for name in RehearsalOptions.__dataclass_fields__}
+    )
