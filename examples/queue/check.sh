@@ -57,6 +57,13 @@ leave() {
   [[ -z ${giant:-} ]] || ask DELETE "/v1/jobs/$giant" >/dev/null || true
 }
 trap leave EXIT
+# No job here fails by itself. Who waits for one that did would wait while all others move.
+while_waiting() {
+  local failed
+  [[ -n ${giant:-} ]] || return 0
+  failed=$(ask GET "/v1/jobs?first=$giant&state=failed&limit=1" || true)
+  [[ $failed != *'"state":"failed"'* ]] || fail "a job has failed: $failed"
+}
 nodes=(small1 small2 small3 small4 medium1 medium2 medium3 large1)
 
 all_idle() { [[ $(ask GET /v1/queue | grep -o '"duty":"idle"' | wc -l) == 8 ]]; }
