@@ -8,15 +8,17 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
 from haptera.kinds import node
 from haptera.lab.machine_bmc import Language, MachineBmcConfig, bmc_command, write_bmc
 from haptera.modules import bmc_sensors
+from haptera.modules.bmc_sensors import ROUND_S_MAX, measure
 from haptera.modules.ipmi import event_log
 from haptera.modules.ipmi.bmc import IpmiBmc, IpmiSettings
-from haptera.modules.ipmi.sampling import ROUND_S_MAX, measure
+from haptera.modules.ipmi.sampling import read_sensors
 from haptera.sdk import PARENT, Measured, Module, Target
 
 HOST = "127.0.0.1"
@@ -43,7 +45,7 @@ module = Module(
 
 @module.sampler(*bmc_sensors.READINGS, *event_log.READINGS, every_s=10, within_s=ROUND_S_MAX)
 async def sensors(bmc: IpmiBmc) -> Measured:
-    return await measure(bmc)
+    return await measure(bmc, partial(read_sensors, bmc))
 
 
 def main(folder: Path, count: int) -> None:

@@ -3,13 +3,15 @@
 import asyncio
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from haptera.modules import bmc_sensors
-from haptera.modules.bmc_sensors import SHARE_MAX, SensorPace
+from haptera.modules.bmc_sensors import SHARE_MAX, SensorPace, measure, paces
 from haptera.modules.ipmi import event_log, module, sampling
+from haptera.modules.ipmi.bmc import IpmiBmc
 from haptera.modules.ipmi.event_log import LogCursor, LogInfo, advanced, info_of, to_read
 from haptera.modules.ipmi.sensors import sensors_of
 from haptera.sdk import Measured
@@ -165,10 +167,14 @@ def test_a_slow_bmc_rests_so_long_that_sensors_have_their_share_of_its_time_only
 
 @pytest.fixture
 def real(tmp_path: Path) -> Iterator[Machine]:
-    sampling._paces.clear()
+    paces.clear()
     sampling._described_until.clear()
     with machine(tmp_path) as one:
         yield one
+
+
+async def measured(bmc: IpmiBmc) -> Measured:
+    return await measure(bmc, partial(sampling.read_sensors, bmc))
 
 
 def add_event(one: Machine) -> None:
@@ -193,12 +199,12 @@ def test_a_real_bmc_is_read_and_lacks_what_it_lacks(
             async with asyncio.timeout(10):
                 bmc = bmc_of(real)
                 while found == [] or found[-1].get("bmc.temp.inlet") != float(celsius):
-                    sampling._paces.clear()
-                    found.append(numbers(await sampling.measure(bmc)))
+                    paces.clear()
+                    found.append(numbers(await measured(bmc)))
             add_event(real)
-        sampling._paces.clear()
-        found.append(numbers(await sampling.measure(bmc_of(real))))
-        found.append(numbers(await sampling.measure(bmc_of(real))))
+        paces.clear()
+        found.append(numbers(await measured(bmc_of(real))))
+        found.append(numbers(await measured(bmc_of(real))))
         return found
 
     *found, due, not_due = asyncio.run(rounds())
@@ -222,6 +228,6 @@ def test_a_bmc_that_is_asked_something_else_is_not_asked_for_its_sensors(real: M
             tasks.create_task(bmc.status())
             await asyncio.sleep(0)
             assert bmc.is_asked
-            return await sampling.measure(bmc)
+            return await measured(bmc)
 
     assert asyncio.run(both()) == {}

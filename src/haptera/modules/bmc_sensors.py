@@ -1,16 +1,18 @@
 """The numbers of a machine that its BMC measures from outside, in whatever language it is asked."""
 
+import asyncio
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final
+from typing import Final, Protocol
 
 from haptera.sdk import Measured, Reading, Series
 
 # The share of a BMC's time that readings of its sensors may take: one that is slow is asked less.
 SHARE_MAX: Final = 0.2
+ROUND_S_MAX: Final = 60
 # Rounds of a sampler are no more exact than this.
 BEAT_S: Final = 5.0
 SENSORS_EVERY_S_MAX: Final = 3_600
@@ -27,6 +29,7 @@ state = Reading("node", "bmc.state", items_max=64, low=0, high=3)
 READINGS: Final = (inlet, cpu, other, fan, fan_percent, power, state)
 
 _INLET: Final = re.compile(r"inlet|ambient|intake|front panel", re.IGNORECASE)
+_FAN: Final = re.compile(r"\bfan", re.IGNORECASE)
 _CPU: Final = re.compile(r"\b(?:cpu|proc)", re.IGNORECASE)
 
 
@@ -78,6 +81,8 @@ def family_of(name: str, unit: str) -> Reading | None:
     >>> family_of("Inlet Temp", "°C") is inlet, family_of("12V Rail", "V")
     (True, None)
     """
+    if unit == "%":
+        return fan_percent if _FAN.search(name) else None
     if unit != "°C":
         return {"rpm": fan, "W": power}.get(unit)
     if _INLET.search(name):
@@ -104,6 +109,34 @@ class SensorPace:
         """
         rest_s = (ended - began) * (1 / SHARE_MAX - 1)
         self._next_at = max(began + every_s - BEAT_S, ended + rest_s)
+
+
+paces: Final[dict[str, SensorPace]] = {}
+
+
+class MeasuredBmc(Protocol):
+    """A BMC that has sensors, in whatever language."""
+
+    @property
+    def address(self) -> str: ...
+    @property
+    def is_asked(self) -> bool:
+        """True while it is asked something."""
+
+    sensors_every_s: float
+
+
+async def measure(bmc: MeasuredBmc, read: Callable[[], Awaitable[Measured]]) -> Measured:
+    """The numbers of one round; none where it is not due, or the BMC is asked something else."""
+    now = asyncio.get_running_loop().time
+    pace = paces.setdefault(bmc.address, SensorPace())
+    if not pace.is_due(now()) or bmc.is_asked:
+        return {}
+    began = now()
+    try:
+        return await read()
+    finally:
+        pace.spent(began, now(), bmc.sensors_every_s)
 
 
 def check_every(seconds: float) -> None:

@@ -1,9 +1,11 @@
-"""Power of machines through their BMCs, which speak Redfish: JSON over HTTPS."""
+"""Power and sensors of machines through their BMCs, which speak Redfish: JSON over HTTPS."""
 
 from haptera.kinds import node
+from haptera.modules import bmc_sensors
+from haptera.modules.bmc_sensors import ROUND_S_MAX, measure
 from haptera.modules.power import serve_power
 from haptera.modules.redfish.bmc import AT_ONCE, RedfishBmc, RedfishSettings, lifespan
-from haptera.sdk import PARENT, Module
+from haptera.sdk import PARENT, Measured, Module
 
 module = Module(
     "redfish",
@@ -17,3 +19,8 @@ module = Module(
     unique=(node.bmc,),
 )
 serve_power(module)
+
+
+@module.sampler(*bmc_sensors.READINGS, every_s=10, within_s=ROUND_S_MAX)
+async def sensors(bmc: RedfishBmc) -> Measured:
+    return await measure(bmc, bmc.sensors)

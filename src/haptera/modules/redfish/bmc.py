@@ -7,11 +7,15 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final, Literal, TypeVar
+from weakref import WeakValueDictionary
 
+from haptera.modules import bmc_sensors
+from haptera.modules.bmc_sensors import BmcSensor, check_every
 from haptera.modules.effects import LackingError, LoginError, NotYetError
 from haptera.modules.patience import Patience
 from haptera.modules.power import PowerName, check_graceful
 from haptera.modules.quirks import Quirk, quirks_by, quirks_of
+from haptera.modules.redfish.chassis import sensors_of
 from haptera.modules.redfish.connection import RedfishConnection
 from haptera.modules.redfish.documents import Document, path_of
 from haptera.modules.redfish.exchange import (
@@ -24,7 +28,7 @@ from haptera.modules.redfish.exchange import (
 from haptera.modules.redfish.sessions import ROOT_PATH, SESSIONS_PATH, end_session, sessions
 from haptera.modules.redfish.systems import ComputerSystem, ResetAction
 from haptera.modules.survey import BmcSurvey
-from haptera.sdk import HapteraError, HostPath, Refused, Secret, Setup, Target
+from haptera.sdk import HapteraError, HostPath, Measured, Refused, Secret, Setup, Target
 from haptera.sdk.owned_files import owned
 
 # How many BMCs are asked at once: each has a thread while it is.
@@ -35,6 +39,8 @@ PAGES_MAX: Final = 32
 WORDS_MAX: Final = 300
 # How long this process waits at its end for sessions to be ended.
 END_S_MAX: Final = 3.0
+# After this time no more sensors are read in a round: who looks at the power has to wait for it.
+SENSORS_S_MAX: Final = 10.0
 
 # Kinds of reset (DSP2046, ResetType): what a BMC has of these is asked for, the first one first.
 ON: Final = ("On", "ForceOn")
@@ -46,6 +52,8 @@ NETWORK: Final = ("Pxe", "UefiHttp")
 # Where the only system of a service is.
 _paths: Final[dict[ServiceAddress, str]] = {}
 _patience: Final = Patience()
+# Of BMCs that are in use, by their addresses.
+_locks: Final = WeakValueDictionary[str, asyncio.Lock]()
 _threads: Final = ThreadPoolExecutor(AT_ONCE, "redfish")
 
 Done = TypeVar("Done")
@@ -59,7 +67,8 @@ class RedfishSettings:
     a session.
     `trust` is `pinned`: the certificate that a BMC had when it was first asked is the one that it
     has to have ever after. It is `verified` where `ca_file`, or the system's list, vouches for it.
-    A machine has `graceful_s` to shut down before its power is cut.
+    A machine has `graceful_s` to shut down before its power is cut. Its sensors are read each
+    `sensors_every_s`.
     """
 
     user: str
@@ -68,9 +77,11 @@ class RedfishSettings:
     trust: Literal["pinned", "verified"] = "pinned"
     ca_file: HostPath = HostPath("")
     graceful_s: float = 30.0
+    sensors_every_s: float = 30.0
 
     def __post_init__(self) -> None:
         check_graceful(self.graceful_s)
+        check_every(self.sensors_every_s)
         if self.ca_file and self.trust != "verified":
             raise ValueError("ca_file is for `trust: verified`")
 
@@ -95,12 +106,14 @@ async def end_sessions() -> None:
 
 
 class RedfishBmc:
-    """The BMC of one node; the daemon sees to it that only one call at a time is under way."""
+    """The BMC of one node; it is asked one thing at a time, by calls and samplers together."""
 
     def __init__(self, target: Target) -> None:
         settings: RedfishSettings = target.settings
         self.address = target.attributes.get("bmc") or ""
         self.graceful_s = settings.graceful_s
+        self.sensors_every_s = settings.sensors_every_s
+        self._one_at_a_time = _locks.setdefault(self.address, asyncio.Lock())
         self._settings = settings
         self._credentials = (settings.user, str(settings.password))
         self._service = _service(target, self.address)
@@ -129,13 +142,23 @@ class RedfishBmc:
         """What it says of itself, with the quirks that haptera heeds."""
         return await self._ask(self._survey)
 
+    @property
+    def is_asked(self) -> bool:
+        """True while it is asked something."""
+        return self._one_at_a_time.locked()
+
+    async def sensors(self) -> Measured:
+        """The numbers of all its sensors; what could not be read in time is missing."""
+        return bmc_sensors.measured(await self._ask(self._sensors))
+
     async def _ask(self, work: Callable[[RedfishConnection], Done]) -> Done:
         """What comes of this work in a thread, unless the BMC is to be left alone."""
         known, place = self._credentials, str(self._service.service)
         now = asyncio.get_running_loop().time
         _patience.check(place, known, now())
         try:
-            done = await self._in_thread(work)
+            async with self._one_at_a_time:
+                done = await self._in_thread(work)
         except LoginError as error:
             _patience.refused(place, known, error, now())
             raise
@@ -194,6 +217,18 @@ class RedfishBmc:
             quirks=sorted(self._quirks | quirks_by(system.maker)),
             latency_s=latency_s,
         )
+
+    def _sensors(self, connection: RedfishConnection) -> list[BmcSensor]:
+        ends_s = connection.left_s - SENSORS_S_MAX
+
+        def read(path: str) -> Document | None:
+            if connection.left_s < ends_s:
+                return None
+            found = _document(connection, path)
+            return found if found.members else None
+
+        system = self._system(connection)
+        return [*sensors_of(read, system.shown, system.path)]
 
     def _boot_from_network_once(self, connection: RedfishConnection) -> None:
         system = self._system(connection)

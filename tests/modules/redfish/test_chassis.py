@@ -1,0 +1,171 @@
+"""What Redfish services of several makes say of their sensors, in shapes like theirs."""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from haptera.modules import bmc_sensors
+from haptera.modules.bmc_sensors import measure, paces
+from haptera.modules.redfish import module
+from haptera.modules.redfish.chassis import SENSORS_MAX, sensors_of
+from haptera.modules.redfish.documents import Document
+from tests.modules.redfish.fake_service import SYSTEM, SYSTEMS, Asked, Told, fake_service
+from tests.modules.test_sensors import numbers_of
+
+CHASSIS: Final = "/redfish/v1/Chassis/1"
+ENABLED: Final = {"State": "Enabled", "Health": "OK"}
+LINKED: Final = {"Links": {"Chassis": [{"@odata.id": CHASSIS}]}}
+
+# Both of the first generation: one names its fans in percent, and writes zero for what is absent.
+PERCENT: Final = {
+    CHASSIS: {
+        "Thermal": {"@odata.id": f"{CHASSIS}/Thermal"},
+        "Power": {"@odata.id": f"{CHASSIS}/Power/"},
+    },
+    f"{CHASSIS}/Thermal": {
+        "Temperatures": [
+            {"Name": "01-Inlet Ambient", "ReadingCelsius": 21, "PhysicalContext": "Intake",
+             "Status": ENABLED, "MemberId": "0"},
+            {"Name": "02-CPU 1", "ReadingCelsius": 40, "PhysicalContext": "CPU",
+             "Status": {"State": "Enabled", "Health": "Critical"}, "MemberId": "1"},
+            {"Name": "03-CPU 2", "ReadingCelsius": 0, "PhysicalContext": "CPU",
+             "Status": {"State": "Absent"}, "MemberId": "2"},
+        ],
+        "Fans": [{"FanName": "Fan 1", "CurrentReading": 19, "Units": "Percent", "Status": ENABLED}],
+    },
+    f"{CHASSIS}/Power/": {
+        "PowerControl": [{"PowerConsumedWatts": 180, "MemberId": "0"}],
+        "PowerSupplies": [{"Name": "PS 1", "LastPowerOutputWatts": 90, "Status": ENABLED}],
+    },
+}  # fmt: skip
+# The other has turns, and null for what it does not measure.
+TURNS: Final = {
+    CHASSIS: {"Thermal": {"@odata.id": f"{CHASSIS}/Thermal"}},
+    f"{CHASSIS}/Thermal": {
+        "Temperatures": [
+            {"Name": "System Board Inlet Temp", "ReadingCelsius": "23", "Status": ENABLED},
+            {"Name": "Temp", "MemberId": "a", "ReadingCelsius": 44, "PhysicalContext": "CPU"},
+            {"Name": "Temp", "MemberId": "b", "ReadingCelsius": 46, "PhysicalContext": "CPU"},
+            {"Name": "PCH Temp", "ReadingCelsius": None, "Status": ENABLED},
+        ],
+        "Fans": [{"Name": "Fan 1A", "Reading": 7440, "ReadingUnits": "RPM", "Status": ENABLED}],
+    },
+}
+SENSOR: Final = f"{CHASSIS}/Sensors/"
+# The second generation: a resource for each, in their list where the service can do that.
+INLET: Final = {"@odata.id": f"{SENSOR}i", "Id": "i", "Name": "Inlet", "Reading": 24.5,
+                "ReadingUnits": "Cel", "PhysicalContext": "Intake", "Status": ENABLED}  # fmt: skip
+WATTS: Final = {"@odata.id": f"{SENSOR}w", "Id": "w", "Name": "Total", "Reading": 410,
+                "ReadingUnits": "W", "Status": ENABLED}  # fmt: skip
+ONE_EACH: Final = {
+    CHASSIS: {"Sensors": {"@odata.id": f"{CHASSIS}/Sensors"}},
+    f"{CHASSIS}/Sensors": {"Members": [{"@odata.id": f"{SENSOR}i"}, {"@odata.id": f"{SENSOR}w"}]},
+    f"{SENSOR}i": INLET,
+    f"{SENSOR}w": WATTS,
+}
+EXPANDED: Final = {
+    CHASSIS: {"Sensors": {"@odata.id": f"{CHASSIS}/Sensors"}},
+    f"{CHASSIS}/Sensors?$expand=.($levels=1)": {"Members": [INLET, WATTS]},
+}
+SUMMARIES: Final = {
+    CHASSIS: {
+        "ThermalSubsystem": {"@odata.id": f"{CHASSIS}/ThermalSubsystem"},
+        "EnvironmentMetrics": {"@odata.id": f"{CHASSIS}/EnvironmentMetrics"},
+    },
+    f"{CHASSIS}/ThermalSubsystem": {"ThermalMetrics": {"@odata.id": f"{CHASSIS}/T"}},
+    f"{CHASSIS}/T": {
+        "TemperatureReadingsCelsius": [{"DeviceName": "CPU0", "Reading": 51}],
+        "TemperatureSummaryCelsius": {"Intake": {"Reading": 22}},
+    },
+    f"{CHASSIS}/EnvironmentMetrics": {"PowerWatts": {"Reading": 300}},
+}
+NONSENSE: Final = {
+    CHASSIS: {"Thermal": {"@odata.id": f"{CHASSIS}/Thermal"}},
+    f"{CHASSIS}/Thermal": {
+        "Temperatures": [None, "hot", {"Name": 7, "ReadingCelsius": True}],
+        "Fans": "none",
+    },
+}
+
+
+def read(service: Mapping[str, Any]) -> tuple[dict[str, float], list[str]]:
+    """The numbers of a service with these resources, and what was asked for."""
+    asked: list[str] = []
+
+    def one(path: str) -> Document | None:
+        asked.append(path)
+        return Document(service[path]) if path in service else None
+
+    found = bmc_sensors.measured(sensors_of(one, Document(LINKED), SYSTEM))
+    return numbers_of(module, found), asked
+
+
+@pytest.mark.parametrize(
+    ("service", "numbers"),
+    [
+        (
+            PERCENT,
+            {
+                "bmc.temp.inlet": 21, "bmc.temp.cpu[02-CPU_1]": 40, "bmc.fan.percent[Fan_1]": 19,
+                "bmc.power[0]": 180, "bmc.power[PS_1]": 90, "bmc.state[01-Inlet_Ambient]": 0,
+                "bmc.state[02-CPU_1]": 2, "bmc.state[Fan_1]": 0, "bmc.state[PS_1]": 0,
+            },
+        ),
+        (
+            TURNS,
+            {
+                "bmc.temp.inlet": 23, "bmc.temp.cpu[Temp@a]": 44, "bmc.temp.cpu[Temp@b]": 46,
+                "bmc.fan.speed[Fan_1A]": 7440, "bmc.state[System_Board_Inlet_Temp]": 0,
+                "bmc.state[Fan_1A]": 0,
+            },
+        ),
+        *(
+            (service, {"bmc.temp.inlet": 24.5, "bmc.power[Total]": 410, "bmc.state[Inlet]": 0,
+                       "bmc.state[Total]": 0})
+            for service in (ONE_EACH, EXPANDED)
+        ),
+        (SUMMARIES, {"bmc.temp.inlet": 22, "bmc.temp.cpu[CPU0]": 51, "bmc.power[Power]": 300}),
+        ({}, {}),
+        (NONSENSE, {}),
+    ],
+    ids=["percent", "turns", "one each", "expanded", "summaries", "nothing", "nonsense"],
+)  # fmt: skip
+def test_each_shape_is_read_and_what_is_not_there_is_no_number(
+    service: Mapping[str, Any], numbers: dict[str, float]
+) -> None:
+    assert read(service)[0] == numbers
+
+
+def test_of_very_many_sensors_no_more_are_asked_for_than_the_limit() -> None:
+    links = [{"@odata.id": f"{SENSOR}{number}"} for number in range(500)]
+    _, asked = read({**ONE_EACH, f"{CHASSIS}/Sensors": {"Members": links}})
+    assert len(asked) <= SENSORS_MAX + 3
+
+
+@pytest.mark.net
+def test_a_service_is_read_in_one_connection_and_as_often_as_is_set(tmp_path: Path) -> None:
+    resources: dict[str, Any] = {
+        SYSTEMS: {"Members": [{"@odata.id": SYSTEM}]},
+        SYSTEM: {"PowerState": "On", **LINKED},
+        **PERCENT,
+    }
+
+    def answers(asked: Asked) -> Told:
+        found = resources.get(asked.path)
+        return Told(404) if found is None else Told(body=found)
+
+    async def rounds() -> tuple[dict[str, float], dict[str, float]]:
+        bmc = service.bmc()
+        first = await measure(bmc, bmc.sensors)
+        return numbers_of(module, first), numbers_of(module, await measure(bmc, bmc.sensors))
+
+    paces.clear()
+    with fake_service(tmp_path, answers) as service:
+        due, not_due = asyncio.run(rounds())
+
+    assert due["bmc.temp.inlet"] == 21
+    assert not_due == {}
+    assert service.lines.count(f"GET {CHASSIS}/Thermal") == 1
