@@ -72,11 +72,26 @@ NOT_BOUNDED = {
     "src/haptera/testing/controlling.py": "a test is to fail loudly",
 }
 
+# The rooms whose files open with a noun phrase already.
+PLAIN = {"core", "planner", "runtime", "testing"}
+QUESTION = re.compile(r"(What|Which|Who|Whom|Whose|Whether|How|Where|Why|When) ")
+
 
 def test_each_source_file_opens_with_one_sentence() -> None:
     unlike = {place(path): line for path, line in first_lines() if not is_one_sentence(line)}
 
     assert unlike == {}
+
+
+def test_each_file_of_the_deciding_rooms_opens_with_what_it_is() -> None:
+    """A noun phrase names the subject; a question leaves it to the reader."""
+    questions = {
+        place(path): line
+        for path, line in first_lines()
+        if path.relative_to(SOURCE).parts[0] in PLAIN and QUESTION.match(line)
+    }
+
+    assert questions == {}
 
 
 def test_what_tests_of_a_folder_share_ends_with_the_last_of_them() -> None:

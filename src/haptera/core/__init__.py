@@ -1,1 +1,1 @@
-"""What should happen: pure; events and the time in, effects out."""
+"""Decisions on what should happen: pure; events and the time in, effects out."""

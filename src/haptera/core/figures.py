@@ -1,4 +1,4 @@
-"""What is counted in an engine: how all stands, who is heard, and what came of steps."""
+"""Figures of an engine: entities by condition, neighbours heard, outcomes of steps."""
 
 from collections import Counter
 from collections.abc import Mapping

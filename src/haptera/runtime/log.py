@@ -1,4 +1,4 @@
-"""Where a daemon's log goes: standard error, no faster and no longer than it may."""
+"""A daemon's log: to standard error, limited in rate and length."""
 
 import contextlib
 import fcntl

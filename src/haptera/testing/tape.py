@@ -1,4 +1,4 @@
-"""What each simulated process was told and asked for, as it happened: for whoever judges it."""
+"""The tape of each simulated process: its events and effects, for whoever judges it."""
 
 from typing import Final, NamedTuple
 

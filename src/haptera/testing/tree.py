@@ -1,4 +1,4 @@
-"""What passes between parents of a world, and how agents move: in life, `haptera.daemon.tree`."""
+"""Messages between parents of a world, and moving agents: in life, `haptera.daemon.tree`."""
 
 from collections.abc import Callable, Iterable
 from itertools import count

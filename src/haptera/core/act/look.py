@@ -1,4 +1,4 @@
-"""What is looked at, when, and what a reading does to what is believed."""
+"""The looks of an entity: when each is taken, and what its reading does to what is believed."""
 
 from collections.abc import Callable, Collection
 

@@ -1,4 +1,4 @@
-"""What readings say of a step: whether it has worked, and how sure what it starts from was."""
+"""The outcome of a step by what was read, and how sure the readings were that it starts from."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""What is told of a step under way, and whether it is still wanted."""
+"""Words on a step under way, and whether it is still wanted."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -1,1 +1,1 @@
-"""Where one entity stands, and what comes next."""
+"""The status of one entity, and what comes next."""

@@ -1,4 +1,4 @@
-"""What is known of a node without a module: of its agent by its hellos, or by being it."""
+"""Facts of a node that no module reads: of its agent, by its hellos, or by being it."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""Where an entity stands of which nothing is desired that parts could bring about."""
+"""The status of an entity without a goal."""
 
 from haptera.core.state.entity.verdict import Verdict
 from haptera.core.state.row import EntityState

@@ -1,4 +1,4 @@
-"""What comes back from modules, or does not, finds the look or step that asked for it."""
+"""Results of calls, handed to the look or step that made the call."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""What there is of an entity is read, its decision made, and carried out."""
+"""The way of one entity through a turn: it is read, decided on, and the decision carried out."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace

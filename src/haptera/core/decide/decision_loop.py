@@ -1,4 +1,4 @@
-"""Who is decided on in a turn: all that something happened to, for as long as there is time."""
+"""The entities decided on in a turn: all that something happened to, while there is time."""
 
 from dataclasses import dataclass
 from typing import Final

@@ -1,4 +1,4 @@
-"""What people ask beside what they desire: done here, or handed down to who keeps the node."""
+"""Requests of people beside desired state: carried out here, or handed down to the parent below."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

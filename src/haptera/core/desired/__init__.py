@@ -1,1 +1,1 @@
-"""Who may change what; changes checked, proposed and written."""
+"""Changes of desired state: who may make them, and how they are checked and written."""

@@ -1,4 +1,4 @@
-"""Whether a write desires what can never be together with what is desired already."""
+"""Contradictions: desired values that can never hold together with those desired already."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What was desired at a time: what is desired now, less what was changed since."""
+"""The desired state at an earlier time: the present one, less the changes since."""
 
 from collections.abc import Iterable
 

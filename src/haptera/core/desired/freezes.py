@@ -1,4 +1,4 @@
-"""Which freeze holds an entity, and until when; one whose time has come holds nothing."""
+"""Freezes: which one holds an entity, and until when; one that is over holds nothing."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Who may change what is run: what a field declares to be code takes more than to write."""
+"""The right to change code: a field that declares to be code takes more than to write."""
 
 from typing import Any
 

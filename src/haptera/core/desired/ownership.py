@@ -1,4 +1,4 @@
-"""What an owner changes of desired state, and who stands in its way."""
+"""Changes by an owner, and the owners that stand in their way."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum

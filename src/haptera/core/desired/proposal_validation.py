@@ -1,4 +1,4 @@
-"""Whether changes can be meant: checked some at a time, and who came first is answered first."""
+"""The validation of changes: some at a time, the first proposal first."""
 
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence

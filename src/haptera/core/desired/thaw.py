@@ -1,4 +1,4 @@
-"""What is left of a freeze of which a part is thawed, written as one selector."""
+"""The rest of a freeze of which a part is thawed, as one selector."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass

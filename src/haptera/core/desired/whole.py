@@ -1,4 +1,4 @@
-"""Whether a write leaves an entity with values that mean nothing together, as its kind says."""
+"""Values that mean nothing together, as their kind declares."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final

@@ -1,1 +1,1 @@
-"""What modules declare, which processes run, which calls are open."""
+"""Declarations of modules, their processes, and the calls that are open."""

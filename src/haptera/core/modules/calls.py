@@ -1,4 +1,4 @@
-"""What modules were asked and have not answered yet; an answer to anything else is stale."""
+"""The calls that modules have not answered yet; an answer to anything else is stale."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What can be done to which entities: kinds, the parts of all modules, compiled per class."""
+"""The catalog: kinds, and the parts of all modules, compiled per class."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final

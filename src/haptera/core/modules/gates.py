@@ -1,4 +1,4 @@
-"""Which gates answer for a node, on which side, and whether any of them ever can."""
+"""The gates that answer for a node: on which side, and whether any of them ever can."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -1,4 +1,4 @@
-"""What a parent plans with for the modules of a node's agent, which alone takes these parts."""
+"""The parts that a parent plans with for the modules of a node's agent, which alone runs them."""
 
 from typing import Final
 

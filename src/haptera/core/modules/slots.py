@@ -1,4 +1,4 @@
-"""Which looks and steps may call their module now, and which wait in line for a slot.
+"""Slots of modules, and the lines of looks and steps that wait for one.
 
 A module declares how many calls it takes at once, in all and for each of its devices. A look or
 step that finds no slot waits in the line of its module, or of its device; its time limit begins

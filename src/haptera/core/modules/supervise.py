@@ -1,4 +1,4 @@
-"""Which module processes run: those that are needed, each replaced, or started again if it dies.
+"""The processes of modules: started when they are needed, replaced, and started again if they die.
 
 A module is an entity too. On its own side it is not planned for: what is desired of it is
 compared here with its processes, and what they are is known at first hand.

@@ -1,1 +1,1 @@
-"""What unwritten changes would start."""
+"""The effects of unwritten changes."""

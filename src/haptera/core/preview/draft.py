@@ -1,4 +1,4 @@
-"""How entities would stand after changes that nobody has written, and which of them go elsewhere.
+"""The state of entities after changes that nobody has written.
 
 Only what the changes reach is drafted: they themselves, and what is on a node whose attributes
 change.

@@ -1,4 +1,4 @@
-"""What a plan would hit: services that run, who is served by them, and nodes that have jobs."""
+"""The harm of a plan: running services, whoever they serve, and nodes with jobs."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final

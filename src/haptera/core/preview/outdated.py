@@ -1,4 +1,4 @@
-"""What has changed of what a plan stands on, in words, by comparing it with the plan of today."""
+"""Changes of what a plan stands on, in words, by comparison with today's plan."""
 
 from collections.abc import Iterable, Iterator, Mapping
 

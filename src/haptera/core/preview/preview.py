@@ -1,4 +1,4 @@
-"""What would come of changes: the plan that they would start, before anything is written."""
+"""The plan that changes would start, computed before anything is written."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

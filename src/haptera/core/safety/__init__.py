@@ -1,1 +1,1 @@
-"""Whether a disruptive step may run now."""
+"""Conditions and claims of disruptive steps."""

@@ -1,4 +1,4 @@
-"""What people declared of budgets, and of which nodes, groups and parents each entity counts."""
+"""Declared budgets, and the nodes, groups and parents that each entity counts in."""
 
 from collections import Counter
 from typing import Final

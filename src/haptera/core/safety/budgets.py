@@ -1,4 +1,4 @@
-"""Who disturbs what now, and lately; and who has to wait until there is room again."""
+"""Places in budgets: their holders now, the uses of the last hour, and the queue for them."""
 
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Mapping

@@ -1,4 +1,4 @@
-"""What must have been read, and how lately, before a disruptive step may begin."""
+"""The readings that a disruptive step needs, and how fresh they must be."""
 
 from collections.abc import Collection, Iterator
 from typing import Final

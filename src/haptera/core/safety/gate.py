@@ -1,4 +1,4 @@
-"""Whether a node takes up work, which it does not while it may be disturbed."""
+"""The gate of a node: closed to new work while the node may be disturbed."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What this side asks of nodes before it disturbs them, and which of them said yes."""
+"""Permits that this side requests from nodes before it disturbs them, and the answers."""
 
 from collections.abc import Callable
 from typing import Final

@@ -1,4 +1,4 @@
-"""What a former parent may have begun that the store of its successor does not know."""
+"""Steps of a former parent that are unknown to the store of its successor."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""What disruptive steps claim before they begin, and what is known of those of others."""
+"""The claims of disruptive steps: taken before they begin, given back after their outcome."""
 
 from collections.abc import Callable, Iterable, Mapping
 

@@ -1,4 +1,4 @@
-"""Who may be the parent by a lease in a store that all can reach, and for how long by its clock.
+"""The time for which a parent may act by a lease in a shared store, on its own clock.
 
 The store ends a lease no earlier than its length after it took the request (Gray, Cheriton,
 "Leases", SOSP 1989). So its holder counts from when it sent the request, on its own clock since

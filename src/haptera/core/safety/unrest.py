@@ -1,4 +1,4 @@
-"""What nodes that fall silent hold up: everything where they are many at once, else their own."""
+"""Nodes that fall silent: very many of them stop everything, a few only their own steps."""
 
 from collections.abc import Callable
 from typing import Final

@@ -1,1 +1,1 @@
-"""What is desired and known of each entity, and what one turn works on."""
+"""Desired and known state of each entity, and the state of one turn."""

@@ -1,4 +1,4 @@
-"""What one turn of the engine may still spend, in counted work: the core has no clock."""
+"""The work that one turn may still spend, in counted moves: the core has no clock."""
 
 from dataclasses import dataclass
 from typing import Final

@@ -1,4 +1,4 @@
-"""What it costs to take events in: so many are handed to a turn as it has time for."""
+"""The cost of events, and how many of them one turn has time for."""
 
 from collections import deque
 from typing import Final

@@ -1,4 +1,4 @@
-"""How long the engine waits for what; all in ns."""
+"""Times that the engine waits, in ns."""
 
 from typing import Final
 

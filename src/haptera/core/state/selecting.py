@@ -1,4 +1,4 @@
-"""Which entities a selector means: by their state, or, for rules, by name, group and attribute."""
+"""The entities that a selector matches: by their state, or, for rules, by name and attribute."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Which end of a chain this engine is: a parent's, or a node's own agent's."""
+"""The side of a chain that this engine is: a parent's, or a node's own agent's."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""When to wake up for what: one heap, one time for each key, changed as often as wanted."""
+"""Times to wake up: one heap, one time for each key, changed as often as needed."""
 
 import heapq
 from collections.abc import Hashable, Iterator

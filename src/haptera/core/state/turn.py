@@ -1,4 +1,4 @@
-"""What one call of the engine gathers: the time, the effects, and what was touched."""
+"""One call of the engine: its time, its effects, and what was touched."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""How long parts usually take, so that people see which one takes long now."""
+"""Usual durations of parts, so that people see which one takes long now."""
 
 from collections import deque
 from collections.abc import Iterator

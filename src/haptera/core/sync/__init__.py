@@ -1,1 +1,1 @@
-"""What neighbours tell each other, and whose word counts."""
+"""Messages between neighbours, and whose word counts."""

@@ -1,4 +1,4 @@
-"""Whether a claim of a one-time token makes its sender the node that the token is bound to."""
+"""The check of a claim of a one-time token: only the node that it is bound to may make it."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""What begins with a neighbour below: a session when it enrols, a link when it speaks."""
+"""The arrival of a neighbour below: a session when it enrols, a link when it speaks."""
 
 from collections.abc import Mapping
 

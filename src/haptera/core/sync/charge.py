@@ -1,4 +1,4 @@
-"""Which nodes a parent of a tree keeps itself, and who is above whom."""
+"""The nodes that a parent of a tree keeps itself, and the parents above and below each other."""
 
 from collections.abc import Callable, Iterable, Mapping
 

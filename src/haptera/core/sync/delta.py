@@ -1,4 +1,4 @@
-"""What a neighbour has not heard yet: the layer that we send it, its mark, and the changes."""
+"""The changes that a neighbour has not received: the layer that is sent to it, and its mark."""
 
 from collections.abc import Collection
 from hashlib import blake2b

@@ -1,4 +1,4 @@
-"""What is done where a digest differs though the latest version is held: the list is asked for."""
+"""Lists, requested where a digest differs though the latest version is held."""
 
 from typing import Final
 

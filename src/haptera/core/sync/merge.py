@@ -1,4 +1,4 @@
-"""Whose word counts: desired state flows down, observed state flows up, newest version first."""
+"""The merge of two layers: desired state flows down, observed state up, newest version first."""
 
 from collections.abc import Sequence
 from typing import Final, Protocol

@@ -1,4 +1,4 @@
-"""Who is above this engine or below it: an agent's link to its parent, or a parent's to agents."""
+"""The neighbours of an engine: an agent's link to its parent, or a parent's to its agents."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping

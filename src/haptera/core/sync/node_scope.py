@@ -1,4 +1,4 @@
-"""What an agent's link to its parent is about: what is on its node."""
+"""The scope of an agent's link to its parent: everything on its node."""
 
 from dataclasses import dataclass
 

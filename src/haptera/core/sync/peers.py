@@ -1,4 +1,4 @@
-"""Which neighbours are there: how long each has been silent, and what that makes of it."""
+"""The presence of neighbours: how long each has been silent, and the tier that this means."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""What no module looks at: whether a node's agent is there, told by its hellos; and its jobs."""
+"""Readings without a module: of an agent, by its hellos; of jobs, by declaration."""
 
 from collections.abc import Iterable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What of a parent's desired state goes down to a parent below, and what must change there."""
+"""The desired state that goes down to a parent below, and the changes made to it on the way."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 

@@ -1,4 +1,4 @@
-"""What a parent below another reports: on which nodes it has a word, and what changed on these."""
+"""The reports of a parent to the one above: its nodes, and what changed on them."""
 
 from collections.abc import Iterable, Mapping
 

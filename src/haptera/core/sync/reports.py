@@ -1,4 +1,4 @@
-"""What is known of the nodes that other parents keep: what parents below report of them."""
+"""Reports of parents below, on the nodes that they keep."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping

@@ -1,1 +1,1 @@
-"""What people and programs receive."""
+"""Answers to people and programs."""

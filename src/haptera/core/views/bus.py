@@ -1,4 +1,4 @@
-"""Who is told of which changes, and how far each has heard: ordered, resumable, bounded.
+"""The bus: for each listener the changes that it has not received; ordered, resumable, bounded.
 
 A listener never holds a state, only which entities it is to be told of; whoever takes them reads
 the state then, so that what is told is the latest, once.

@@ -1,4 +1,4 @@
-"""What happened to entities, found by comparing each with how it was when last looked at."""
+"""The past of entities, found by comparing each with how it was when it was last looked at."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

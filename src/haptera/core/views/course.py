@@ -1,4 +1,4 @@
-"""How an entity stands in its class, for drawings: by its own plan, if it still holds."""
+"""The course of an entity in its class, for drawings: its own plan, if it still holds."""
 
 from collections.abc import Mapping
 

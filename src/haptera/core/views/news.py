@@ -1,4 +1,4 @@
-"""What is new of an entity, told by comparing it with how it was last published."""
+"""News of an entity, found by comparing it with its last publication."""
 
 from collections.abc import Iterable
 

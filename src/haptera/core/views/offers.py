@@ -1,4 +1,4 @@
-"""What would help where there is no chain: modules that are known, but not among the site's."""
+"""Offers where there is no chain: modules that are known, but not used by the site."""
 
 from collections.abc import Iterable, Mapping
 

@@ -1,4 +1,4 @@
-"""How a whole cluster stands in a few lines: entities that stand alike are told together."""
+"""The status of a whole cluster in a few lines: entities of equal status share one."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field

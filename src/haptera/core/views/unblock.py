@@ -1,4 +1,4 @@
-"""What would let an entity go on that waits or is stuck: who or what, in words for people."""
+"""Whoever or whatever would let an entity go on that waits or is stuck, in words for people."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""What a planner is asked about: variables, attributes and parts of one kind, and their faults."""
+"""Planning problems: variables, attributes and parts of one kind, and their faults."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,1 +1,1 @@
-"""Why this plan and no other; graphs of a class; the JSON of problems and answers."""
+"""Explanations of plans, graphs of a class, and the JSON of problems and answers."""

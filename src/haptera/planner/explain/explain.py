@@ -1,4 +1,4 @@
-"""Why this chain and no other, or what can be had where there is none: for whoever asks."""
+"""The explanation of a chain, or of what can be reached where there is none."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace

@@ -1,1 +1,1 @@
-"""Why there is no plan."""
+"""Reasons for the absence of a plan."""

@@ -1,4 +1,4 @@
-"""What a class has no part for, and the parts of other classes that would do."""
+"""Missing parts of a class, and the parts of other classes that would do."""
 
 from collections.abc import Iterable
 from typing import Final

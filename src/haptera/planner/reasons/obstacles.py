@@ -1,4 +1,4 @@
-"""Where moves meet what stands in their way, in words that say which part and how things stand."""
+"""Obstacles that moves meet, in words: the part, and the present values."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

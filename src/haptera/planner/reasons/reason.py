@@ -1,4 +1,4 @@
-"""Why there is no chain, in words for operators (semantics.md, No chain: the reason)."""
+"""The reason for a missing chain, in words for operators (semantics.md, No chain: the reason)."""
 
 from collections.abc import Mapping
 from functools import reduce

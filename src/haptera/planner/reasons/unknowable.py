@@ -1,4 +1,4 @@
-"""Whether a goal can be known at all, and if not, why not."""
+"""Goals that cannot be known at all, and the reason."""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""What a chain waits for: other values of variables that nothing here changes or looks at."""
+"""The values that a chain waits for, of variables that nothing here changes or looks at."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, combinations, islice, product

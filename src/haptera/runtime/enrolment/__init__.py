@@ -1,1 +1,1 @@
-"""How a booted node becomes a child."""
+"""The enrolment of nodes."""

@@ -1,4 +1,4 @@
-"""What is said when a node enrols: one claim, one answer, each a frame."""
+"""The messages of an enrolment: one claim, one answer, each a frame."""
 
 import asyncio
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""How a booted node becomes a child: it claims its token over TLS and gets a session."""
+"""The enrolment of a booted node: it claims its token over TLS and gets a session."""
 
 import asyncio
 import logging

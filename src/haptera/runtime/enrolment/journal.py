@@ -1,4 +1,4 @@
-"""What an agent keeps in its run directory: it survives the process, not the machine."""
+"""An agent's journal in its run directory: it survives the process, not the machine."""
 
 import logging
 from collections.abc import Callable

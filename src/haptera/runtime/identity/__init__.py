@@ -1,1 +1,1 @@
-"""Who is who: certificates, tokens, secrets, and files for their owner only."""
+"""Identity: certificates, tokens, secrets, and files for their owner only."""

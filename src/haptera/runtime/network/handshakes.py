@@ -1,4 +1,4 @@
-"""Which connections may begin a TLS handshake now: a whole one costs some 1.5 ms of CPU."""
+"""The TLS handshakes that may begin now: a whole one costs some 1.5 ms of CPU."""
 
 from collections import Counter, OrderedDict
 from collections.abc import Iterable

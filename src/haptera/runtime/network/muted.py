@@ -1,4 +1,4 @@
-"""What a socket takes no part of for a while: the kernel drops it before it takes up any room.
+"""Senders that a socket ignores for a while: the kernel drops their datagrams unread.
 
 A classic BPF program on the socket (socket(7), SO_ATTACH_FILTER; Linux,
 Documentation/networking/filter.rst) looks at the receiver index of each datagram and at where it is

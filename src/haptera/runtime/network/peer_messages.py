@@ -1,4 +1,4 @@
-"""What parent and agent ask each other over TLS: one request, one answer, each a frame."""
+"""Requests between parent and agent over TLS: one request, one answer, each a frame."""
 
 import asyncio
 from typing import Annotated, Final

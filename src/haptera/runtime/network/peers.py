@@ -1,4 +1,4 @@
-"""Who is at the other end of a connection, by its own word, and who of a machine is let in."""
+"""The other end of a connection, by its own word, and who of a machine is let in."""
 
 import grp
 import os

@@ -1,4 +1,4 @@
-"""What modules of one's own declare, for a program that runs none of them."""
+"""The declarations of one's own modules, for a program that runs none of them."""
 
 import asyncio
 from collections.abc import Sequence

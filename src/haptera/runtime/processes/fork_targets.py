@@ -1,4 +1,4 @@
-"""What a forked process becomes: a module, a command or a controller, within its limits."""
+"""Programs of a forked process: a module, a command or a controller, within its limits."""
 
 import asyncio
 import importlib

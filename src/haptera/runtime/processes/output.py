@@ -1,4 +1,4 @@
-"""What a module prints: read from a pipe, no faster than allowed, the last of it kept in files."""
+"""The output of a module: read from a pipe at a limited rate, its end kept in files."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Where a module of one's own is."""
+"""The place of a module of one's own."""
 
 import msgspec
 

@@ -1,1 +1,1 @@
-"""What is durable: the databases, the journal and the log of events."""
+"""Durable state: the databases, the journal and the log of events."""

@@ -1,4 +1,4 @@
-"""How each change becomes rows of `state.db`, and the rows what an engine starts from."""
+"""Changes as rows of `state.db`, and the rows that an engine starts from."""
 
 import sqlite3
 import uuid

@@ -1,4 +1,4 @@
-"""What a store has written lately, for those that follow it; answers wait until one of them has it.
+"""A store's last writes, for followers; answers wait until one of them has the write.
 
 A standby acknowledges by asking for what comes next. While one keeps up, an answer is held until it
 has what was written, or for REPLICATED_WITHIN_S: from then on answers are local, until it has

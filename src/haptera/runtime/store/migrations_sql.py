@@ -1,4 +1,4 @@
-"""What makes a `state.db` of each released version one of the next: text that never changes.
+"""Migrations of `state.db` from each released version to the next: text that never changes.
 
 A later version gets a later entry. None refers to the tables as they are now, for these change.
 """

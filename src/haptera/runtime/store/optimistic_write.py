@@ -1,4 +1,4 @@
-"""How desired state is written: changes made for what is there now, made again if that moved on."""
+"""Optimistic writes: changes made for the present state, and again if that moved on."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

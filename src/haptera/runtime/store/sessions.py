@@ -1,4 +1,4 @@
-"""What is kept of a session with a neighbour, so that a restart costs no handshake."""
+"""Sessions with neighbours, kept so that a restart costs no handshake."""
 
 from dataclasses import dataclass
 

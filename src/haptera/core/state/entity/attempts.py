@@ -1,4 +1,4 @@
-"""What was tried on one entity: errors, what waits to be retried, and steps that do not last."""
+"""Attempts on one entity: errors, back-offs, and steps that do not last."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What is believed of one entity: readings, and what is remembered of earlier ones."""
+"""Beliefs about one entity: readings, and memories of earlier ones."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What is desired of one entity, as it was last written: its table alone changes it."""
+"""The desired state of one entity, as it was last written: its table alone changes it."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""What sync notes of one entity; nobody else reads it."""
+"""The notes of sync on one entity; nobody else reads them."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""What a node's agent, or the parent that keeps the node, last said of one entity: sync's part."""
+"""The last word of a node's agent, or of the parent that keeps it, on one entity: sync's part."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

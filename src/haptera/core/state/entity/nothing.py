@@ -1,4 +1,4 @@
-"""What most entities have none of: one mapping for all, in place of an empty dict for each.
+"""An empty mapping for all entities that have none of something, which are most.
 
 Who adds to such a mapping puts a new one in its place.
 """

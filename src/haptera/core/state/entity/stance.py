@@ -1,4 +1,4 @@
-"""Where one entity stands and what comes next, as it was last decided: the part of decide."""
+"""The status of one entity and its last decision: the part of decide."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

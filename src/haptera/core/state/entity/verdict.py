@@ -1,4 +1,4 @@
-"""What deciding on an entity comes to: where it stands and why, as one value."""
+"""The status that a decision gives an entity, and the reason."""
 
 from dataclasses import dataclass
 

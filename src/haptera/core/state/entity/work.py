@@ -1,4 +1,4 @@
-"""What is under way on one entity: its looks, its step, and readings to be settled: act's part."""
+"""The work under way on one entity: its looks, its step, readings to be settled: act's part."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,1 +1,1 @@
-"""What a forked process may reach and which of root's powers it keeps, before its code runs."""
+"""Limits of a forked process: its reach, and its part of root's powers, before its code runs."""

@@ -1,4 +1,4 @@
-"""Which of root's powers a process keeps, with all that it starts (Linux, capabilities(7))."""
+"""Root's powers that a process keeps, with all that it starts (Linux, capabilities(7))."""
 
 import contextlib
 import ctypes

@@ -1,4 +1,4 @@
-"""What a forked process does first: it takes its name, and keeps within its limits."""
+"""The first acts of a forked process: it takes its name, and keeps within its limits."""
 
 import resource
 import sys

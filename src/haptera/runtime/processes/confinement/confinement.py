@@ -1,4 +1,4 @@
-"""What a module's process may reach: not what is its daemon's; and its user, one of its own.
+"""The reach of a module's process: not its daemon's files; and a user of its own.
 
 Landlock (Linux 5.13) hides files from a process and all that it starts, without any privilege. Its
 rules only allow: so all that lies beside the way to what is hidden may be read, as it is at that
