@@ -139,8 +139,8 @@ def previewed(
     previews.consider(turn, Considered(5, changes))
     while not turn.effects:  # More is to be planned than one turn has time for.
         turn.begin(2 * S)
-        proposals.checks.tend(turn)
-        previews.tend(turn)
+        proposals.checks.advance(turn)
+        previews.advance(turn)
     (show,) = turn.effects
     assert isinstance(show, PlanReply)
     assert show.plan is not None
@@ -709,7 +709,7 @@ def test_what_is_desired_otherwise_meanwhile_has_a_plan_made_anew() -> None:
         previews = Previews(grounds(table), proposals, PlanQueue(SIDE, timers), timers)
         previews.consider(turn, Considered(5, changes))
         while proposals.checks.waits:
-            proposals.checks.tend(turn)
+            proposals.checks.advance(turn)
         return table, previews, turn
 
     previewed(considered()[0], *changes)  # From now on all is planned already.
@@ -730,7 +730,7 @@ def turns(previews: Previews, turn: Turn, count_max: int = 1_000) -> int:
         if turn.effects:
             return count
         turn.begin(2 * S)
-        previews.tend(turn)
+        previews.advance(turn)
     return count_max
 
 
@@ -749,14 +749,14 @@ def test_plans_are_waited_for_from_when_all_is_drafted_on() -> None:
     previews = Previews(grounds(table, catalog), proposals, PlanQueue(SIDE, timers), timers)
     previews.consider(turn, Considered(5, changes))
     for _ in range(CHECKED_WITHIN_TURNS):
-        proposals.checks.tend(turn)
+        proposals.checks.advance(turn)
     drafted = S + PREVIEW_WITHIN_NS  # So long a busy parent took.
     for now in (drafted, drafted + PREVIEW_WITHIN_NS - 1):
         turn.now = now
-        previews.tend(turn)
+        previews.advance(turn)
         assert [one for one in turn.effects if isinstance(one, PlanReply)] == []
     turn.now = drafted + PREVIEW_WITHIN_NS
-    previews.tend(turn)
+    previews.advance(turn)
     assert [one.ticket for one in turn.effects if isinstance(one, PlanReply)] == [5]
 
 
@@ -770,7 +770,7 @@ def test_what_people_ask_is_planned_where_others_take_all_of_each_turn() -> None
     previews.consider(turn, Considered(5, tuple(changes)))
     for _ in range(100):
         turn.allowance = TurnAllowance(TURN_WORK_MAX)
-        previews.tend(turn)
+        previews.advance(turn)
     assert turn.effects == [PlanReply(5, previewed(table, *changes))]
 
 

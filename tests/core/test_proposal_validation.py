@@ -174,13 +174,13 @@ class Asked:
     def desire(self) -> None:
         """Something else is desired, and the next turn begins."""
         self.table.revision += 1
-        self.checks.tend(self.turn)
+        self.checks.advance(self.turn)
 
     def take_over(self) -> None:
         """A module declares something else, and the next turn begins."""
         version = self.catalog.manifests[BMC.name].version + "1"
         self.catalog.replace(replace(BMC, version=version))
-        self.checks.tend(self.turn)
+        self.checks.advance(self.turn)
 
 
 @pytest.mark.parametrize("change", [Asked.desire, Asked.take_over])
@@ -205,7 +205,7 @@ def test_a_check_waits_while_what_is_desired_is_being_taken_over() -> None:
         asked.desire()
     asked.settling = False
     while asked.checks.waits:
-        asked.checks.tend(asked.turn)
+        asked.checks.advance(asked.turn)
     assert asked.found == [many]
 
 
@@ -224,5 +224,5 @@ def test_so_many_wait_to_be_checked_and_more_are_refused() -> None:
     text = f"{WAITING_MAX} changes are queued for checking already; try again later"
     assert asked.found == [ProposalRefusal(text, Cause.STORAGE)]
     while asked.checks.waits:
-        asked.checks.tend(asked.turn)
+        asked.checks.advance(asked.turn)
     assert len(asked.found) == 1 + WAITING_MAX

@@ -73,7 +73,9 @@ class Supply(Protocol):
     def asked_s(self, views: Views) -> Mapping[str, float]:
         """Since when slots are being filled, in wall time, where that is written down."""
 
-    def tend(self, views: Views, standings: Mapping[str, NodeStanding], writes: PoolWrites) -> None:
+    def reconcile(
+        self, views: Views, standings: Mapping[str, NodeStanding], writes: PoolWrites
+    ) -> None:
         """What is to be written whatever is decided."""
 
     def refusals(self, views: Views) -> Mapping[str, tuple[InstanceSize, RefusalWords]]:
@@ -182,7 +184,9 @@ class InstanceSupply:
         found = ((view.name, view.attributes.get(_ASKED, "")) for view in self._views(views))
         return {name: float(text) for name, text in found if text.isdecimal()}
 
-    def tend(self, views: Views, standings: Mapping[str, NodeStanding], writes: PoolWrites) -> None:
+    def reconcile(
+        self, views: Views, standings: Mapping[str, NodeStanding], writes: PoolWrites
+    ) -> None:
         """All slots are declared, and each instance that is there is a node."""
         there = {view.name: view for view in self._views(views)}
         for number in range(1, self.said.pool.most + 1):
@@ -280,7 +284,9 @@ class MachineSupply:
         """Nothing: their attributes are the site's."""
         return {}
 
-    def tend(self, views: Views, standings: Mapping[str, NodeStanding], writes: PoolWrites) -> None:
+    def reconcile(
+        self, views: Views, standings: Mapping[str, NodeStanding], writes: PoolWrites
+    ) -> None:
         """Nothing: they are declared by others."""
 
     def refusals(self, views: Views) -> Mapping[str, tuple[InstanceSize, RefusalWords]]:

@@ -143,7 +143,7 @@ class Engine:
         turn, self._begin = self._begin, Turn(now)
         turn.begin(now)
         self.neighbours.forgive_pause(now)
-        self.proposals.checks.tend(turn)
+        self.proposals.checks.advance(turn)
         for event in batch:
             turn.allowance.spend(taking(event))
             self._take(turn, event)
@@ -154,12 +154,12 @@ class Engine:
         for key in islice(self.timers.due(now), WOKEN_MAX):
             self._wake(turn, key)
         if self.takeover.waits:
-            self.takeover.tend(turn)
-            self.gates.tend(turn)
+            self.takeover.advance(turn)
+            self.gates.reconcile(turn)
         self._decide_all(turn)
         self._retire(turn)
-        self.previews.tend(turn)
-        self.searches.tend(turn)
+        self.previews.advance(turn)
+        self.searches.advance(turn)
         self._tell(turn)
         if (news := publish(self.table, turn.changed)) is not None:
             turn.effects.append(news)
@@ -231,7 +231,7 @@ class Engine:
                 self._stored(turn, event)
             case Ready():
                 self.takeover.ready(turn, event)
-                self.gates.tend(turn)
+                self.gates.reconcile(turn)
             case LoopBlocked() | Exited():
                 self._failing(turn, event)
             case PlanFound() | PlanFailed():
@@ -298,13 +298,13 @@ class Engine:
                 self.acts.give_up(turn, entity)
                 self.safety.leave(turn, entity)
             case ("room", str(name)):
-                self.safety.loans.tend(turn, name)
+                self.safety.loans.reconcile(turn, name)
             case ("subtree", str(name)):
-                self.safety.subtrees.tend(turn, name)
+                self.safety.subtrees.reconcile(turn, name)
             case ("gate",):
-                self.gates.tend(turn)
+                self.gates.reconcile(turn)
             case ("requests",):
-                self.requests.tend(turn)
+                self.requests.advance(turn)
             case ("search",):
                 self.searches.wake(turn)
             case ("preview", int()) | ("late",) | ("takeover",):

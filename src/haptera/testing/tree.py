@@ -34,7 +34,7 @@ class ParentTraffic:
         self._above = above
         self._lives: dict[str, tuple[int, Listening, SubtreeFollower | None]] = {}
 
-    def tend(self) -> None:
+    def advance(self) -> None:
         """Do what is due, for each that is awake."""
         for process in self._parents:
             if process.awake:

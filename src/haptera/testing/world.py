@@ -147,7 +147,7 @@ class World:
 
     def _tend_tree(self) -> None:
         """What is due between parents, by and by."""
-        self._between.tend()
+        self._between.advance()
         self.clock.after(self.hello_ns // TENDED_AN_HELLO, self._tend_tree)
 
     def _tend_agent(self, agent: WorldProcess, moving: Moving) -> None:

@@ -87,7 +87,7 @@ class LookScheduler:
             looking.call is not None or self._calls.is_queued(row.id, look)
         )
 
-    def tend(
+    def reconcile(
         self, turn: Turn, row: EntityState, node: EntityState | None, domain: Domain, state: int
     ) -> list[str]:
         """Begin what is due among the open looks, end what is not; returns what claims a slot."""

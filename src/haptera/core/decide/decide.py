@@ -146,7 +146,7 @@ class Decisions:
                 rest(row, turn.now)
         if row.stance.arrive(verdict, turn.now):
             turn.changed.add(row.id)
-        slots += self._looks.tend(turn, row, situation.node, situation.domain, situation.state)
+        slots += self._looks.reconcile(turn, row, situation.node, situation.domain, situation.state)
         self._acts.reconcile(row, slots)
         touch_borrowers(turn, self._table, row, self._catalog)
         (self.backlog.plan if decision.incomplete else self.backlog.planned)(row.id)

@@ -110,7 +110,7 @@ class PlanQueue:
             if verdict.again_at is None or sought.domain is not domain
         }
 
-    def tend(self, turn: Turn) -> None:
+    def advance(self, turn: Turn) -> None:
         """Have the next question sought, if there is one and it may be."""
         if self._under_way is not None or not self._questions:
             return

@@ -51,7 +51,7 @@ class Requests:
                 down.below.hand_down(None, request, until)
             self.timers.set(KEY, now)
 
-    def tend(self, turn: Turn) -> None:
+    def advance(self, turn: Turn) -> None:
         """Have whoever keeps the node by now do what nobody has heeded yet."""
         down = self.neighbours.down
         assert down is not None, "nobody is below an agent"

@@ -119,7 +119,7 @@ class Checks:
         self._waiting.append(Check(changes, then, author))
         self._go_on(turn)
 
-    def tend(self, turn: Turn) -> None:
+    def advance(self, turn: Turn) -> None:
         """A turn begins: go on, as far as it has time for this."""
         under_way = bool(self._waiting) and self._waiting[0].pieces is not None
         self._work_left = 0 if under_way and self._settling() else CHECKED_WORK_MAX

@@ -71,9 +71,9 @@ class Takeover:
             self._candidates[event.module] = Candidate(
                 event, manifest, self._catalog.judge(manifest)
             )
-            self.tend(turn)
+            self.advance(turn)
 
-    def tend(self, turn: Turn) -> None:
+    def advance(self, turn: Turn) -> None:
         """Go on judging what processes declare, one after the other, while there is time."""
         while self._candidates and turn.allowance.has_time:
             name, one = next(iter(self._candidates.items()))

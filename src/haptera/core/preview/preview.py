@@ -72,7 +72,7 @@ class Previews:
         # It is begun when the turn ends.
         self._open[event.ticket] = Preview(event.ticket, event.changes, drafting, until, within)
 
-    def tend(self, turn: Turn) -> None:
+    def advance(self, turn: Turn) -> None:
         """Go on with those for which all is planned by now, or that have waited long enough."""
         if self._open:
             # Or a busy parent, which takes up all of each turn, would never plan what people ask.

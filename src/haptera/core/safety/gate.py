@@ -82,13 +82,13 @@ class Gate:
         if parent.asks != self._told:
             self._told = parent.asks
             self._forgive()
-        self.tend(turn)
+        self.reconcile(turn)
 
     def own(self, turn: Turn, asks: tuple[Ask, ...]) -> None:
         """What this side itself asks now."""
         self._own = asks
         self._forgive()
-        self.tend(turn)
+        self.reconcile(turn)
 
     def lose(self, turn: Turn) -> None:
         """The parent is lost: what it was permitted is withdrawn at once, and ended later.
@@ -100,7 +100,7 @@ class Gate:
             self._over_at = turn.now + HEEDS_H * self._side.hello_ns + late_ns
             self._timers.soonest(KEY, self._over_at)
 
-    def tend(self, turn: Turn) -> None:
+    def reconcile(self, turn: Turn) -> None:
         """Have closed what should be closed, and opened what should be open."""
         if self._over_at is not None and self._over_at <= turn.now:
             self._told, self._over_at = (), None
@@ -141,7 +141,7 @@ class Gate:
                 leaf.closed = pending.work is Work.HOLD
         if leaf.draining is None:
             leaf.draining_since = None
-        self.tend(turn)
+        self.reconcile(turn)
 
     def lost(self, module: str) -> None:
         """A module is gone: how its gate stands will have to be asked."""

@@ -84,7 +84,7 @@ class ParentGates:
         gate = self._gates.get(node)
         return None if gate is None else gate.draining()
 
-    def tend(self, turn: Turn) -> None:
+    def reconcile(self, turn: Turn) -> None:
         """Close and open what is due; let go of what an earlier process may have held."""
         self._in_vain = {name: at for name, at in self._in_vain.items() if at > turn.now}
         for name, gate in list(self._gates.items()):
@@ -92,7 +92,7 @@ class ParentGates:
                 self._in_vain[name] = turn.now + DRAIN_REST_NS
                 self._timers.soonest(KEY, self._in_vain[name])
                 gate.own(turn, ())
-            gate.tend(turn)
+            gate.reconcile(turn)
             if gate.is_open:
                 del self._gates[name]
         self._release_unasked(turn)
@@ -108,14 +108,14 @@ class ParentGates:
         while self._unsure and len(self._gates) < RELEASING_MAX:
             released = self._gate(self._unsure.popleft())
             if released is not None:
-                released.tend(turn)
+                released.reconcile(turn)
 
     def answered(self, turn: Turn, pending: Pending, event: Answered | Ended | Failed) -> None:
         """A module has closed or opened its gate for a node, or says why not."""
         gate = self._gates.get(pending.entity.name)
         if gate is not None:
             gate.answered(turn, pending, event)
-            self.tend(turn)
+            self.reconcile(turn)
 
     def lost(self, module: str) -> None:
         """A module is gone: how its gates stand will have to be asked."""

@@ -199,7 +199,7 @@ class RoomLoans:
         self._said: dict[str, dict[RoomAsk, str | None]] = {}
         self._changed: dict[str, None] = {}
 
-    def tend(self, turn: Turn, name: str) -> None:
+    def reconcile(self, turn: Turn, name: str) -> None:
         """Lend what this one asks for and there is room for; take back what it leaves."""
         before = self._said.pop(name, {})
         held = {one.entity for one, text in before.items() if text is None}

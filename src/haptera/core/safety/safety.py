@@ -126,9 +126,9 @@ class Safety:
         if is_under_way:
             return
         if self.loans.asked(row.id):
-            self.loans.tend(turn, str(row.id.node))
+            self.loans.reconcile(turn, str(row.id.node))
         for parent in self.subtrees.askers(row.id):
-            self.subtrees.tend(turn, parent)
+            self.subtrees.reconcile(turn, parent)
 
     def _hold(self, turn: Turn, row: EntityState, claimed: set[ClaimKind]) -> None:
         step = first_step(row) if row.work.stepping is None else row.work.stepping.step
@@ -195,11 +195,11 @@ class Safety:
         turn.dirty.update(self._permits.entities(node))
         turn.dirty.update(self.asks.entities())
         if self._side.node is None:
-            self.loans.tend(turn, node)
+            self.loans.reconcile(turn, node)
 
     def heard_below(self, turn: Turn, parent: str) -> None:
         """A parent below has reported, or is silent: lend it room, or take it back."""
-        self.subtrees.tend(turn, parent)
+        self.subtrees.reconcile(turn, parent)
 
     def recall(
         self, incarnations: Mapping[str, int], late_ms: Callable[[Context], int], now: int

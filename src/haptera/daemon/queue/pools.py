@@ -176,7 +176,7 @@ class Pools:
         asked_s = supply.asked_s(one.views)
         one.slots = self._dated(supply.slots(one.views, standings), asked_s, now)
         self.standing.update((said.name, each.phase.value) for each in one.slots)
-        supply.tend(one.views, standings, one.writes)
+        supply.reconcile(one.views, standings, one.writes)
         self._take_refusals(one)
         if one.writes:
             return wanted, now
