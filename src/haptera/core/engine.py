@@ -176,9 +176,9 @@ class Engine:
             if row.work.stepping is not None and row.work.stepping.call is not None:
                 called = row.work.stepping.call
                 assert self.calls.get(called) or self.calls.lost(called), row.id
-            self.safety.check_claims(row)
             if row.work.stepping is not None:
                 assert self.side.runs(row.work.stepping.step), row.id
+        self.safety.check_claims()
         self.calls.check()
         self.supervisor.check()
         self.searches.check()

@@ -104,6 +104,10 @@ class Budgets:
         """Whether it has its place for a step from here."""
         return None in self._by.get(entity, ())
 
+    def held_here(self) -> list[EntityId]:
+        """The entities that have their place for a step from here."""
+        return [entity for entity in self._by if self.holds_here(entity)]
+
     def take(self, entity: EntityId, where: Where, by: str | None = None) -> None:
         """This one has its place, whatever the room: it is under way already."""
         self._waiting.pop(entity, None)

@@ -57,6 +57,10 @@ class Permits:
         """On whose behalf this node is asked."""
         return tuple(self._asks.get(node, ()))
 
+    def asking(self) -> list[EntityId]:
+        """All on whose behalf a node is asked."""
+        return [entity for asks in self._asks.values() for entity in asks]
+
     def ask_for(self, entity: EntityId, intent: str, step: Step) -> Ask:
         """What is asked for a step under the id that its intent has, or will have."""
         within_ms = self._policies.terms(entity, step).within_ms

@@ -266,17 +266,15 @@ class Safety:
         if entity.node is not None:
             self._permits.put(turn, entity, None)
 
-    def check_claims(self, row: EntityState) -> None:
-        """Assert that an entity holds nothing that its last decision does not name."""
-        named = row.stance.decision
-        if named is None or row.work.stepping is not None:
-            return  # not decided on yet; or begun by an earlier process, or since
-        held = {
-            ClaimKind.BUDGET: self._budgets.holds_here(row.id),
-            ClaimKind.PERMIT: row.id.node is not None and self._permits.ask_of(row.id) is not None,
-        }
-        for kind, is_held in held.items():
-            assert not is_held or named.claim(kind) is not None, (row.id, kind, named)
+    def check_claims(self) -> None:
+        """Assert that no entity holds what its last decision does not name."""
+        held = [(one, ClaimKind.BUDGET) for one in self._budgets.held_here()]
+        held += [(one, ClaimKind.PERMIT) for one in self._permits.asking()]
+        for entity, kind in held:
+            row = self._table.get(entity)
+            decision = None if row is None else row.stance.decision
+            if row is not None and decision is not None and row.work.stepping is None:
+                assert decision.claim(kind) is not None, (entity, kind, decision)
 
     def rebudget(self, turn: Turn) -> None:
         """A budget was declared, changed or taken away."""
