@@ -7,8 +7,8 @@ import socket
 import pytest
 
 from haptera.api.app import make_app
-from haptera.api.requests.endpoint import KEY_HEADER
 from haptera.model.token_scope import Scope
+from haptera.rest.endpoint import KEY_HEADER
 from haptera.site import Sites
 from tests.api.asking import ask
 from tests.api.fake_backend import FakeBackend

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from haptera.api.app import endpoints, make_app
-from haptera.api.routes.stream import StreamRoute
+from haptera.api.app import make_app
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import node_id
 from haptera.model.errors import Code
+from haptera.rest.endpoints import ENDPOINTS
 from haptera.runtime.identity.tokens import Scope
 from haptera.runtime.store.keyed import ANSWER_BYTES_MAX
 from haptera.site import Sites
@@ -165,29 +165,14 @@ def test_an_answer_too_long_to_be_kept_is_said_to_have_been_given():
     assert told(keyed(app, "k")) == (409, Code.KEY_UNSETTLED)
 
 
-def test_all_that_writes_heeds_a_key_or_refuses_it():
-    """A token's text is told once, so that no answer with one is kept; nor is a command's output.
+def test_all_that_writes_heeds_a_key_or_says_why_it_does_not():
+    for one in ENDPOINTS:
+        writes = one.method != "GET" and one.scope is not Scope.READ
+        assert (one.keyed + (one.unkeyed is not None)) == writes, f"{one.method} {one.path}"
 
-    An invitation is such a text.
 
-    Jobs bring a key of their own; what else is asked of the queue may be repeated.
-    """
+def test_a_key_is_refused_where_one_would_trust_in_vain():
     backend, app = cluster()
-    served = endpoints(backend, StreamRoute(backend, "quick"), Sites("quick"), "quick")
-    writes = {
-        (one.method, one.path): one.contract.keyed
-        for one in served
-        if one.scope not in (None, Scope.READ) and one.method != "GET"
-    }
-    assert len(writes) > 8
-    queue = ("/v1/jobs", "/v1/jobs/{job}", "/v1/duties/{node}", "/v1/duties")
-    deaf = [place for place, heeds in writes.items() if not heeds]
-    assert [place for place in deaf if place[1] not in queue] == [
-        ("POST", "/v1/tokens"),
-        ("POST", "/v1/reports"),
-        ("POST", "/v1/entities/{entity}/invitation"),
-        ("POST", "/v1/entities/{entity}/exec"),
-    ]
     body = {"name": "eve", "scope": "read", "for_s": 60}
     refused = keyed(app, "k", body, method="POST", path="/v1/tokens", token="admin-token")
     assert (told(refused), backend.minted) == ((400, Code.INVALID), {})

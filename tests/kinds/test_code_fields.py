@@ -1,12 +1,9 @@
 """Whatever haptera declares that looks like a command, a program or a path says that it is one."""
 
-from haptera.api.app import endpoints
-from haptera.api.routes.stream import StreamRoute
 from haptera.model.declared.meaning import Meaning
 from haptera.model.declared.schema import Plain
 from haptera.model.token_scope import RANK, Scope
-from haptera.site import Sites
-from tests.api.fake_backend import FakeBackend
+from haptera.rest.endpoints import ENDPOINTS
 from tests.kinds.code_fields import Field, of_kinds, of_request, of_settings
 
 # These look like code, and are none: nothing is run or opened by them.
@@ -50,12 +47,7 @@ def test_a_new_field_that_looks_like_code_is_found() -> None:
 
 
 def test_what_a_request_has_run_says_so_and_takes_the_scope_for_it() -> None:
-    backend = FakeBackend()
-    taking = [
-        (one, field)
-        for one in endpoints(backend, StreamRoute(backend, "x"), Sites("x"), "x")
-        for field in of_request(one.contract.takes)
-    ]
+    taking = [(one, field) for one in ENDPOINTS for field in of_request(one.takes)]
     looks = [(one, field) for one, field in taking if field.looks_like_code]
     bare = {field.place for _, field in looks if not field.meaning}
     assert bare == NO_CODE_ASKED.keys()

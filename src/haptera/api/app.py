@@ -11,11 +11,11 @@ from starlette.responses import Response
 
 import haptera
 from haptera.api.backend import Backend
-from haptera.api.openapi import openapi_endpoint
+from haptera.api.openapi import served_openapi
 from haptera.api.requests.body import as_json
 from haptera.api.requests.callers import ENTRY, Callers, EntryRules
 from haptera.api.requests.console_readings import ConsoleReadings
-from haptera.api.requests.endpoint import Caller, Contract, Endpoint, ScopedRoute, check_scopes
+from haptera.api.requests.endpoint import Caller, Handler, ScopedRoute, check_scopes
 from haptera.api.requests.meters import Meters
 from haptera.api.requests.problems import on_bug, on_haptera_error, on_http_error
 from haptera.api.routes.brake import BrakeRoutes
@@ -27,7 +27,7 @@ from haptera.api.routes.history import HistoryRoutes
 from haptera.api.routes.inventory import InventoryRoute
 from haptera.api.routes.metrics import Counted, CountedJobs, MetricsRoute, Tallies
 from haptera.api.routes.nodes import NodeRoutes
-from haptera.api.routes.page import page_endpoints
+from haptera.api.routes.page import served_page
 from haptera.api.routes.queue import JobRoutes
 from haptera.api.routes.replica import ReplicaRoutes
 from haptera.api.routes.samples import SampleRoutes
@@ -38,6 +38,7 @@ from haptera.api.serving.guard import Guard
 from haptera.api.serving.idempotency import Idempotency
 from haptera.api.writes.planning import Planning
 from haptera.model.errors import HapteraError
+from haptera.rest import endpoints
 from haptera.rest.schemas import Health
 from haptera.runtime import clock
 
@@ -62,17 +63,14 @@ def make_app(
     meters.registry.register(counted := Counted(cluster, backend.figures, tallies or Tallies()))
     meters.registry.register(CountedJobs(lambda: backend.jobs.queue, wall_s))
     served = [
-        *endpoints(backend, streams, sites, cluster, wall_s),
-        *MetricsRoute(meters, counted).endpoints(),
+        *all_served(backend, streams, sites, cluster, wall_s),
+        *MetricsRoute(meters, counted).served(),
     ]
-    served.append(openapi_endpoint(served))
-    methods: dict[str, list[str]] = {}
-    for endpoint in served:
-        methods.setdefault(endpoint.path, []).append(endpoint.method)
+    served.append(served_openapi(served))
     app = Starlette(
         routes=[
             ScopedRoute(
-                keys.heeded(one), callers, meters, backend.durability, ", ".join(methods[one.path])
+                keys.heeded(one), callers, meters, backend.durability, _methods(served, one)
             )
             for one in served
         ],
@@ -88,31 +86,37 @@ def make_app(
     return app
 
 
-def endpoints(
+def all_served(
     backend: Backend,
     streams: StreamRoute,
     sites: SiteReader[Any],
     cluster: str,
     wall_s: Callable[[], float] = clock.wall_s,
-) -> Iterator[Endpoint]:
-    """All routes with their scopes."""
+) -> Iterator[Handler]:
+    """All endpoints with what answers them."""
     planning = Planning(backend)
-    yield Endpoint("GET", "/v1/health", None, _health, Contract(gives=Health))
-    yield from EntityRoutes(backend, cluster, ConsoleReadings(backend.note, wall_s)).endpoints()
-    yield from BulkRoutes(backend, planning).endpoints()
-    yield from SiteRoutes(backend, sites, planning).endpoints()
-    yield from FreezeRoutes(backend, wall_s).endpoints()
-    yield from BrakeRoutes(backend).endpoints()
-    yield from HistoryRoutes(backend, planning, wall_s).endpoints()
-    yield from TokenRoutes(backend).endpoints()
-    yield from ReplicaRoutes(backend).endpoints()
-    yield from NodeRoutes(backend).endpoints()
-    yield from InventoryRoute(backend).endpoints()
-    yield from JobRoutes(backend, wall_s).endpoints()
-    yield from ExecutionRoute(backend).endpoints()
-    yield from SampleRoutes(backend).endpoints()
-    yield from streams.endpoints()
-    yield from page_endpoints()
+    yield Handler(endpoints.HEALTH, _health)
+    yield from EntityRoutes(backend, cluster, ConsoleReadings(backend.note, wall_s)).served()
+    yield from BulkRoutes(backend, planning).served()
+    yield from SiteRoutes(backend, sites, planning).served()
+    yield from FreezeRoutes(backend, wall_s).served()
+    yield from BrakeRoutes(backend).served()
+    yield from HistoryRoutes(backend, planning, wall_s).served()
+    yield from TokenRoutes(backend).served()
+    yield from ReplicaRoutes(backend).served()
+    yield from NodeRoutes(backend).served()
+    yield from InventoryRoute(backend).served()
+    yield from JobRoutes(backend, wall_s).served()
+    yield from ExecutionRoute(backend).served()
+    yield from SampleRoutes(backend).served()
+    yield from streams.served()
+    yield from served_page()
+
+
+def _methods(served: list[Handler], one: Handler) -> str:
+    """The methods of all routes with this one's path."""
+    same = (each.endpoint for each in served if each.endpoint.path == one.endpoint.path)
+    return ", ".join(each.method for each in same)
 
 
 async def _health(_request: Request, _caller: Caller) -> Response:

@@ -13,23 +13,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 import haptera
-from haptera.api.requests.endpoint import KEY_HEADER, Caller, Contract, Endpoint
-from haptera.api.requests.lines import MEDIA_TYPE
+from haptera.api.requests.endpoint import Caller, Handler
+from haptera.rest.endpoint import JSON, KEY_HEADER, LINES, PATH_NAMES, Endpoint
+from haptera.rest.endpoints import OPENAPI
 from haptera.rest.problems import ProblemView
 
-PATH: Final = "/v1/openapi.json"
 _REF: Final = "#/components/schemas/{name}"
 _PROBLEM: Final = "application/problem+json"
 _PARAMETER = re.compile(r"\{(\w+)\}")
-# What stands for a name in a path, for people and programs.
-_NAMES: Final = {
-    "node": "The name of a node.",
-    "entity": "An entity: node:NAME, KIND:NAME@NODE, KIND:NAME.",
-    "token": "The id of a token; it is not secret.",
-    "job": "The number of a job.",
-    "image": "The name of an image, or its digest.",
-    "revision": "The revision of a write, from the history.",
-}
 _ALWAYS: Final = (HTTPStatus.BAD_REQUEST, HTTPStatus.MISDIRECTED_REQUEST)
 _WITH_SCOPE: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 _WITH_KEY: Final = (
@@ -42,35 +33,38 @@ _WITH_KEY: Final = (
 _WITH_BODY: Final = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
 
 
-def openapi_endpoint(served: Iterable[Endpoint]) -> Endpoint:
-    """The endpoint that tells of all these: made when it is first asked for, in a thread.
+def served_openapi(served: Iterable[Handler]) -> Handler:
+    """The endpoint of this document: made when it is first asked for, in a thread.
 
     It takes 50 ms, which a parent that starts does not have.
     """
-    told = [*served]
+    described = [*served]
 
     @cache
     def text() -> bytes:
-        return msgspec.json.encode(document(told))
+        return msgspec.json.encode(document(described))
 
     async def answer(_request: Request, _caller: Caller) -> Response:
         """This document."""
-        return Response(await asyncio.to_thread(text), media_type="application/json")
+        return Response(await asyncio.to_thread(text), media_type=JSON)
 
-    return Endpoint("GET", PATH, None, answer, Contract())
+    return Handler(OPENAPI, answer)
 
 
-def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
+def document(served: Iterable[Handler]) -> dict[str, Any]:
     """All of these, in the order of their paths."""
-    ordered = sorted(endpoints, key=lambda one: (one.path, one.method))
-    contracts = [one.contract for one in ordered]
-    told = [shape for one in contracts for shape in (one.gives, one.takes, one.lines)]
-    shapes = [ProblemView, *(shape for shape in told if shape is not None)]
+    ordered = sorted(served, key=lambda one: (one.endpoint.path, one.endpoint.method))
+    shapes: list[Any] = [ProblemView]
+    for one in ordered:
+        about = one.endpoint
+        typed = about.gives if about.media_type == JSON else None
+        shapes += [shape for shape in (typed, about.takes, about.lines) if shape is not None]
     schemas, components = msgspec.json.schema_components(shapes, ref_template=_REF)
     by_shape = dict(zip(map(str, shapes), schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
     for one in ordered:
-        paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, by_shape)
+        operation = _operation(one, by_shape)
+        paths.setdefault(one.endpoint.path, {})[one.endpoint.method.lower()] = operation
     return {
         "openapi": "3.1.0",
         "info": {
@@ -87,8 +81,8 @@ def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
     }
 
 
-def _operation(one: Endpoint, by_shape: dict[str, Any]) -> dict[str, Any]:
-    said = cleandoc(one.answer.__doc__ or "")
+def _operation(served: Handler, by_shape: dict[str, Any]) -> dict[str, Any]:
+    said, one = cleandoc(served.answer.__doc__ or ""), served.endpoint
     summary, _, rest = said.partition("\n")
     operation: dict[str, Any] = {
         "operationId": f"{one.method.lower()}_{_identifier(one.path)}",
@@ -103,53 +97,51 @@ def _operation(one: Endpoint, by_shape: dict[str, Any]) -> dict[str, Any]:
         operation["x-scope"] = one.scope.value
     if one.dry_scope is not None:
         operation["x-scope-of-dry-run"] = one.dry_scope.value
-    if one.contract.takes is not None:
+    if one.takes is not None:
         patched = ["application/merge-patch+json"] if one.method == "PATCH" else []
-        schema = _closed(by_shape[str(one.contract.takes)])
+        schema = _closed(by_shape[str(one.takes)])
         operation["requestBody"] = {
             "required": True,
-            "content": {
-                one_type: {"schema": schema} for one_type in ("application/json", *patched)
-            },
+            "content": {one_type: {"schema": schema} for one_type in (JSON, *patched)},
         }
     return operation
 
 
-def _parameters(one: Endpoint) -> Iterator[dict[str, Any]]:
+def _parameters(one: Endpoint[Any]) -> Iterator[dict[str, Any]]:
     for name in _PARAMETER.findall(one.path):
         schema = {"type": "string", "minLength": 1}
-        said = {"name": name, "in": "path", "required": True, "description": _NAMES[name]}
+        says = PATH_NAMES[name].says
+        said = {"name": name, "in": "path", "required": True, "description": says}
         yield {**said, "schema": schema}
-    for query in one.contract.queries:
+    for query in one.queries:
         said = {"name": query.name, "in": "query", "required": query.required}
-        yield {**said, "description": query.says, "schema": msgspec.json.schema(query.form)}
-    if "If-Match" in one.contract.headers:
+        schema = {**query.schema}
+        yield {**said, "description": schema.pop("description"), "schema": schema}
+    if "If-Match" in one.headers:
         what = "Write only if it is unchanged: the ETag of an earlier answer, or *."
         said = {"name": "If-Match", "in": "header", "required": False, "description": what}
         yield {**said, "schema": {"type": "string"}}
-    if one.contract.keyed:
+    if one.keyed:
         what = "A key for this request: sent again with the same key, it is not executed again."
         said = {"name": KEY_HEADER, "in": "header", "required": False, "description": what}
         yield {**said, "schema": {"type": "string", "minLength": 1, "maxLength": 128}}
 
 
-def _responses(one: Endpoint, by_shape: dict[str, Any]) -> dict[str, Any]:
-    if one.contract.gives is None:
-        content = {one.contract.media_type: {"schema": {"type": "string"}}}
-    else:
-        content = {"application/json": {"schema": by_shape[str(one.contract.gives)]}}
-    if one.contract.lines is not None:
-        content[MEDIA_TYPE] = {
+def _responses(one: Endpoint[Any], by_shape: dict[str, Any]) -> dict[str, Any]:
+    typed = by_shape[str(one.gives)] if one.media_type == JSON else {"type": "string"}
+    content = {one.media_type: {"schema": typed}}
+    if one.lines is not None:
+        content[LINES] = {
             "schema": {"type": "string", "description": "One item per line."},
-            "x-line": by_shape[str(one.contract.lines)],
+            "x-line": by_shape[str(one.lines)],
         }
-    good = (one.contract.status, *one.contract.also)
+    good = (one.status, *one.also)
     problems = {
         *_ALWAYS,
-        *one.contract.problems,
+        *one.problems,
         *(_WITH_SCOPE if one.scope is not None else ()),
-        *(_WITH_BODY if one.contract.takes is not None else ()),
-        *(_WITH_KEY if one.contract.keyed else ()),
+        *(_WITH_BODY if one.takes is not None else ()),
+        *(_WITH_KEY if one.keyed else ()),
     }
     refused = {"schema": by_shape[str(ProblemView)]}
     return {

@@ -6,6 +6,9 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
+from haptera.rest.endpoint import Endpoint
+
+Shape = TypeVar("Shape")
 Shape_co = TypeVar("Shape_co", covariant=True)
 
 
@@ -41,28 +44,38 @@ class ApiAnswer(msgspec.Struct, Generic[Shape_co], frozen=True):
     tag: str | None
 
 
-def path(*words: str) -> str:
-    """A path of the API from its words, whatever they hold.
+Given = str | int | Iterable[str] | None
 
-    >>> path("entities", "service:web@n1", "desired")
-    '/v1/entities/service:web@n1/desired'
+
+def call(
+    endpoint: Endpoint[Shape],
+    *words: str,
+    body: Any = None,
+    if_match: str | None = None,
+    **query: Given,
+) -> ApiCall[Shape]:
+    """The call of an endpoint: `words` for the names in its path, and the query of what is given.
+
+    None and False are not sent.
+
+    >>> from haptera.rest import endpoints
+    >>> call(endpoints.DESIRE, "service:web@n1", body={}, take=True, why=None).target
+    '/v1/entities/service:web@n1/desired?take=1'
     """
-    return "/".join(["/v1", *(quote(word, safe=":@") for word in words)])
-
-
-def if_match_header(tag: str | None) -> dict[str, str]:
-    """The header that names the version to change."""
-    return {} if tag is None else {"If-Match": tag}
-
-
-def query(**named: str | int | Iterable[str] | None) -> dict[str, str]:
-    """The query of the given arguments, in the form that the API reads.
-
-    >>> query(take=True, dry_run=False, limit=5, why=None, kinds=["node", "job"])
-    {'take': '1', 'limit': '5', 'kinds': 'node,job'}
-    """
-    said = ((name, one) for name, one in named.items() if one is not None and one is not False)
-    return {name: _text(value) for name, value in said}
+    known = {one.name for one in endpoint.queries}
+    if unknown := query.keys() - known:
+        raise ValueError(f"{endpoint.path} has no {', '.join(unknown)} in its query")
+    places = iter(quote(word, safe=":@") for word in words)
+    path = "/".join(next(places) if "{" in part else part for part in endpoint.path.split("/"))
+    said = {name: one for name, one in query.items() if one is not None and one is not False}
+    return ApiCall(
+        endpoint.method,
+        path,
+        endpoint.gives,
+        {name: _text(value) for name, value in said.items()},
+        body,
+        {} if if_match is None else {"If-Match": if_match},
+    )
 
 
 def _text(value: str | int | Iterable[str]) -> str:

@@ -3,8 +3,9 @@
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -14,30 +15,22 @@ from starlette.types import Scope as Connection
 
 from haptera.api.requests.callers import Callers
 from haptera.api.requests.meters import Meters
-from haptera.api.requests.query import WHY_CHARS_MAX, Query
 from haptera.core.desired.ownership import Claim
 from haptera.model.changes import Author
 from haptera.model.entity import parse_entity
 from haptera.model.errors import Code, DuplicateError, HapteraError, LimitError, UnknownNameError
-from haptera.model.text import is_line, steering, whole_number
+from haptera.model.text import is_line, steering
 from haptera.model.token_scope import RANK
+from haptera.rest.endpoint import Endpoint, QueryName
+from haptera.rest.query import WHY_CHARS_MAX, Query
 from haptera.runtime.clock import now_ns
 from haptera.runtime.identity.tokens import Scope
 from haptera.selectors.covering import covers
 from haptera.selectors.selector import Selector, parse_selector
 
-KEY_HEADER: Final = "Idempotency-Key"
 # Of an answer to a change: where it is durable, `local` or `replicated`.
 DURABILITY_HEADER: Final = b"haptera-durability"
-NOT_FOUND: Final = HTTPStatus.NOT_FOUND
-# With what a change may be refused that is sound in itself.
-UNWRITTEN: Final = (
-    HTTPStatus.CONFLICT,
-    HTTPStatus.PRECONDITION_FAILED,
-    HTTPStatus.UNPROCESSABLE_ENTITY,
-    HTTPStatus.INSUFFICIENT_STORAGE,
-    HTTPStatus.SERVICE_UNAVAILABLE,
-)
+Asked = TypeVar("Asked", bound=Query)
 
 REMOVE: Final = "write it in one line, without control characters"
 
@@ -55,45 +48,12 @@ class Caller:
     scope: Scope | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contract:
-    """What is told of an endpoint to programs: the shapes of what it takes and gives.
-
-    Without a shape it takes no body, or gives what is not JSON, of the media type. A list that is
-    given as lines too, to whom asks for them, has `lines`, the shape of each. `queries` are
-    all that its query may have, `headers` those that it heeds besides the token; `also` other
-    statuses with which it gives the same, `problems` those with which it may refuse, besides those
-    with which all endpoints may. One that is `keyed` heeds an idempotency key.
-    """
-
-    gives: Any = None
-    takes: Any = None
-    lines: Any = None
-    queries: tuple[Query, ...] = ()
-    headers: tuple[str, ...] = ()
-    status: HTTPStatus = HTTPStatus.OK
-    also: tuple[HTTPStatus, ...] = ()
-    problems: tuple[HTTPStatus, ...] = ()
-    media_type: str = "application/json"
-    keyed: bool = False
-
-
 @dataclass(frozen=True, slots=True)
-class Endpoint:
-    """`scope` is what a token must allow, None where no token is needed.
+class Handler:
+    """An endpoint with what answers it; the docstring of `answer` is its description."""
 
-    `dry_scope` holds instead of it for `?dry_run=1`. What `answer` says of itself is told too. Who
-    may see only some entities is admitted where the path names one of them, or where the answer
-    `narrows` itself to them.
-    """
-
-    method: str
-    path: str
-    scope: Scope | None
+    endpoint: Endpoint[Any]
     answer: Callable[[Request, Caller], Awaitable[Response]]
-    contract: Contract
-    dry_scope: Scope | None = None
-    narrows: bool = False
 
 
 class ScopedRoute(Route):
@@ -101,19 +61,20 @@ class ScopedRoute(Route):
 
     def __init__(
         self,
-        endpoint: Endpoint,
+        served: Handler,
         callers: Callers,
         meters: Meters,
         durability: Callable[[], str],
         allowed: str,
     ) -> None:
         """`allowed` are the methods of all routes with this path."""
+        endpoint = served.endpoint
 
         async def guarded(request: Request) -> Response:
             # First of all: nobody is told more of a route that is not theirs.
             caller = _admit(request, endpoint, callers)
-            _check_query(request, endpoint.contract.queries)
-            return await endpoint.answer(request, caller)
+            _check_query(request, endpoint.queries)
+            return await served.answer(request, caller)
 
         super().__init__(endpoint.path, guarded, methods=[endpoint.method])
         self.declared = endpoint
@@ -166,22 +127,9 @@ def flag(request: Request, name: str) -> bool:
     return value == "1"
 
 
-def number(
-    request: Request, name: str, default: int | None, *, least: int, most: int = 1 << 62
-) -> int | None:
-    """The whole number that the query has under this name."""
-    text = request.query_params.get(name)
-    if text is None:
-        return default
-    found = whole_number(text)
-    if found is None or not least <= found <= most:
-        bounds = f"from {least} to {most}" if most < 1 << 62 else f"from {least}"
-        raise HapteraError(
-            f"{name}={text!r}",
-            where="the query",
-            do=f"write a whole number {bounds}",
-        )
-    return found
+def read_query(request: Request, shape: type[Asked]) -> Asked:
+    """The query of a request, whose form was checked when the request was admitted."""
+    return msgspec.convert(dict(request.query_params), shape, strict=False)
 
 
 def author(request: Request, caller: Caller) -> Author:
@@ -229,9 +177,9 @@ def check_covered(selector: Selector, caller: Caller) -> None:
         )
 
 
-def _check_query(request: Request, queries: tuple[Query, ...]) -> None:
+def _check_query(request: Request, queries: tuple[QueryName, ...]) -> None:
     """Refuse what the query may not have: a name misspelt must not be taken for nothing."""
-    known = {one.name for one in queries}
+    known = {one.name: one for one in queries}
     for name, value in request.query_params.multi_items():
         if (wrong := steering(value)) is not None:
             raise HapteraError(f"{name} has the character {wrong}", where="the query", do=REMOVE)
@@ -241,6 +189,8 @@ def _check_query(request: Request, queries: tuple[Query, ...]) -> None:
             raise UnknownNameError(what, do=allowed)
         if len(request.query_params.getlist(name)) > 1:
             raise DuplicateError(f"{name} is given twice", do="give it once")
+        if (form := known[name].refusal(value)) is not None:
+            raise HapteraError(f"{name}={value!r}", where="the query", do=f"write {form}")
     if missing := [
         one.name for one in queries if one.required and one.name not in request.query_params
     ]:
@@ -249,7 +199,7 @@ def _check_query(request: Request, queries: tuple[Query, ...]) -> None:
         )
 
 
-def _admit(request: Request, endpoint: Endpoint, callers: Callers) -> Caller:
+def _admit(request: Request, endpoint: Endpoint[Any], callers: Callers) -> Caller:
     if endpoint.scope is None:
         return Caller(None)
     known = callers.of(request)

@@ -12,8 +12,8 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from haptera.api.requests.body import as_json
+from haptera.rest.endpoint import LINES as LINES_TYPE
 
-MEDIA_TYPE: Final = "application/x-ndjson"
 # So many are in memory at once, however long the list is.
 LINES_AT_ONCE: Final = 200
 TAKEN_WITHIN_S: Final = 30.0
@@ -32,7 +32,7 @@ class ListForm:
     tail: bytes = b""
 
 
-LINES: Final = ListForm(MEDIA_TYPE, msgspec.json.Encoder().encode_lines)
+LINES: Final = ListForm(LINES_TYPE, msgspec.json.Encoder().encode_lines)
 
 
 def document(whole: object) -> ListForm:
@@ -46,7 +46,7 @@ def document(whole: object) -> ListForm:
 def wants_lines(request: Request) -> bool:
     """Whether a request accepts lines by name; whoever takes anything is sent one document."""
     accepted = request.headers.get("accept", "").split(",")
-    return MEDIA_TYPE in {one.partition(";")[0].strip().lower() for one in accepted}
+    return LINES_TYPE in {one.partition(";")[0].strip().lower() for one in accepted}
 
 
 def listing(

@@ -9,11 +9,10 @@ from starlette.responses import Response
 
 from haptera.api.backend import Backend
 from haptera.api.requests.body import as_json
-from haptera.api.requests.endpoint import Caller, Contract, Endpoint, author
-from haptera.api.requests.query import WHY
+from haptera.api.requests.endpoint import Caller, Handler, author
 from haptera.model.answers.views import BrakeView
 from haptera.model.events import Released
-from haptera.runtime.identity.tokens import Scope
+from haptera.rest import endpoints
 
 UNCOUNTED: Final = "many nodes fell silent"
 
@@ -22,11 +21,9 @@ UNCOUNTED: Final = "many nodes fell silent"
 class BrakeRoutes:
     backend: Backend
 
-    def endpoints(self) -> Iterator[Endpoint]:
-        contract = Contract(gives=BrakeView)
-        yield Endpoint("GET", "/v1/brake", Scope.READ, self.get, contract, narrows=True)
-        contract = Contract(gives=BrakeView, queries=(WHY,), keyed=True)
-        yield Endpoint("DELETE", "/v1/brake", Scope.WRITE, self.release, contract)
+    def served(self) -> Iterator[Handler]:
+        yield Handler(endpoints.BRAKE, self.get)
+        yield Handler(endpoints.RELEASE_BRAKE, self.release)
 
     async def get(self, _request: Request, caller: Caller) -> Response:
         """Why the brake is on, and for how long; a limited token is not told of how many nodes."""

@@ -12,23 +12,20 @@ from starlette.responses import Response
 from haptera.api.backend import Backend
 from haptera.api.requests.body import as_json, read_body
 from haptera.api.requests.endpoint import (
-    UNWRITTEN,
     Caller,
-    Contract,
-    Endpoint,
+    Handler,
     author,
     claim_of,
     dry_run,
 )
 from haptera.api.requests.problems import problem, problem_view, status_of
-from haptera.api.requests.query import DIGEST, DRY_RUN, TAKE, WHY
 from haptera.api.writes.patching import Patcher
-from haptera.api.writes.planning import UNPLANNED, Make, Planning, digest_in
+from haptera.api.writes.planning import Make, Planning, digest_in
 from haptera.model.answers.plan import Plan
 from haptera.model.changes import Author, Cause, Change
 from haptera.model.errors import DuplicateError, HapteraError, InputError
+from haptera.rest import endpoints
 from haptera.rest.schemas import Bulk, BulkBody, EntityPatch, Patched
-from haptera.runtime.identity.tokens import Scope
 from haptera.runtime.store.optimistic_write import WriteError, write
 
 # As many patches as there may be, with room for what each changes.
@@ -46,17 +43,8 @@ class BulkRoutes:
     backend: Backend
     planning: Planning
 
-    def endpoints(self) -> Iterator[Endpoint]:
-        contract = Contract(
-            takes=BulkBody,
-            gives=Bulk,
-            queries=(DRY_RUN, DIGEST, TAKE, WHY),
-            also=(HTTPStatus.MULTI_STATUS,),
-            problems=(HTTPStatus.NOT_FOUND, *UNWRITTEN, *UNPLANNED),
-            keyed=True,
-        )
-        path, dry = "/v1/bulk", Scope.READ
-        yield Endpoint("POST", path, Scope.WRITE, self.bulk, contract, dry_scope=dry, narrows=True)
+    def served(self) -> Iterator[Handler]:
+        yield Handler(endpoints.BULK, self.bulk)
 
     async def bulk(self, request: Request, caller: Caller) -> Response:
         """Patch many entities; 200 says that all was done, 207 that some was not.

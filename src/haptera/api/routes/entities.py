@@ -1,7 +1,7 @@
 """Routes about entities: how they are, what is desired of them, trying again."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
 
@@ -13,33 +13,27 @@ from haptera.api.backend import Backend
 from haptera.api.requests.body import as_json, read_body
 from haptera.api.requests.console_readings import ConsoleReadings
 from haptera.api.requests.endpoint import (
-    NOT_FOUND,
-    UNWRITTEN,
     Caller,
-    Contract,
-    Endpoint,
+    Handler,
     author,
     check_by_name,
     claim_of,
     flag,
 )
 from haptera.api.requests.lines import Lines, document, wants_lines
-from haptera.api.requests.query import AFTER, AGENT, EXPLAIN, KIND, NODES, SELECT, TAKE, WHY
 from haptera.api.routes.logs import log_place, log_view
 from haptera.api.writes.patching import Patcher, missing, tag_of
 from haptera.kinds import KINDS
 from haptera.kinds.meaning import check_selector
-from haptera.model.answers.graph import DrawingView
-from haptera.model.answers.story import StoryView
-from haptera.model.answers.views import EntityDetail, EntityView
+from haptera.model.answers.views import EntityView
 from haptera.model.changes import Change
 from haptera.model.declared.desired_check import nearest
 from haptera.model.entity import EntityId, parse_entity
 from haptera.model.errors import Code, HapteraError, UnknownNameError
 from haptera.model.events import Asked
 from haptera.model.text import Content, Line
-from haptera.model.token_scope import Scope
-from haptera.rest.schemas import Entities, EntityPatch, LogView, Retried, StatusView, SummaryView
+from haptera.rest import endpoints
+from haptera.rest.schemas import Entities, EntityPatch, Retried, StatusView, SummaryView
 from haptera.runtime.store.optimistic_write import write
 from haptera.selectors.selector import Selector, parse_selector
 
@@ -57,42 +51,17 @@ class EntityRoutes:
     cluster: str
     readings: ConsoleReadings
 
-    def endpoints(self) -> Iterator[Endpoint]:
-        contract = Contract(gives=SummaryView)
-        yield Endpoint("GET", "/v1/summary", Scope.READ, self.summary, contract, narrows=True)
-        contract = Contract(gives=StatusView, queries=(KIND, NODES, SELECT))
-        yield Endpoint("GET", "/v1/status", Scope.READ, self.status, contract, narrows=True)
-        contract = Contract(gives=Entities, queries=(KIND, NODES, SELECT), lines=EntityView)
-        yield Endpoint("GET", "/v1/entities", Scope.READ, self.many, contract, narrows=True)
-        contract = Contract(gives=EntityDetail, queries=(AGENT, EXPLAIN), problems=(NOT_FOUND,))
-        yield Endpoint("GET", "/v1/entities/{entity}", Scope.READ, self.one, contract)
-        contract = Contract(gives=DrawingView, problems=(NOT_FOUND,))
-        yield Endpoint("GET", "/v1/entities/{entity}/graph", Scope.READ, self.graph, contract)
-        contract = Contract(gives=StoryView, problems=(NOT_FOUND,))
-        yield Endpoint("GET", "/v1/entities/{entity}/story", Scope.READ, self.story, contract)
-        contract = Contract(gives=LogView, queries=(AFTER,), problems=(NOT_FOUND,))
-        yield Endpoint("GET", "/v1/entities/{entity}/log", Scope.READ, self.log, contract)
-        contract = Contract(
-            takes=dict[Line, Content | int | None],
-            gives=EntityView,
-            queries=(TAKE, WHY),
-            headers=("If-Match",),
-            keyed=True,
-            problems=(NOT_FOUND, *UNWRITTEN),
-        )
-        path = "/v1/entities/{entity}/desired"
-        yield Endpoint("PATCH", path, Scope.WRITE, self.desire, contract)
-        contract = replace(contract, takes=dict[Line, Content | None])
-        path = "/v1/entities/{entity}/attributes"
-        yield Endpoint("PATCH", path, Scope.WRITE, self.describe, contract)
-        contract = Contract(
-            gives=Retried,
-            queries=(WHY,),
-            status=HTTPStatus.ACCEPTED,
-            problems=(NOT_FOUND, HTTPStatus.CONFLICT),
-            keyed=True,
-        )
-        yield Endpoint("POST", "/v1/entities/{entity}/retry", Scope.WRITE, self.retry, contract)
+    def served(self) -> Iterator[Handler]:
+        yield Handler(endpoints.SUMMARY, self.summary)
+        yield Handler(endpoints.STATUS, self.status)
+        yield Handler(endpoints.ENTITIES, self.many)
+        yield Handler(endpoints.ENTITY, self.one)
+        yield Handler(endpoints.GRAPH, self.graph)
+        yield Handler(endpoints.STORY, self.story)
+        yield Handler(endpoints.LOG, self.log)
+        yield Handler(endpoints.DESIRE, self.desire)
+        yield Handler(endpoints.DESCRIBE, self.describe)
+        yield Handler(endpoints.RETRY, self.retry)
 
     async def summary(self, _request: Request, caller: Caller) -> Response:
         """How many entities of each kind stand in each condition."""

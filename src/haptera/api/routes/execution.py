@@ -14,14 +14,14 @@ from starlette.types import Receive, Scope, Send
 
 from haptera.api.backend import Backend
 from haptera.api.requests.body import read_body
-from haptera.api.requests.endpoint import NOT_FOUND, Caller, Contract, Endpoint, author
-from haptera.api.requests.lines import LINES, MEDIA_TYPE
-from haptera.api.requests.query import WHY
+from haptera.api.requests.endpoint import Caller, Handler, author
+from haptera.api.requests.lines import LINES
 from haptera.api.routes.stream import while_heard
 from haptera.api.writes.patching import missing
-from haptera.model import token_scope as scopes
 from haptera.model.entity import EntityId, parse_entity
 from haptera.model.errors import Code, HapteraError, LimitError
+from haptera.rest import endpoints
+from haptera.rest.endpoint import LINES as LINES_TYPE
 from haptera.rest.exec import STDIN_BYTES_MAX, WORDS_BYTES_MAX, ExecBody, ExecView
 from haptera.runtime.network.peer_messages import (
     ExecAnswer,
@@ -44,16 +44,8 @@ class ExecutionRoute:
     backend: Backend
     running: set["ExecutionStream"] = field(default_factory=set)
 
-    def endpoints(self) -> Iterator[Endpoint]:
-        contract = Contract(
-            takes=ExecBody,
-            lines=ExecView,
-            queries=(WHY,),
-            media_type=MEDIA_TYPE,
-            problems=(NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS),
-        )
-        path = "/v1/entities/{entity}/exec"
-        yield Endpoint("POST", path, scopes.Scope.EXEC, self.execute, contract)
+    def served(self) -> Iterator[Handler]:
+        yield Handler(endpoints.EXECUTE, self.execute)
 
     async def execute(self, request: Request, caller: Caller) -> Response:
         """Run a command on a node, or in a system: what it writes as it comes, then its status.
@@ -112,7 +104,7 @@ class ExecutionStream(Response):
         within_s: float,
     ) -> None:
         """Who takes none of it for `within_s`, the command's own limit, is given up."""
-        super().__init__(media_type=MEDIA_TYPE)
+        super().__init__(media_type=LINES_TYPE)
         del self.headers["content-length"]
         self._route = route
         self._caller = caller

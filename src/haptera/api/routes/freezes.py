@@ -12,15 +12,11 @@ from starlette.responses import Response
 from haptera.api.backend import Backend
 from haptera.api.requests.body import as_json, read_body
 from haptera.api.requests.endpoint import (
-    NOT_FOUND,
-    UNWRITTEN,
     Caller,
-    Contract,
-    Endpoint,
+    Handler,
     author,
     check_covered,
 )
-from haptera.api.requests.query import THAWED, WHY
 from haptera.core.desired.thaw import Thaw, thaw
 from haptera.core.state.allowance import READ_AT_ONCE, READING_EACH
 from haptera.core.state.selecting import Declared
@@ -40,8 +36,8 @@ from haptera.model.declared.desired_check import check_plain, did_you_mean
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import Code, HapteraError
 from haptera.planner.domain.pieces import Pieces, slices
+from haptera.rest import endpoints
 from haptera.rest.schemas import FreezeBody, FreezeView, Frozen, Thawed, ThawView
-from haptera.runtime.identity.tokens import Scope
 from haptera.runtime.over_turns import over_turns
 from haptera.runtime.store.optimistic_write import write
 from haptera.selectors.covering import covers
@@ -65,15 +61,10 @@ class FreezeRoutes:
     backend: Backend
     wall_s: Callable[[], float]
 
-    def endpoints(self) -> Iterator[Endpoint]:
-        path, contract = "/v1/freezes", Contract(gives=Frozen)
-        yield Endpoint("GET", path, Scope.READ, self.all, contract, narrows=True)
-        contract = Contract(takes=FreezeBody, gives=FreezeView, problems=UNWRITTEN, keyed=True)
-        yield Endpoint("POST", path, Scope.WRITE, self.freeze, contract, narrows=True)
-        contract = Contract(
-            gives=Thawed, queries=(THAWED, WHY), problems=(NOT_FOUND, *UNWRITTEN), keyed=True
-        )
-        yield Endpoint("DELETE", path, Scope.WRITE, self.thaw, contract, narrows=True)
+    def served(self) -> Iterator[Handler]:
+        yield Handler(endpoints.FREEZES, self.all)
+        yield Handler(endpoints.FREEZE, self.freeze)
+        yield Handler(endpoints.THAW, self.thaw)
 
     async def all(self, _request: Request, caller: Caller) -> Response:
         """All freezes; to a limited token those of its entities, which alone they then name."""

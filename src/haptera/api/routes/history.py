@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Final
 
 from msgspec.structs import replace
@@ -13,41 +12,25 @@ from starlette.responses import Response
 from haptera.api.backend import Backend
 from haptera.api.requests.body import as_json
 from haptera.api.requests.endpoint import (
-    NOT_FOUND,
-    UNWRITTEN,
     Caller,
-    Contract,
-    Endpoint,
+    Handler,
     author,
     narrowed,
-    number,
+    read_query,
 )
 from haptera.api.requests.lines import listing
-from haptera.api.requests.query import (
-    AT,
-    BEFORE,
-    DIGEST,
-    DRY_RUN,
-    LIMIT,
-    LIMIT_DEFAULT,
-    LIMIT_MAX,
-    SELECT,
-    WHY,
-)
-from haptera.api.writes.planning import UNPLANNED, Planning
+from haptera.api.writes.planning import Planning
 from haptera.core.desired.revert import revert
 from haptera.kinds.meaning import check_selector
-from haptera.model.answers.past import Changed, Deed, Happened, Page, PastView
+from haptera.model.answers.past import Page
 from haptera.model.changes import Change
 from haptera.model.entity import EntityId
 from haptera.model.errors import Code, HapteraError
-from haptera.model.walltime import WALL_S_MAX, utc_text_s
-from haptera.rest.schemas import AppliedView, Audit, Happenings, Past
-from haptera.runtime.identity.tokens import Scope
+from haptera.model.walltime import utc_text_s
+from haptera.rest import endpoints, query
+from haptera.rest.schemas import Audit, Happenings, Past
 from haptera.selectors.selector import ALL, parse_selector
 
-# The file that holds the past is there, and cannot be read.
-UNREAD: Final = (HTTPStatus.SERVICE_UNAVAILABLE,)
 # By so much the clock of whoever asks how it was just now may go before the parent's.
 CLOCKS_APART_S_MAX: Final = 60
 
@@ -58,27 +41,12 @@ class HistoryRoutes:
     planning: Planning
     wall_s: Callable[[], float]
 
-    def endpoints(self) -> Iterator[Endpoint]:
-        contract = Contract(
-            gives=Page, queries=(SELECT, LIMIT, BEFORE), lines=Changed, problems=UNREAD
-        )
-        yield Endpoint("GET", "/v1/history", Scope.READ, self.history, contract, narrows=True)
-        contract = Contract(
-            gives=Happenings, queries=(SELECT, LIMIT), lines=Happened, problems=UNREAD
-        )
-        yield Endpoint("GET", "/v1/happenings", Scope.READ, self.happenings, contract, narrows=True)
-        contract = Contract(gives=Past, queries=(AT, SELECT), lines=PastView, problems=UNREAD)
-        yield Endpoint("GET", "/v1/past", Scope.READ, self.past, contract, narrows=True)
-        contract = Contract(gives=Audit, queries=(LIMIT,), lines=Deed, problems=UNREAD)
-        yield Endpoint("GET", "/v1/audit", Scope.READ, self.audit, contract, narrows=True)
-        contract = Contract(
-            gives=AppliedView,
-            queries=(DRY_RUN, DIGEST, WHY),
-            problems=(NOT_FOUND, *UNWRITTEN, *UNPLANNED),
-            keyed=True,
-        )
-        path = "/v1/revert/{revision}"
-        yield Endpoint("POST", path, Scope.WRITE, self.revert, contract, dry_scope=Scope.READ)
+    def served(self) -> Iterator[Handler]:
+        yield Handler(endpoints.HISTORY, self.history)
+        yield Handler(endpoints.HAPPENINGS, self.happenings)
+        yield Handler(endpoints.PAST, self.past)
+        yield Handler(endpoints.AUDIT, self.audit)
+        yield Handler(endpoints.REVERT, self.revert)
 
     async def history(self, request: Request, caller: Caller) -> Response:
         """What was changed of what is selected, latest first; `before` is the next page.
@@ -86,24 +54,22 @@ class HistoryRoutes:
         As lines, the header Link names the next page.
         """
         chosen = _chosen(request, caller)
-        limit = number(request, "limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
-        before = number(request, "before", None, least=1)
+        asked = read_query(request, query.PageQuery)
         page = await asyncio.to_thread(
-            self.backend.past, chosen, before=before, count_max=limit or LIMIT_DEFAULT
+            self.backend.past, chosen, before=asked.before, count_max=asked.limit
         )
         return listing(request, page, page.changes, _next(request, page))
 
     async def happenings(self, request: Request, caller: Caller) -> Response:
         """What was seen of what is selected, where it stood, what was tried, latest first."""
-        limit = number(request, "limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
+        limit = read_query(request, query.LatestQuery).limit
         chosen = _chosen(request, caller)
-        found = await asyncio.to_thread(self.backend.happened, chosen, limit or LIMIT_DEFAULT)
+        found = await asyncio.to_thread(self.backend.happened, chosen, limit)
         return listing(request, Happenings(found), found)
 
     async def past(self, request: Request, caller: Caller) -> Response:
         """How what is selected was at a time, in seconds since 1970."""
-        at_s = number(request, "at", None, least=0, most=WALL_S_MAX)
-        assert at_s is not None, "it is required"
+        at_s = read_query(request, query.TimeQuery).at
         if at_s > self.wall_s() + CLOCKS_APART_S_MAX:
             what = f"{utc_text_s(at_s)} is in the future"
             do = "give a time in the past"
@@ -117,9 +83,8 @@ class HistoryRoutes:
 
         To a limited token: what concerns its entities, and how many changes of a write do.
         """
-        limit = number(request, "limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
-        count_max = limit or LIMIT_DEFAULT
-        found = await asyncio.to_thread(self.backend.deeds, caller.within, count_max)
+        limit = read_query(request, query.LimitQuery).limit
+        found = await asyncio.to_thread(self.backend.deeds, caller.within, limit)
         return listing(request, Audit(found), found)
 
     async def revert(self, request: Request, caller: Caller) -> Response:

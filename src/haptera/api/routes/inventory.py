@@ -7,19 +7,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from haptera.api.backend import Backend
-from haptera.api.requests.endpoint import NOT_FOUND, Caller, Contract, Endpoint
-from haptera.kinds.inventory import Inventory
+from haptera.api.requests.endpoint import Caller, Handler
 from haptera.model.errors import Code, HapteraError
-from haptera.model.token_scope import Scope
+from haptera.rest import endpoints
 
 
 @dataclass(frozen=True, slots=True)
 class InventoryRoute:
     backend: Backend
 
-    def endpoints(self) -> Iterator[Endpoint]:
-        contract = Contract(gives=Inventory, problems=(NOT_FOUND,))
-        yield Endpoint("GET", "/v1/images/{image}/inventory", Scope.READ, self.get, contract)
+    def served(self) -> Iterator[Handler]:
+        yield Handler(endpoints.INVENTORY, self.get)
 
     async def get(self, request: Request, _caller: Caller) -> Response:
         """All files of an image, by its name or its digest: content, mode, owner; its packages."""

@@ -5,7 +5,6 @@ from typing import Final
 
 from starlette.requests import Request
 
-from haptera.api.requests.query import AFTER
 from haptera.model.entity import EntityId
 from haptera.model.errors import ParseError
 from haptera.rest.schemas import LogView
@@ -16,7 +15,7 @@ _PLACE: Final = re.compile(r"(\d{1,19})\.(\d{1,19})", re.ASCII)
 
 def log_place(request: Request) -> LogPlace | None:
     """After which place of a log one asks."""
-    text = request.query_params.get(AFTER.name)
+    text = request.query_params.get("after")
     if text is None:
         return None
     found = _PLACE.fullmatch(text)

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 import haptera
-from haptera.api.requests.endpoint import Caller, Contract, Endpoint
+from haptera.api.requests.endpoint import Caller, Handler
 from haptera.api.requests.meters import Meters
 from haptera.core.figures import Figures
 from haptera.model.errors import HapteraError
@@ -24,7 +24,7 @@ from haptera.queue.demand import demand
 from haptera.queue.duty import DutyState
 from haptera.queue.job import JobState
 from haptera.queue.queue import JobQueue
-from haptera.runtime.identity.tokens import Scope
+from haptera.rest import endpoints
 
 _NS_PER_S: Final = 1e9
 
@@ -61,9 +61,8 @@ class MetricsRoute:
     meters: Meters
     counted: "Counted"
 
-    def endpoints(self) -> Iterator[Endpoint]:
-        contract = Contract(media_type="text/plain")
-        yield Endpoint("GET", "/metrics", Scope.READ, self.metrics, contract)
+    def served(self) -> Iterator[Handler]:
+        yield Handler(endpoints.METRICS, self.metrics)
 
     async def metrics(self, request: Request, _caller: Caller) -> Response:
         """Figures for Prometheus."""

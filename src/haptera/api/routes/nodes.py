@@ -2,33 +2,29 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from http import HTTPStatus
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from haptera.api.backend import Backend
 from haptera.api.requests.body import as_json, read_body
-from haptera.api.requests.endpoint import NOT_FOUND, UNWRITTEN, Caller, Contract, Endpoint, author
-from haptera.api.requests.query import WHY
+from haptera.api.requests.endpoint import Caller, Handler, author
 from haptera.api.writes.patching import missing
 from haptera.core.state.limits import OVERRIDE_NS, S
 from haptera.kinds import node as kind
 from haptera.kinds.node import parse_mac
-from haptera.model.answers.views import TreeView
 from haptera.model.changes import Change, Declare, StoredEntity
 from haptera.model.entity import is_name, node_id, parse_entity
 from haptera.model.errors import Code, HapteraError, ParseError
 from haptera.model.events import Asked, Released
+from haptera.rest import endpoints
 from haptera.rest.schemas import Evicted, Overridden
 from haptera.rest.unclaimed import (
     ClaimBody,
     ClaimMade,
-    InvitationView,
     Unclaimed,
     UnclaimedView,
 )
-from haptera.runtime.identity.tokens import Scope
 from haptera.runtime.store.optimistic_write import write
 
 _MAC = kind.mac.name
@@ -38,36 +34,13 @@ _MAC = kind.mac.name
 class NodeRoutes:
     backend: Backend
 
-    def endpoints(self) -> Iterator[Endpoint]:
-        contract = Contract(gives=Evicted, problems=(NOT_FOUND,), queries=(WHY,), keyed=True)
-        yield Endpoint("DELETE", "/v1/nodes/{node}/session", Scope.ADMIN, self.evict, contract)
-
-        contract = Contract(
-            gives=Overridden, problems=(NOT_FOUND, HTTPStatus.CONFLICT), queries=(WHY,), keyed=True
-        )
-        path = "/v1/nodes/{node}/override"
-        yield Endpoint("POST", path, Scope.ADMIN, self.override, contract)
-
-        # Who may run any command on a node may be its agent, too: it is no more.
-        contract = Contract(gives=InvitationView, queries=(WHY,), problems=(NOT_FOUND,))
-        path = "/v1/entities/{entity}/invitation"
-        yield Endpoint("POST", path, Scope.EXEC, self.invite, contract)
-
-        yield Endpoint("GET", "/v1/parents", Scope.READ, self.parents, Contract(gives=TreeView))
-
-        contract = Contract(gives=Unclaimed)
-        yield Endpoint("GET", "/v1/unclaimed", Scope.READ, self.unclaimed, contract)
-
-        # As it admits a machine, and in the name of whoever declares the node.
-        contract = Contract(
-            takes=ClaimBody,
-            gives=ClaimMade,
-            queries=(WHY,),
-            keyed=True,
-            problems=(NOT_FOUND, *UNWRITTEN),
-        )
-        path = "/v1/nodes/{node}/claim"
-        yield Endpoint("POST", path, Scope.ADMIN, self.claim, contract)
+    def served(self) -> Iterator[Handler]:
+        yield Handler(endpoints.EVICT, self.evict)
+        yield Handler(endpoints.OVERRIDE, self.override)
+        yield Handler(endpoints.INVITE, self.invite)
+        yield Handler(endpoints.PARENTS, self.parents)
+        yield Handler(endpoints.UNCLAIMED, self.unclaimed)
+        yield Handler(endpoints.CLAIM, self.claim)
 
     async def override(self, request: Request, caller: Caller) -> Response:
         """Need no permit of a node for a while, as where its gate never grants one; say why."""

@@ -7,12 +7,13 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from haptera.api.requests.endpoint import Caller, Contract, Endpoint
+from haptera.api.requests.endpoint import Caller, Handler
+from haptera.rest.endpoint import Endpoint
 
 _TYPES: Final = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
 
 
-def page_endpoints() -> Iterator[Endpoint]:
+def served_page() -> Iterator[Handler]:
     static = files("haptera.web") / "static"
     for file in sorted(static.iterdir(), key=lambda one: one.name):
         path = "/" if file.name == "index.html" else f"/page/{file.name}"
@@ -20,9 +21,9 @@ def page_endpoints() -> Iterator[Endpoint]:
         yield _file(path, file.read_bytes(), media_type)
 
 
-def _file(path: str, content: bytes, media_type: str) -> Endpoint:
+def _file(path: str, content: bytes, media_type: str) -> Handler:
     async def answer(_request: Request, _caller: Caller) -> Response:
         """A file of the status page."""
         return Response(content, media_type=media_type)
 
-    return Endpoint("GET", path, None, answer, Contract(media_type=media_type))
+    return Handler(Endpoint("GET", path, None, str, media_type=media_type), answer)

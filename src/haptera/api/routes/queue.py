@@ -3,28 +3,21 @@
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from http import HTTPStatus
-from typing import Annotated, Final, TypeVar
 
 import msgspec
-from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
 from haptera.api.backend import Backend, JobDesk
 from haptera.api.requests.body import as_json, read_body
 from haptera.api.requests.endpoint import (
-    NOT_FOUND,
-    UNWRITTEN,
     Caller,
-    Contract,
-    Endpoint,
+    Handler,
     author,
-    number,
+    read_query,
 )
 from haptera.api.requests.lines import Lines, document
-from haptera.api.requests.query import LIMIT, LIMIT_DEFAULT, LIMIT_MAX, SELECT, WHY, Query
 from haptera.api.routes.job_list import Cancelling, JobList
 from haptera.api.writes.nodes_meant import nodes_meant
 from haptera.api.writes.patching import missing
@@ -35,11 +28,12 @@ from haptera.model.text import whole_number
 from haptera.model.token_scope import RANK, Scope
 from haptera.queue.capacity import capacity_of
 from haptera.queue.demand import demand
-from haptera.queue.duty import Duty, DutyState
+from haptera.queue.duty import Duty
 from haptera.queue.entry import Holder, Submission
 from haptera.queue.job import ENDED, Job, JobState, Size
 from haptera.queue.queue import JobQueue
 from haptera.queue.reason import absence
+from haptera.rest import endpoints, query
 from haptera.rest.job_selector import JobSubject, parse_job_selector
 from haptera.rest.jobs import (
     CancelledJobs,
@@ -59,28 +53,6 @@ from haptera.rest.jobs import (
 from haptera.selectors.selector import parse_selector
 from haptera.selectors.subscription import Cursor, parse_cursor
 
-# How long an answer waits for the end of a job.
-WAIT_S_MAX: Final = 30
-WAIT: Final = Query(
-    "wait_s",
-    "Answer when the job has ended, or after this many seconds.",
-    Annotated[int, Meta(ge=0, le=WAIT_S_MAX)],
-)
-STATE: Final = Query("state", "Only jobs in this state.", JobState)
-SINCE: Final = Query("since", "Those that changed after an earlier answer's `turn`, in that order.")
-CHANGED: Final = Query(
-    "wait_s",
-    "With `since`: answer once one has changed, or after so many seconds.",
-    Annotated[int, Meta(ge=0, le=WAIT_S_MAX)],
-)
-MEANT: Final = Query("select", "The jobs: job:[1-20], job:* and state=queued.", required=True)
-NODES: Final = Query("select", "The nodes: rack1n[1-4], node:* and condition=stuck.", required=True)
-DUTY: Final = Query("state", "Only nodes in this state, as GET /v1/queue has it.", DutyState)
-SET_BY: Final = Query("who", "Only nodes whose duty this user set: eve, or user:eve.")
-FIRST: Final = Query("first", "Only jobs from this number on.", Annotated[int, Meta(ge=1)])
-
-State = TypeVar("State", bound=StrEnum)
-
 
 @dataclass(frozen=True, slots=True)
 class JobRoutes:
@@ -89,39 +61,18 @@ class JobRoutes:
     backend: Backend
     wall_s: Callable[[], float]
 
-    def endpoints(self) -> Iterator[Endpoint]:
-        contract = Contract(
-            takes=SubmitBody, gives=Submitted, status=HTTPStatus.CREATED, problems=UNWRITTEN
-        )
-        yield Endpoint("POST", "/v1/jobs", Scope.WRITE, self.submit, contract)
-        queries = (SELECT, STATE, FIRST, LIMIT, SINCE, CHANGED)
-        contract = Contract(gives=JobsView, queries=queries)
-        yield Endpoint("GET", "/v1/jobs", Scope.READ, self.many, contract)
-        contract = Contract(
-            gives=CancelledJobs,
-            queries=(MEANT, WHY),
-            also=(HTTPStatus.MULTI_STATUS,),
-            problems=UNWRITTEN,
-        )
-        yield Endpoint("DELETE", "/v1/jobs", Scope.WRITE, self.cancel_many, contract)
-        contract = Contract(gives=JobView, queries=(WAIT,), problems=(NOT_FOUND,))
-        yield Endpoint("GET", "/v1/jobs/{job}", Scope.READ, self.one, contract)
-        contract = Contract(gives=JobView, queries=(WHY,), problems=(NOT_FOUND, *UNWRITTEN))
-        yield Endpoint("DELETE", "/v1/jobs/{job}", Scope.WRITE, self.cancel, contract)
-        contract = Contract(takes=PriorityBody, gives=JobView, problems=(NOT_FOUND, *UNWRITTEN))
-        yield Endpoint("PATCH", "/v1/jobs/{job}", Scope.WRITE, self.prioritize, contract)
-        yield Endpoint("GET", "/v1/queue", Scope.READ, self.queue, Contract(gives=QueueView))
-        contract = Contract(takes=DutyBody, gives=HolderView, problems=(NOT_FOUND, *UNWRITTEN))
-        yield Endpoint("PUT", "/v1/duties/{node}", Scope.WRITE, self.relieve, contract)
-        contract = Contract(gives=HolderView, problems=(NOT_FOUND, *UNWRITTEN))
-        yield Endpoint("DELETE", "/v1/duties/{node}", Scope.WRITE, self.resume, contract)
-        meant = (NODES, DUTY, SET_BY)
-        contract = Contract(
-            takes=DutyBody, gives=HoldersView, queries=meant, problems=(NOT_FOUND, *UNWRITTEN)
-        )
-        yield Endpoint("PUT", "/v1/duties", Scope.WRITE, self.relieve_many, contract)
-        contract = Contract(gives=HoldersView, queries=meant, problems=(NOT_FOUND, *UNWRITTEN))
-        yield Endpoint("DELETE", "/v1/duties", Scope.WRITE, self.resume_many, contract)
+    def served(self) -> Iterator[Handler]:
+        yield Handler(endpoints.SUBMIT, self.submit)
+        yield Handler(endpoints.JOBS, self.many)
+        yield Handler(endpoints.CANCEL_JOBS, self.cancel_many)
+        yield Handler(endpoints.JOB, self.one)
+        yield Handler(endpoints.CANCEL_JOB, self.cancel)
+        yield Handler(endpoints.PRIORITIZE, self.prioritize)
+        yield Handler(endpoints.QUEUE, self.queue)
+        yield Handler(endpoints.RELIEVE, self.relieve)
+        yield Handler(endpoints.RESUME, self.resume)
+        yield Handler(endpoints.RELIEVE_MANY, self.relieve_many)
+        yield Handler(endpoints.RESUME_MANY, self.resume_many)
 
     @property
     def desk(self) -> JobDesk:
@@ -148,19 +99,13 @@ class JobRoutes:
 
         After a restart of the parent, all have changed.
         """
-        limit = number(request, "limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
-        first = number(request, "first", 1, least=1)
-        wait_s = number(request, "wait_s", 0, least=0, most=WAIT_S_MAX)
-        since = request.query_params.get("since")
-        assert limit is not None
-        assert first is not None
-        assert wait_s is not None
-        jobs, epoch = JobList(self.desk, self._meant(request), limit), self.backend.bus.latest.epoch
-        if since is None:
-            found = await jobs.latest(first)
+        asked, epoch = read_query(request, query.JobsQuery), self.backend.bus.latest.epoch
+        jobs = JobList(self.desk, self._meant(asked.select, asked.state), asked.limit)
+        if asked.since is None:
+            found = await jobs.latest(asked.first)
         else:
-            seen = _cursor(since)
-            found = await jobs.changed(seen.number if seen.epoch == epoch else 0, wait_s)
+            seen = _cursor(asked.since)
+            found = await jobs.changed(seen.number if seen.epoch == epoch else 0, asked.wait_s)
         counts = {one.value: count for one, count in self.desk.queue.counts.items() if count}
         views = (self._view(job, msgspec.UNSET) for job in found.jobs)
         around = JobsView(counts, str(Cursor(epoch, found.last)), found.others, [])
@@ -169,7 +114,7 @@ class JobRoutes:
     async def one(self, request: Request, _caller: Caller) -> Response:
         """One job, and why it is not done; with `wait_s`, once it has ended."""
         job = self._job(request)
-        wait_s = number(request, "wait_s", 0, least=0, most=WAIT_S_MAX)
+        wait_s = read_query(request, query.WaitQuery).wait_s
         try:
             async with asyncio.timeout(wait_s):
                 while wait_s and job.state not in ENDED:
@@ -191,8 +136,11 @@ class JobRoutes:
         207: some were left, for they belong to others or are not there. A job that began meanwhile
         is cancelled if it is meant still.
         """
-        select = parse_job_selector(request.query_params["select"])
-        many = Cancelling(self.desk, self._meant(request), lambda job: _may_change(caller, job))
+        asked = read_query(request, query.CancelQuery)
+        select = parse_job_selector(asked.select)
+        many = Cancelling(
+            self.desk, self._meant(asked.select), lambda job: _may_change(caller, job)
+        )
         await many.cancel(select, _reason(request, caller))
         around = CancelledJobs(
             many.cancelled.view(), many.ended.view(), many.forbidden.view(), many.missing.view(), []
@@ -244,8 +192,8 @@ class JobRoutes:
         return await self._change_many(request, None, caller)
 
     async def _change_many(self, request: Request, duty: Duty | None, caller: Caller) -> Response:
-        select = check_selector(parse_selector(request.query_params["select"]))
-        state, who = _of_enum(request, "state", DutyState), request.query_params.get("who")
+        asked = read_query(request, query.DutiesQuery)
+        select, state, who = check_selector(parse_selector(asked.select)), asked.state, asked.who
         queue = self.desk.queue
         known = queue.holders.keys() | queue.duties.keys()
         named = await nodes_meant(self.backend, select, known)
@@ -274,9 +222,8 @@ class JobRoutes:
         deadline_s = None if body.within_s is None else self.wall_s() + body.within_s
         return Duty(body.mode, body.reason, f"user:{caller.name}", deadline_s)
 
-    def _meant(self, request: Request) -> Callable[[Job], bool]:
-        """Whether the query asks for a job."""
-        state, select = _of_enum(request, "state", JobState), request.query_params.get("select")
+    def _meant(self, select: str | None, state: JobState | None = None) -> Callable[[Job], bool]:
+        """Whether a query means a job."""
         if select is None:
             return lambda job: state in (None, job.state)
         choice, now_s = parse_job_selector(select).choice, self.wall_s()
@@ -373,15 +320,6 @@ def _is_of(queue: JobQueue, name: str, who: str) -> bool:
     """True if this user set the node's duty: user:eve, or eve for short."""
     duty = queue.duties.get(name)
     return duty is not None and duty.who in (who, f"user:{who}")
-
-
-def _of_enum(request: Request, name: str, states: type[State]) -> State | None:
-    text = request.query_params.get(name)
-    try:
-        return None if text is None else states(text)
-    except ValueError:
-        do = f"write one of {', '.join(states)}"
-        raise HapteraError(f"{name}={text!r}", where="the query", do=do) from None
 
 
 def _cursor(text: str) -> Cursor:

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from http import HTTPStatus
 from typing import Any, Final, Protocol, TypeVar
 
 from msgspec.structs import replace
@@ -13,22 +12,19 @@ from starlette.responses import Response
 from haptera.api.backend import Backend
 from haptera.api.requests.body import as_json, read_body
 from haptera.api.requests.endpoint import (
-    UNWRITTEN,
     Caller,
-    Contract,
-    Endpoint,
+    Handler,
     author,
     claim_of,
     dry_run,
 )
-from haptera.api.requests.query import DIGEST, DRY_RUN, OWNER, TAKE, WHY
 from haptera.api.requests.turns import Turns
-from haptera.api.writes.planning import UNPLANNED, Planning
+from haptera.api.writes.planning import Planning
 from haptera.core.desired.ownership import Claim
 from haptera.model.changes import Change, StoredEntity
 from haptera.model.errors import Code, HapteraError
+from haptera.rest import endpoints
 from haptera.rest.schemas import (
-    AppliedView,
     Difference,
     DifferenceView,
     Exported,
@@ -40,7 +36,6 @@ from haptera.runtime.identity.tokens import Scope
 # A site as large as it may be, with room for what JSON escapes.
 SITE_BODY_BYTES_MAX: Final = 8 << 20
 
-BUSY: Final = HTTPStatus.TOO_MANY_REQUESTS
 
 _Stored = Sequence[StoredEntity]
 
@@ -82,20 +77,10 @@ class SiteRoutes:
     planning: Planning
     turns: Turns = field(default_factory=Turns)
 
-    def endpoints(self) -> Iterator[Endpoint]:
-        contract = Contract(
-            takes=SiteBody,
-            gives=AppliedView,
-            queries=(DRY_RUN, DIGEST, TAKE, WHY),
-            problems=(BUSY, *UNWRITTEN, *UNPLANNED),
-            keyed=True,
-        )
-        path = "/v1/apply"
-        yield Endpoint("POST", path, Scope.WRITE, self.apply, contract, dry_scope=Scope.READ)
-        contract = Contract(takes=SiteBody, gives=Difference, problems=(BUSY,))
-        yield Endpoint("POST", "/v1/diff", Scope.READ, self.diff, contract)
-        contract = Contract(gives=Exported, queries=(OWNER,))
-        yield Endpoint("GET", "/v1/export", Scope.READ, self.export, contract)
+    def served(self) -> Iterator[Handler]:
+        yield Handler(endpoints.APPLY, self.apply)
+        yield Handler(endpoints.DIFF, self.diff)
+        yield Handler(endpoints.EXPORT, self.export)
 
     async def apply(self, request: Request, caller: Caller) -> Response:
         """Make a site what the cluster should be, or say what would come of that."""

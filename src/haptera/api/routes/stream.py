@@ -17,15 +17,14 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from haptera.api.backend import Backend
-from haptera.api.requests.endpoint import Caller, Contract, Endpoint, narrowed
-from haptera.api.requests.query import KINDS_WANTED, SELECT, TYPES
+from haptera.api.requests.endpoint import Caller, Handler, narrowed
 from haptera.core.views.bus import Batch, Listener, Shown, told
 from haptera.kinds import KINDS
 from haptera.kinds.meaning import check_selector
-from haptera.model import token_scope as scopes
 from haptera.model.declared.desired_check import nearest
 from haptera.model.entity import EntityId
 from haptera.model.errors import Code, HapteraError, UnknownNameError
+from haptera.rest import endpoints
 from haptera.rest.schemas import Event
 from haptera.selectors.subscription import Cursor, Subscription, parse_cursor, parse_wanted
 
@@ -45,14 +44,8 @@ class StreamRoute:
     cluster: str
     streams: set["EventStream"] = field(default_factory=set)
 
-    def endpoints(self) -> Iterator[Endpoint]:
-        contract = Contract(
-            queries=(TYPES, KINDS_WANTED, SELECT),
-            problems=(HTTPStatus.GONE, HTTPStatus.TOO_MANY_REQUESTS),
-            media_type="text/event-stream",
-        )
-        read = scopes.Scope.READ
-        yield Endpoint("GET", "/v1/events", read, self.events, contract, narrows=True)
+    def served(self) -> Iterator[Handler]:
+        yield Handler(endpoints.EVENTS, self.events)
 
     async def events(self, request: Request, caller: Caller) -> Response:
         """Server-sent events: all entities once, then each as it changes."""

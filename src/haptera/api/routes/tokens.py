@@ -11,10 +11,10 @@ from starlette.responses import Response
 
 from haptera.api.backend import Backend
 from haptera.api.requests.body import as_json, read_body
-from haptera.api.requests.endpoint import NOT_FOUND, Caller, Contract, Endpoint, author
+from haptera.api.requests.endpoint import Caller, Handler, author
 from haptera.kinds.meaning import check_selector
 from haptera.model.errors import Code, HapteraError, ParseError
-from haptera.model.token_scope import Scope
+from haptera.rest import endpoints
 from haptera.rest.schemas import (
     CallerView,
     CertificateBody,
@@ -36,19 +36,12 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 class TokenRoutes:
     backend: Backend
 
-    def endpoints(self) -> Iterator[Endpoint]:
-        contract = Contract(gives=CallerView)
-        yield Endpoint("GET", "/v1/caller", Scope.READ, self.caller, contract, narrows=True)
-        contract = Contract(gives=Tokens)
-        yield Endpoint("GET", "/v1/tokens", Scope.ADMIN, self.all, contract)
-        contract = Contract(takes=TokenBody, gives=TokenMade, status=HTTPStatus.CREATED)
-        yield Endpoint("POST", "/v1/tokens", Scope.ADMIN, self.make, contract)
-        contract = Contract(
-            takes=CertificateBody, gives=CertificateMade, status=HTTPStatus.CREATED, keyed=True
-        )
-        yield Endpoint("POST", "/v1/certificates", Scope.ADMIN, self.certify, contract)
-        contract = Contract(gives=TokenView, problems=(NOT_FOUND,), keyed=True)
-        yield Endpoint("DELETE", "/v1/tokens/{token}", Scope.ADMIN, self.revoke, contract)
+    def served(self) -> Iterator[Handler]:
+        yield Handler(endpoints.CALLER, self.caller)
+        yield Handler(endpoints.TOKENS, self.all)
+        yield Handler(endpoints.MAKE_TOKEN, self.make)
+        yield Handler(endpoints.CERTIFY, self.certify)
+        yield Handler(endpoints.REVOKE_TOKEN, self.revoke)
 
     async def caller(self, _request: Request, caller: Caller) -> Response:
         """Who asks, and what they may: a page offers nothing else."""

@@ -19,10 +19,11 @@ from starlette.types import Message
 
 from haptera.api.backend import Backend
 from haptera.api.requests.body import read_bytes
-from haptera.api.requests.endpoint import KEY_HEADER, Caller, Endpoint, dry_run
+from haptera.api.requests.endpoint import Caller, Handler, dry_run
 from haptera.api.requests.problems import status_of
 from haptera.api.routes.sites import SITE_BODY_BYTES_MAX
 from haptera.model.errors import Code, HapteraError
+from haptera.rest.endpoint import KEY_HEADER
 from haptera.runtime.identity.tokens import Scope
 from haptera.runtime.store.keyed import Held, KeptAnswer, RequestKey
 
@@ -43,11 +44,12 @@ class Idempotency:
     backend: Backend
     under_way: set[RequestKey] = field(default_factory=set)
 
-    def heeded(self, endpoint: Endpoint) -> Endpoint:
+    def heeded(self, served: Handler) -> Handler:
         """The endpoint, which heeds keys now, or refuses them where one would trust in vain."""
-        answer, heeds = endpoint.answer, endpoint.contract.keyed
+        answer, endpoint = served.answer, served.endpoint
+        heeds = endpoint.keyed
         if not heeds and (endpoint.method == "GET" or endpoint.scope is Scope.READ):
-            return endpoint
+            return served
 
         @wraps(answer)
         async def keyed(request: Request, caller: Caller) -> Response:
@@ -58,7 +60,7 @@ class Idempotency:
                 raise _no_key("this request takes no idempotency key", "send it without a key")
             return await self._answer(request, caller, _key_of(text, caller), answer)
 
-        return replace(endpoint, answer=keyed)
+        return replace(served, answer=keyed)
 
     async def _answer(
         self, request: Request, caller: Caller, key: RequestKey, answer: Answer

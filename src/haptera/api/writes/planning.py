@@ -3,8 +3,6 @@
 import re
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from http import HTTPStatus
-from typing import Final
 
 from starlette.requests import Request
 
@@ -21,9 +19,6 @@ from haptera.runtime.store.optimistic_write import write
 
 _DIGEST = re.compile(f"[0-9a-f]{{{DIGEST_DIGITS}}}")
 Make = Callable[[], Awaitable[tuple[Change, ...]]]
-
-# With what a plan is refused, besides what its changes are.
-UNPLANNED: Final = (HTTPStatus.PRECONDITION_REQUIRED,)
 
 
 @dataclass(frozen=True, slots=True)

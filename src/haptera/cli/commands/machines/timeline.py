@@ -7,7 +7,6 @@ from typing import Final
 
 import click
 
-from haptera.api.requests.query import LIMIT_MAX
 from haptera.cli.main import the_client
 from haptera.cli.output.drawing.roll_picture import roll_picture
 from haptera.cli.output.printing import Format, print_data, print_document, say
@@ -18,6 +17,7 @@ from haptera.controllers.roll.timeline import RollTimeline, begun, timeline
 from haptera.kinds import roll, system
 from haptera.model.entity import check_name, parse_entity
 from haptera.model.walltime import duration, utc_text_s
+from haptera.rest.query import LIMIT_MAX
 from haptera.runtime.clock import wall_s
 from haptera.selectors.selector import fold_entities
 

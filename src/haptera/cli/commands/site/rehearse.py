@@ -14,7 +14,7 @@ from haptera.cli.main import NOT_CONVERGED, OK, client_of, the_access, the_clien
 from haptera.cli.output.printing import Format, is_terminal, print_data, say
 from haptera.cli.output.rehearsals import print_rehearsed
 from haptera.client import Client, calls
-from haptera.client.call import ApiCall
+from haptera.client.call import call
 from haptera.controllers.roll.beginning import beginning
 from haptera.core.desired.ownership import Claim, desire
 from haptera.kinds import KINDS, module, roll, system
@@ -26,6 +26,7 @@ from haptera.rehearsal.present import Additions, Present, present_of
 from haptera.rehearsal.rehearse import Rehearsal, RehearsalRun
 from haptera.rehearsal.rehearse import rehearse as play
 from haptera.rehearsal.summary import RehearsalSummary, summed_up
+from haptera.rest import endpoints
 from haptera.runtime.clock import wall_s
 from haptera.site.apply.changes import changes
 from haptera.site.model.site import Site, parse_site
@@ -111,7 +112,7 @@ def rehearse_roll(ctx: click.Context, /, selector: str, **options: Any) -> int:
 def _present(client: Client, besides: Additions | None = None) -> Present:
     """The cluster as it is now, by what the parent says of it."""
     answer = client.ask(calls.entities())
-    metrics = client.ask(ApiCall("GET", "/metrics", str))
+    metrics = client.ask(call(endpoints.METRICS))
     return present_of(answer, wall_s(), metrics, client.ask(calls.jobs()).jobs, besides)
 
 
