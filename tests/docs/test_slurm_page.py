@@ -5,8 +5,6 @@ Its roll goes by what a real Slurm does, so what is quoted of that comes soon, n
 
 import os
 import re
-import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import pytest
 
 from tests.docs import test_typed_pages as typed_pages
 from tests.docs.pages import ROOT, sessions
+from tests.docs.running_demo import running_demo
 from tests.network import one_slurm_demo, why_no_networks
 from tests.shell import shell
 
@@ -34,24 +33,10 @@ pytestmark = [
 @pytest.fixture
 def demo() -> Iterator[Path]:
     """The demo while it runs, from when it can be asked."""
-    needs = (ROOT / "examples/slurm/needs").read_text("utf-8").split()
-    lacking = subprocess.run([ROOT / "tools/need", *needs], capture_output=True, text=True)
-    if (why := lacking.stderr.strip() if lacking.returncode else why_no_networks()) is not None:
+    if (why := why_no_networks()) is not None:
         pytest.skip(why)
-    folder = ROOT / ".haptera/demos/slurm"
-    with one_slurm_demo():
-        if folder.exists():
-            folder.rename(tempfile.mkdtemp(prefix="slurm.", dir=folder.parent))
-        with subprocess.Popen(
-            DEMO.split(), cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
-        ) as make:
-            assert make.stdout is not None
-            try:
-                assert any("status page" in line for line in make.stdout)
-                yield folder
-            finally:
-                make.terminate()
-                make.communicate()
+    with one_slurm_demo(), running_demo("slurm") as folder:
+        yield folder
 
 
 def test_the_tutorial_of_a_slurm_answers_what_it_says(

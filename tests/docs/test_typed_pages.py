@@ -55,6 +55,8 @@ NOT_TYPED: dict[str, str] = {
     "haptera minos build --ssh-keys ~/.ssh/id_ed25519.pub": LOGGED_IN,
     "ssh root@10.0.0.101": LOGGED_IN,
     "make demo DEMO=rack": RACK,
+    "make demo DEMO=containers": "tests/test_demos.py runs it with ARGS=--once",
+    "make demo DEMO=containers ARGS=--once": "tests/test_demos.py runs it",
     "make demo DEMO=slurm": "tests/test_demos.py runs it with ARGS=--once",
     ".venv/bin/haptera lab break machine rack1n1 --dir .haptera/demos/rack": RACK,
     "haptera lab break": BROKEN,
@@ -189,8 +191,9 @@ BY_ROOT = (
     "docs/reference/modules.md as root",
     "docs/tutorial/install.md",
 )
-# Typed, with all that each needs, in a test of its own: test_arm64_page.py, test_slurm_page.py.
-ALONE = ("docs/tutorial/arm64.md", "docs/tutorial/slurm.md")
+# Typed, with all that each needs, in tests of their own: test_arm64_page.py, test_slurm_page.py,
+# test_containers_page.py.
+ALONE = ("docs/tutorial/arm64.md", "docs/tutorial/slurm.md", "docs/tutorial/containers.md")
 # Needs three machines with BMCs; the check of the rack's demo does the same to virtual ones.
 BY_HAND = ("docs/tutorial/first-cluster.md",)
 
