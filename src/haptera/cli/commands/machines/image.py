@@ -30,6 +30,8 @@ from haptera.model.answers.views import Condition, EntityView
 from haptera.model.entity import EntityId, check_name
 from haptera.model.errors import Code, HapteraError
 from haptera.model.walltime import parse_duration_ms
+from haptera.queue.job import JobState
+from haptera.rest.jobs import JOBS_MAX
 
 _MS_PER_S: Final = 1_000
 _UNDER_WAY: Final = f"{{}} and condition in ({Condition.ACTING},{Condition.WAITING})"
@@ -157,7 +159,7 @@ def show(ctx: click.Context, name: str, output: str) -> None:
 def rm(ctx: click.Context, name: str, take: bool, why: str | None, within: str) -> int:
     r"""Remove the image NAME, and its artefact if no other name uses it.
 
-    An image that a system or a roll uses is not removed: a node that boots could not fetch it.
+    An image that a system, a roll or a waiting job uses is not removed: nodes could not fetch it.
 
     \b
     Examples:
@@ -171,7 +173,7 @@ def rm(ctx: click.Context, name: str, take: bool, why: str | None, within: str) 
         raise HapteraError(
             f"used by {', '.join(users[:_NAMED_MAX])}{more}",
             where=entity,
-            do="set another image for these first; a roll that is over: haptera roll rm",
+            do="set another image for these, or cancel jobs; a roll that is over: haptera roll rm",
             code=Code.CONFLICT,
         )
     return _remove(client, entity, take, why, within)
@@ -184,7 +186,7 @@ def rm(ctx: click.Context, name: str, take: bool, why: str | None, within: str) 
 @within_option
 @click.pass_context
 def gc(ctx: click.Context, dry_run: bool, take: bool, why: str | None, within: str) -> int:
-    r"""Remove all images that no system and no roll uses.
+    r"""Remove all images that no system, no roll and no waiting job uses.
 
     Images that a site file declares are left: remove them there.
 
@@ -256,6 +258,13 @@ def _references(client: Client) -> Mapping[str, Sequence[str]]:
             named = {str(view.desired[one.name].value) for one in by if one.name in view.desired}
             for reference in sorted(named):
                 found.setdefault(reference, []).append(view.entity)
+    # Those that run have it already.
+    for lane in client.ask(calls.queue()).lanes:
+        if lane.image is not None:
+            found.setdefault(lane.image, []).append(f"waiting jobs ({lane.waiting})")
+    for job in client.ask(calls.jobs(JobState.LOCKED, limit=JOBS_MAX)).jobs:
+        if job.spec.image is not None:
+            found.setdefault(job.spec.image, []).append(f"job:{job.id}")
     return found
 
 
