@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from haptera.modules.sensors import kernel, temperatures
+from haptera.modules.sensors import kernel, smart, temperatures
 from haptera.modules.sensors.checks import CheckProgram, checked, state, words_of
 from haptera.modules.sensors.tree import KernelTree
 from haptera.sdk import Context, Measured, Module, Reading, Target
@@ -17,6 +17,8 @@ used = Reading("node", "disk.used_percent", unit="%", items_max=16, low=0, high=
 
 CHECKS_EVERY_S: Final = 60
 CHECKS_WITHIN_S: Final = 30
+SMART_EVERY_S: Final = 300
+SMART_WITHIN_S: Final = 120
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,11 @@ def network(one: NodeSensors) -> Measured:
 @module.sampler(used)
 def disks(one: NodeSensors) -> Measured:
     return {used.series(disk): used_percent(one.tree.root, disk) for disk in one.disks}
+
+
+@module.sampler(*smart.READINGS, every_s=SMART_EVERY_S, within_s=SMART_WITHIN_S)
+async def smart_of_disks(one: NodeSensors) -> Measured:
+    return await smart.smart(one.tree)
 
 
 @module.sampler(state, every_s=CHECKS_EVERY_S, within_s=CHECKS_WITHIN_S + 5)
