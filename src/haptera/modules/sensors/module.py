@@ -4,12 +4,14 @@ What hangs, as a file system of a network does, delays its own sort alone.
 """
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from haptera.modules.sensors import kernel, smart, temperatures
+from haptera.modules.sensors import kernel, kernel_log, smart, temperatures
 from haptera.modules.sensors.checks import CheckProgram, checked, state, words_of
+from haptera.modules.sensors.kernel_log import KernelLog, patterns_of
 from haptera.modules.sensors.tree import KernelTree
 from haptera.sdk import Context, Measured, Module, Reading, Target
 
@@ -20,18 +22,27 @@ CHECKS_WITHIN_S: Final = 30
 SMART_EVERY_S: Final = 300
 SMART_WITHIN_S: Final = 120
 
+# How far each log was read by this process.
+_logs: Final[dict[Path, KernelLog]] = {}
+
 
 @dataclass(frozen=True)
 class SensorSettings:
-    """`root` is where /sys and /proc are, `disks` the mounts of which the space is measured."""
+    """`root` is where /sys and /proc are, `disks` the mounts of which the space is measured.
+
+    `log_patterns` are regular expressions by name, `heartbeats` files by the application's name.
+    """
 
     root: str = "/"
     disks: tuple[str, ...] = ("/",)
     checks: tuple[CheckProgram, ...] = field(default=())
+    log_patterns: Mapping[str, str] = field(default_factory=dict)
+    heartbeats: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for one in self.checks:
             words_of(one)
+        patterns_of(self.log_patterns)
 
 
 class NodeSensors:
@@ -42,6 +53,8 @@ class NodeSensors:
         self.tree = KernelTree(Path(settings.root))
         self.disks = settings.disks
         self.checks = settings.checks
+        self.patterns = patterns_of(settings.log_patterns)
+        self.heartbeats = settings.heartbeats
 
 
 module = Module("sensors", connect=NodeSensors, context=Context.SELF, settings=SensorSettings)
@@ -82,6 +95,16 @@ def disks(one: NodeSensors) -> Measured:
 @module.sampler(*smart.READINGS, every_s=SMART_EVERY_S, within_s=SMART_WITHIN_S)
 async def smart_of_disks(one: NodeSensors) -> Measured:
     return await smart.smart(one.tree)
+
+
+@module.sampler(kernel_log.events)
+def log(one: NodeSensors) -> Measured:
+    return _logs.setdefault(one.tree.root, KernelLog()).read(one.tree, one.patterns)
+
+
+@module.sampler(kernel_log.beat)
+def heartbeats(one: NodeSensors) -> Measured:
+    return kernel_log.heartbeats(one.tree, one.heartbeats)
 
 
 @module.sampler(state, every_s=CHECKS_EVERY_S, within_s=CHECKS_WITHIN_S + 5)
