@@ -1,7 +1,9 @@
 """The way of one entity through a turn: it is read, decided on, and the decision carried out."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec import structs
 
 from haptera.core.act.act import StepRunner, first_step
 from haptera.core.act.contradiction import ReadingConflicts, contested
@@ -241,7 +243,7 @@ class Decisions:
             if stuck and barred and row.work.stepping is None and contested(row) is None:
                 free = self._sought(turn, situation, NO_BARS)
                 wake_at = soonest(planned.wake_at, free.wake_at)
-                planned = replace(free, barred=barred, only_barred=none, wake_at=wake_at)
+                planned = structs.replace(free, barred=barred, only_barred=none, wake_at=wake_at)
         row.stance.plan = planned.plan
         if planned.plan is not None or not situation.goal:
             self._searches.release(row.id)

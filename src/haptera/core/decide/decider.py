@@ -4,6 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+import msgspec
+from msgspec import structs
+
 from haptera.core.act.act import StepRunner, first_step
 from haptera.core.act.contradiction import being_settled, contested
 from haptera.core.act.look import LookScheduler
@@ -54,8 +57,7 @@ class Situation:
     goal: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(msgspec.Struct, frozen=True, gc=False):
     """The plan of one entity, None while it is put off or searched for, as `doing` says.
 
     `only_barred` says why there is none without parts that failed lately. `again_at` is when to
@@ -97,10 +99,13 @@ class Decider:
             decision = self._under_way(situation, now)
         else:
             decision = self._to_begin(situation, planned, now)
-        kept = [one for one in self.safety.kept(row) if decision.claim(one.kind) is None]
+        kept: tuple[EntityClaim, ...] = ()
+        if self.safety.holds(row.id):
+            held = self.safety.kept(row)
+            kept = tuple(one for one in held if decision.claim(one.kind) is None)
         if not kept and planned.wake_at is None and not planned.incomplete:
             return decision
-        return replace(
+        return structs.replace(
             decision,
             claims=(*decision.claims, *kept),
             wake_at=soonest(decision.wake_at, planned.wake_at),
@@ -200,7 +205,7 @@ class Decider:
             return self._hello(row, now)
         if isinstance(part, Step):
             decision = self._step(situation, planned, part, now)
-            return replace(decision, claims=(*module, *decision.claims))
+            return structs.replace(decision, claims=(*module, *decision.claims))
         assert isinstance(link, Find)
         verdict = _at_work(row, f"{part.path}: checks whether {part.at} is {link.expect}")
         return Decision(verdict, part, module)

@@ -22,6 +22,7 @@ from haptera.core.safety.room import LEVEL_H, Lender, RoomAsks, RoomLoans, Untol
 from haptera.core.safety.unrest import Unrest
 from haptera.core.state.entity.decision import (
     Awaited,
+    Awaits,
     ClaimKind,
     Decision,
     EntityClaim,
@@ -81,6 +82,8 @@ class Safety:
         self._notes = PermitNotes()
         # Who waits for an agent to be heard, by node.
         self._silent_ones: dict[str, dict[EntityId, None]] = {}
+        # Who may hold or wait for something here: of all others there is nothing to give back.
+        self._holders: set[EntityId] = set()
         # Whose place and permit were used: the next step on them needs its own.
         self._spent: set[EntityId] = set()
         sources = ConditionSources(
@@ -96,6 +99,10 @@ class Safety:
             return Checked(Lacking("it is on no node that could permit it: no-permit"))
         asked = () if node is None else self._conditions.asked_for(node, now)
         return self._conditions.check(DisruptiveCase(row, node or row, step, domain, asked, now))
+
+    def holds(self, entity: EntityId) -> bool:
+        """Whether it may hold or wait for something here."""
+        return entity in self._holders
 
     def kept(self, row: EntityState) -> tuple[EntityClaim, ...]:
         """What it holds and goes on holding, whatever comes next."""
@@ -118,12 +125,12 @@ class Safety:
         claimed = {one.kind for one in decision.claims}
         if ClaimKind.BOOT in claimed:
             self._pace.claim(turn.now, row.id, group_of(self._table.node_of(row)))
-        stepping = row.work.stepping
-        is_under_way = stepping is not None and stepping.step.disruptive
-        if stepping is None or not (is_under_way and stepping.begun):
+        disrupts = _disrupts(row)
+        if row.work.stepping is None or not (disrupts and row.work.stepping.begun):
             self._hold(turn, row, claimed)
-        self._note(row, decision, turn.now)
-        if is_under_way:
+        if isinstance(decision.next, Wait) and decision.next.on is not None:
+            self._note(row, decision.next.on, turn.now)
+        if disrupts:
             return
         if self.loans.asked(row.id):
             self.loans.reconcile(turn, str(row.id.node))
@@ -131,11 +138,12 @@ class Safety:
             self.subtrees.reconcile(turn, parent)
 
     def _hold(self, turn: Turn, row: EntityState, claimed: set[ClaimKind]) -> None:
-        step = first_step(row) if row.work.stepping is None else row.work.stepping.step
         if ClaimKind.BUDGET not in claimed:
-            if row.work.stepping is None or not row.work.stepping.step.disruptive:
+            if row.id in self._holders and not _disrupts(row):
                 self.leave(turn, row.id)
             return
+        self._holders.add(row.id)
+        step = first_step(row) if row.work.stepping is None else row.work.stepping.step
         self._budgets.hold(row.id, self._rules.where(row.id), turn.now)
         if ClaimKind.BUDGET_ABOVE in claimed and step is not None:
             self.asks.claim(row.id, self._permits.ask_for(row.id, "", step).late_ms)
@@ -152,16 +160,16 @@ class Safety:
         if self._permits.said_here(row.id) != said:
             turn.dirty.add(row.id)  # gates that are closed already have answered at once
 
-    def _note(self, row: EntityState, decision: Decision, now: int) -> None:
+    def _note(self, row: EntityState, on: Awaits, now: int) -> None:
         """Note what ends its wait, and since when."""
-        match decision.next:
-            case Wait(Awaited.AGENT):
+        match on:
+            case Awaited.AGENT:
                 self._silent_ones.setdefault(str(row.id.node), {})[row.id] = None
-            case Wait(Awaited.BRAKE):
+            case Awaited.BRAKE:
                 self.unrest.awaited_by(row.id)
-            case Wait(PermitRefused() as refused):
-                self._notes.refused[row.id] = refused
-            case Wait(Awaited.PERMIT) if row.asking is not None:
+            case PermitRefused():
+                self._notes.refused[row.id] = on
+            case Awaited.PERMIT if row.asking is not None:
                 if self._notes.asked.get(row.id, ("", 0))[0] != row.asking.id:
                     self._notes.asked[row.id] = row.asking.id, now
             case _:
@@ -177,6 +185,7 @@ class Safety:
         """This step may have begun in an earlier process: it has its place, and asks on."""
         self._budgets.take(intent.entity, self._rules.where(intent.entity))
         self._spent.add(intent.entity)
+        self._holders.add(intent.entity)
         if intent.entity.node is not None:
             ask = self._permits.ask_for(intent.entity, intent.id, step)
             if Per.SERVICE not in self._rules.where(intent.entity):
@@ -263,6 +272,7 @@ class Safety:
             self.asks.leave(entity)
         self._notes.asked.pop(entity, None)
         self._spent.discard(entity)
+        self._holders.discard(entity)
         if entity.node is not None:
             self._permits.put(turn, entity, None)
 
@@ -279,3 +289,8 @@ class Safety:
     def rebudget(self, turn: Turn) -> None:
         """A budget was declared, changed or taken away."""
         self._budgets.wake_all(turn)
+
+
+def _disrupts(row: EntityState) -> bool:
+    """Whether a disruptive step is under way on it."""
+    return row.work.stepping is not None and row.work.stepping.step.disruptive

@@ -48,10 +48,10 @@ class Story:
     def note(self, now: int, row: EntityState, decision: Decision) -> None:
         """A decision is made on this entity, perhaps the same as before."""
         before = row.stance.decision
-        if before is decision or (before is not None and _telling(before) == _telling(decision)):
+        if before is decision or (before is not None and _is_alike(before, decision)):
             return
-        known = ((name, row.value(name, fact)) for name, fact in row.belief.known.items())
-        self._entries.append(StoryEntry(now, row.id, decision, tuple(sorted(known))))
+        known = tuple([(name, row.value(name, fact)) for name, fact in row.belief.known.items()])
+        self._entries.append(StoryEntry(now, row.id, decision, known))
 
     def of(self, row: EntityState, now: int) -> StoryView:
         """The last decisions on one entity, each after what has happened since the one before."""
@@ -59,8 +59,14 @@ class Story:
         return StoryView(str(row.id), [*_told(row, mine, now)][-SHOWN_MAX:])
 
 
-def _telling(decision: Decision) -> tuple[object, ...]:
-    return decision.status, decision.next, decision.claims, decision.looks
+def _is_alike(before: Decision, decision: Decision) -> bool:
+    """Whether they differ in nothing but when to decide again."""
+    return (
+        before.status == decision.status
+        and before.next == decision.next
+        and before.claims == decision.claims
+        and before.looks == decision.looks
+    )
 
 
 def _told(row: EntityState, entries: list[StoryEntry], now: int) -> Iterator[DecisionView]:

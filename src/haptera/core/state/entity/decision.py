@@ -1,8 +1,9 @@
 """The decision on one entity: its status, what comes next, and all that it claims for that."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
+
+import msgspec
 
 from haptera.core.state.entity.attempts import Oscillation
 from haptera.core.state.entity.verdict import Verdict
@@ -24,7 +25,7 @@ class ClaimKind(StrEnum):
     PERMIT = "permit of the node"
 
 
-class EntityClaim(NamedTuple):
+class EntityClaim(msgspec.Struct, frozen=True, gc=False):
     """One thing that an entity holds or waits for, and why it waits; None: it was granted.
 
     `id` names the module, the part, or the node or service that the claim counts for.
@@ -43,30 +44,26 @@ class Awaited(StrEnum):
     PERMIT = "an answer to the request for a permit"
 
 
-@dataclass(frozen=True, slots=True)
-class PermitRefused:
+class PermitRefused(msgspec.Struct, frozen=True, gc=False):
     """The node refused its permit, or did not answer: it is not asked again for a while."""
 
     why: str
     again_at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Stale:
+class Stale(msgspec.Struct, frozen=True, gc=False):
     """Readings that no longer count, because of when they were taken."""
 
     variables: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class HelloDue:
+class HelloDue(msgspec.Struct, frozen=True, gc=False):
     """A hello of the node's agent is due by then."""
 
     due_at: int
 
 
-@dataclass(frozen=True, slots=True)
-class HelloMissed:
+class HelloMissed(msgspec.Struct, frozen=True, gc=False):
     """No hello came in time, which is a failure of the look that waits for it."""
 
     error: str
@@ -75,30 +72,26 @@ class HelloMissed:
 Awaits = Awaited | PermitRefused | Stale | HelloDue | HelloMissed | Oscillation
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(msgspec.Struct, frozen=True, gc=False):
     """No part is begun; where more is to be noted than the status tells, `on` says what."""
 
     on: Awaits | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Withdraw:
+class Withdraw(msgspec.Struct, frozen=True, gc=False):
     """The step whose intent is durable is not begun, for this reason."""
 
     outcome: str
 
 
-@dataclass(frozen=True, slots=True)
-class StopUnwanted:
+class StopUnwanted(msgspec.Struct, frozen=True, gc=False):
     """The step under way is told to stop, because something else is desired."""
 
 
 Next = Look | Step | Wait | Withdraw | StopUnwanted
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True, gc=False):
     """What one side does about an entity, as a value.
 
     Once it is carried out, the entity holds exactly the `claims` that it names. `looks` are to be
