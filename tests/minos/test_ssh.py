@@ -3,26 +3,17 @@
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from haptera import __version__
-from haptera.minos.build import Inside, build
 from haptera.minos.ssh import fingerprint, read_keys
-from haptera.model.errors import Code, HapteraError
+from haptera.model.errors import HapteraError
+from tests.minos.machine import built, machine
 from tests.network import NETWORK
 
 ADDRESS, PORT = f"{NETWORK}.79.1", 2222
-MAC = "52:54:00:00:09:01"
-# Nobody serves it anything: it goes on to ask its own loopback for its clock.
-ARGUMENTS = (
-    "console=ttyS0 quiet haptera.name=n01 haptera.address=10.0.2.15/24 "
-    f"haptera.mac={MAC} haptera.boot=http://127.0.0.1:1/none"
-)
-ASKS_FOR_CLOCK = "clock cannot be fetched"
 
 
 @pytest.mark.parametrize(
@@ -53,7 +44,8 @@ def test_who_has_the_key_logs_in_and_nobody_else(tmp_path: Path) -> None:
     inside = built(tmp_path, read_keys(ours.with_suffix(".pub")))
     assert inside.ssh == (fingerprint(ours.with_suffix(".pub").read_text()),)
     assert "ssh" in [part.why for part in inside.parts]
-    with machine(tmp_path) as console:
+    forwarded = f"user,id=card,restrict=on,hostfwd=tcp:{ADDRESS}:{PORT}-:22"
+    with machine(tmp_path, "-netdev", forwarded) as (_, console):
         told = ssh(ours, "root", "hostname; id -u; ls -A /root /root/.ssh")
         assert (told.returncode, told.stdout.split()) == (
             0,
@@ -90,42 +82,6 @@ def key(path: Path) -> Path:
         pytest.skip("no SSH client: apt install openssh-client")
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path)], check=True)
     return path
-
-
-def built(folder: Path, keys: list[str]) -> Inside:
-    try:
-        return build(folder, ["virtio_pci", "virtio_net"], None, ssh_keys=keys, level=3)
-    except HapteraError as error:
-        if error.code is not Code.NOT_INSTALLED:
-            raise
-        pytest.skip(str(error))
-
-
-@contextmanager
-def machine(folder: Path) -> Iterator[str]:
-    """One that boots what was built there, once its SSH is up; what it wrote to its console."""
-    if shutil.which("qemu-system-x86_64") is None:
-        pytest.skip("qemu-system-x86_64 is missing: apt install qemu-system-x86")
-    words = [
-        *("qemu-system-x86_64", "-cpu", "max", "-m", "256", "-nodefaults", "-display", "none"),
-        *("-kernel", str(folder / "kernel"), "-initrd", str(folder / "initramfs")),
-        *("-append", ARGUMENTS, "-serial", "stdio", "-monitor", "none"),
-        *("-netdev", f"user,id=card,restrict=on,hostfwd=tcp:{ADDRESS}:{PORT}-:22"),
-        *("-device", f"virtio-net-pci,netdev=card,mac={MAC},romfile="),
-    ]
-    qemu = subprocess.Popen(
-        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, errors="replace"
-    )
-    with qemu:
-        try:
-            assert qemu.stdout is not None
-            written = ""
-            while ASKS_FOR_CLOCK not in written:
-                written += (line := qemu.stdout.readline())
-                assert line, written
-            yield written
-        finally:
-            qemu.kill()
 
 
 def ssh(

@@ -21,13 +21,18 @@ from haptera.model.errors import Code, HapteraError
 KERNEL: Final = "kernel"
 INITRAMFS: Final = "initramfs"
 LIST: Final = "minos.json"
+# By which it hears its power button, whatever other drivers are chosen.
+BUTTON: Final = ("button", "evdev")
 # Virtual machines, the cards of common servers that need no firmware, and the mounts of systems.
 DRIVERS: Final = (
     *("virtio_pci", "virtio_net", "e1000", "e1000e", "igb", "ixgbe", "r8169"),
     *("loop", "squashfs", "overlay"),
+    *BUTTON,
 )
 # One word for those, and the cards of servers with 10 to 400 Gbit/s.
 SETS: Final = {"servers": (*DRIVERS, "mlx5_core", "bnxt_en", "tg3", "ice", "i40e")}
+# What the acpid of busybox runs when the power button is pressed.
+ON_BUTTON: Final = "etc/acpi/PWRF/00000080"
 _ETC: Final = {
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\nservices: files\n",
     "passwd": "root:x:0:0:root:/root:/bin/sh\n",
@@ -81,7 +86,8 @@ def build(
         HapteraError: something that it needs is not installed here.
     """
     kernel = find_kernel(kernel_version)
-    drivers = [*dict.fromkeys(one for name in drivers for one in SETS.get(name, (name,)))]
+    named = (one for name in drivers for one in SETS.get(name, (name,)))
+    drivers = [*dict.fromkeys([*named, *BUTTON])]
     loaded, order = drivers_of(kernel, drivers)
     firmware, missing = firmware_of(loaded)
     entries = _entries([*loaded, *firmware], order, added, ssh_keys)
@@ -121,9 +127,10 @@ def read(folder: Path) -> Inside:
 def _entries(
     drivers: Sequence[Entry], order: Sequence[str], added: Sequence[str], ssh_keys: Sequence[str]
 ) -> list[Entry]:
-    init = files("haptera.minos").joinpath("init.sh").read_bytes()
+    scripts = files("haptera.minos")
     found = [
-        program("init", init, "init"),
+        program("init", scripts.joinpath("init.sh").read_bytes(), "init"),
+        program(ON_BUTTON, scripts.joinpath("off.sh").read_bytes(), "init"),
         character_device("dev/console", 5, 1, "init"),
         character_device("dev/null", 1, 3, "init"),
         file("lib/drivers/order", "".join(f"{path}\n" for path in order).encode(), "drivers"),

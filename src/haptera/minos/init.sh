@@ -40,6 +40,9 @@ ip address add "$address" dev "$(card)"
 [ -z "$router" ] || ip route add default via "$router"
 
 umask 077
+# The power button, by which a BMC asks to shut down: see off.sh.
+acpid -l /dev/console
+
 # An SSH server, if it was built in: with a host key of this boot only, and without passwords. Its
 # shells have this environment, in which haptera runs.
 if [ -x /bin/dropbear ]; then
