@@ -19,6 +19,7 @@ import fcntl
 import os
 import re
 import secrets
+import stat
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -37,6 +38,8 @@ _LINE: Final = re.compile(rb"(\d+) (\d+) (\d+) (\d+) (held|ending|spent) *\n")
 TIME_BYTES_MAX: Final = 64
 # The highest epoch that this process has seen in each file: none of them goes back.
 _seen: Final[dict[str, int]] = {}
+# Neither a link elsewhere nor something that blocks: those who lead write in the folder too.
+_PLAINLY: Final = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 # Of a process' line in /proc, counted after its name: when it started.
 _STARTED: Final = 19
 # Who leads begins nothing in the last of its lease: what it began has so long to end.
@@ -133,10 +136,14 @@ def _line(lease: Lease) -> bytes:
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[int]:
-    """The file's descriptor; the file itself is never replaced, for locks are on it."""
-    if not path.exists():
+    """The file's descriptor; the file itself is never replaced, for locks are on it.
+
+    What is no file in its place counts as if it had been removed.
+    """
+    if not _is_file(path):
+        _set_aside(path)
         _make(path)
-    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_RDWR | _PLAINLY)
     try:
         yield descriptor
     finally:
@@ -154,6 +161,20 @@ def _make(path: Path) -> None:
     finally:
         os.close(descriptor)
         draft.unlink()
+
+
+def _is_file(path: Path) -> bool:
+    """Whether a plain file is there, and no link to one."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except FileNotFoundError:
+        return False
+
+
+def _set_aside(path: Path) -> None:
+    """Take away whatever is no file: who leads may have put it there."""
+    with contextlib.suppress(FileNotFoundError):
+        path.rename(path.with_name(f".{path.name}.{secrets.token_hex(8)}"))
 
 
 @contextlib.contextmanager
@@ -181,20 +202,28 @@ def epoch_of(descriptor: int, session: int, times: Path) -> int | None:
 
 
 def read_time(path: Path) -> LeaseTime:
-    """The time of all leases of this node."""
+    """The time of all leases of this node; whatever says none, or cannot be read, is over."""
     try:
-        with path.open("rb") as file:
+        descriptor = os.open(path, os.O_RDONLY | _PLAINLY)
+        with open(descriptor, "rb") as file:
             until, since = map(int, file.read(TIME_BYTES_MAX).split())
-    except (FileNotFoundError, ValueError):
+    except (OSError, ValueError):
         return NEVER
     return LeaseTime(until, since)
 
 
 def write_time(path: Path, lease_time: LeaseTime) -> None:
-    """Replace it; whoever reads it sees the whole of the one or the other."""
+    """Replace it; whoever reads it sees the whole of the one or the other.
+
+    Raises:
+        OSError: it cannot be written.
+    """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f"{path.name}.new")
     # Those who lead write here too: what they left, a link say, is not followed.
+    for one in (draft, path):
+        if not _is_file(one):
+            _set_aside(one)
     draft.unlink(missing_ok=True)
     with draft.open("x", encoding="ascii") as file:
         file.write(f"{lease_time}\n")

@@ -1,9 +1,12 @@
 """The time of a node's leases: moved on for as long as its parent shows to hear the node."""
 
+import logging
 from pathlib import Path
 
 from haptera.app.lease import LEASE_TIME, LeaseTime, read_time, write_time
 from haptera.runtime.clock import now_ns
+
+_log = logging.getLogger(__name__)
 
 
 class LeaseClock:
@@ -22,4 +25,8 @@ class LeaseClock:
         # Once it has run out, others may have been granted what this node held.
         since = self._told.since if now <= self._told.until else now
         self._told = LeaseTime(until, since)
-        write_time(self._file, self._told)
+        try:
+            write_time(self._file, self._told)
+        except OSError as error:
+            # What led to this goes on: the parent was heard. Leases end where nobody renews them.
+            _log.warning("%s: leases of this node will end: %s", self._file, error.strerror)
