@@ -2,15 +2,16 @@
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from haptera.controllers.groups import controller as groups
 from haptera.controllers.roll.controller import controller as roll
-from haptera.kinds import KINDS, module
+from haptera.kinds import KINDS, module, node
 from haptera.kinds.brought import MODULES_GROUP, brought, imported, the_one
-from haptera.model.changes import Desired, StoredEntity
-from haptera.model.declared.schema import Kind
+from haptera.kinds.node import Agent, Busy, Power
+from haptera.model.changes import Desired, Stored, StoredEntity
+from haptera.model.declared.schema import Applied, Kind
 from haptera.model.entity import EntityId, parse_entity
 from haptera.model.parts import Manifest
 from haptera.modules import BUNDLED, load
@@ -33,19 +34,21 @@ class Present:
     """The start of a rehearsal, at `wall_s` of people's time.
 
     `missing` are modules and controllers of the cluster that are not known here: what only those
-    serve stays as it is. `values` are the observed or remembered ones.
+    serve stays as it is. `values` are the observed or remembered ones; where they are `is_assumed`,
+    nobody has looked.
     """
 
     revision: int
     entities: tuple[StoredEntity, ...]
     values: Mapping[EntityId, Values]
-    manifests: tuple[Manifest, ...]
-    kinds: Mapping[str, Kind]
+    manifests: tuple[Manifest, ...] = ()
+    kinds: Mapping[str, Kind] = field(default_factory=lambda: KINDS)
     pace: PartTimes = field(default_factory=PartTimes)
     missing: tuple[str, ...] = ()
     controllers: tuple[GivenController, ...] = ()
     jobs: MeasuredJobs = field(default_factory=MeasuredJobs)
     wall_s: float = 0.0
+    is_assumed: bool = False
 
 
 @dataclass(frozen=True)
@@ -69,10 +72,7 @@ def present_of(
         HapteraError: a package of this machine brings a kind or module that cannot be used.
     """
     views, besides = answer.entities, besides or Additions()
-    given = {one.name: one.settings for one in besides.controllers}
     names = {view.name for view in views if view.kind == module.kind.name}
-    names |= {*besides.modules, *given}
-    known, missing = manifests_of(sorted(names - CONTROLLERS.keys()))
     entities, values = [], {}
     for view in views:
         if view.kind == module.kind.name or view.kind not in KINDS:
@@ -82,17 +82,50 @@ def present_of(
         owner = next((one.owner for one in desired.values()), "site")
         entities.append(StoredEntity(entity, view.attributes, owner, desired, view.revision))
         values[entity] = {name: one.value for name, one in view.observed.items()}
-    return Present(
-        answer.revision,
-        tuple(entities),
-        values,
-        tuple(known),
-        KINDS,
-        pace_of(metrics),
-        tuple(missing),
-        tuple((CONTROLLERS[name], given.get(name, {})) for name in sorted(names & {*CONTROLLERS})),
-        measured_jobs(jobs, wall_s),
-        wall_s,
+    there = _with_modules(Present(answer.revision, tuple(entities), values), names, besides)
+    measured = measured_jobs(jobs, wall_s)
+    return replace(there, pace=pace_of(metrics), jobs=measured, wall_s=wall_s)
+
+
+def present_of_stored(
+    stored: Stored, modules: Iterable[str], wall_s: float, besides: Additions | None = None
+) -> Present:
+    """The present where only what is desired is known: all of it is assumed to be so.
+
+    Raises:
+        HapteraError: a package of this machine brings a kind or module that cannot be used.
+    """
+    entities = [
+        one
+        for one in stored.entities
+        if one.entity.kind in KINDS and one.entity.kind != module.kind.name
+    ]
+    values = {one.entity: _assumed(one) for one in entities}
+    there = Present(stored.revision, tuple(entities), values, wall_s=wall_s, is_assumed=True)
+    return _with_modules(there, {*modules}, besides or Additions())
+
+
+def _assumed(one: StoredEntity) -> Values:
+    kind = KINDS[one.entity.kind]
+    values = {
+        name: str(desired.value)
+        for name, desired in one.desired.items()
+        if kind.variable(name) is not None
+    }
+    values |= {variable.name: Applied.CURRENT for variable in kind.in_force}
+    if values.get(node.power.name) == Power.ON:
+        values |= {node.agent.name: Agent.UP, node.busy.name: Busy.FREE}
+    return values
+
+
+def _with_modules(there: Present, names: Collection[str], besides: Additions) -> Present:
+    """The same with these modules and controllers, and those that a change brings."""
+    given = {one.name: one.settings for one in besides.controllers}
+    names = {*names, *besides.modules, *given}
+    known, missing = manifests_of(sorted(names - CONTROLLERS.keys()))
+    controllers = [(CONTROLLERS[one], given.get(one, {})) for one in sorted(names & {*CONTROLLERS})]
+    return replace(
+        there, manifests=tuple(known), missing=tuple(missing), controllers=tuple(controllers)
     )
 
 

@@ -11,16 +11,21 @@ from haptera.controllers.groups import LOOK_AGAIN_S
 from haptera.controllers.roll.controller import TICK_S
 from haptera.core.state.limits import S
 from haptera.core.state.row import EntityState
+from haptera.core.state.selecting import meant
+from haptera.core.views.query import detail
+from haptera.kinds.meaning import check_selector
 from haptera.kinds.node import Busy, busy
-from haptera.model.answers.views import SETTLED, Condition
+from haptera.model.answers.views import SETTLED, Condition, EntityView
 from haptera.model.changes import Author, Change, Declare
 from haptera.model.entity import node_id
 from haptera.model.errors import HapteraError
 from haptera.model.token_scope import Scope
+from haptera.planner.domain.pieces import at_once
 from haptera.rehearsal.faults import PlannedFault, inject
 from haptera.rehearsal.invariants import BrokenInvariant, Invariant
 from haptera.rehearsal.present import Present
 from haptera.selectors.nodeset import fold
+from haptera.selectors.selector import parse_selector
 from haptera.testing.actual import Doing
 from haptera.testing.folded import FoldedWorld
 
@@ -107,9 +112,21 @@ def rehearse(
         return _play(world, rehearsal, progress)
 
 
-def _begun(present: Present, seed: int) -> FoldedWorld:
-    """The copy of the cluster, at rest."""
-    world = FoldedWorld(
+def meant_in(present: Present, selector: str) -> list[EntityView]:
+    """The entities that a selector means before anything is looked at.
+
+    Raises:
+        HapteraError: the selector is none.
+    """
+    wanted = check_selector(parse_selector(selector))
+    with closing(_copied(present, 0)) as world:
+        now = world.clock.now
+        return [detail(row, now) for row in at_once(meant(world.engine.table, [wanted], now))]
+
+
+def _copied(present: Present, seed: int) -> FoldedWorld:
+    """The copy of the cluster, as it is when time begins."""
+    return FoldedWorld(
         seed,
         present.kinds,
         present.manifests,
@@ -118,6 +135,11 @@ def _begun(present: Present, seed: int) -> FoldedWorld:
         present.pace,
         present.controllers,
     )
+
+
+def _begun(present: Present, seed: int) -> FoldedWorld:
+    """The copy of the cluster, at rest."""
+    world = _copied(present, seed)
     world.set_wall(present.wall_s)
     held = [
         one.name

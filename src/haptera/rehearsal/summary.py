@@ -40,7 +40,8 @@ class RehearsalSummary(msgspec.Struct, frozen=True):
     `settled_s` counts only runs that came to their end within the horizon, of which there were
     `settled`. `waits` are the longest first: the first is the bottleneck. `restless` was not as
     desired before, and `unmeasured` parts took what their declaration suggests. `missing` are
-    modules that are not installed here: what they serve stood still.
+    modules that are not installed here: what they serve stood still. `assumed` is true of a copy of
+    which only desired state was known, as of a backup.
     """
 
     revision: int
@@ -60,6 +61,7 @@ class RehearsalSummary(msgspec.Struct, frozen=True):
     restless: dict[str, str]
     unmeasured: list[str]
     missing: list[str]
+    assumed: bool = False
 
     @property
     def is_good(self) -> bool:
@@ -73,6 +75,8 @@ def summed_up(
     horizon_s: float,
     measured: Collection[str],
     missing: Sequence[str],
+    *,
+    assumed: bool = False,
 ) -> RehearsalSummary:
     """The answer of some runs; at least one."""
     settled = [one.settled_s for one in runs if one.settled_s is not None]
@@ -101,6 +105,7 @@ def summed_up(
         runs[0].restless,
         sorted(parts - set(measured)),
         [*missing],
+        assumed,
     )
 
 

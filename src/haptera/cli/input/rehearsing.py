@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -38,13 +39,20 @@ _OPTIONS: Final = (
         multiple=True,
         help="'always: count(SELECTOR) <= N' or 'never: count(SELECTOR) below N%'.",
     ),
+    click.option(
+        "--from",
+        "backup",
+        metavar="FILE",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="A backup to rehearse on, without its parent; default: the cluster as it is.",
+    ),
     output_option,
 )
 
 
 @dataclass(frozen=True)
 class RehearsalOptions:
-    """How a change is rehearsed: how often, with which seeds, faults and conditions."""
+    """How a change is rehearsed: how often, with which seeds, faults and conditions; on what."""
 
     runs: int
     seed: int
@@ -52,6 +60,7 @@ class RehearsalOptions:
     faults: Sequence[str]
     invariants: Sequence[str]
     output: str
+    backup: Path | None
 
     def rehearsal(self, changes: Sequence[Change]) -> Rehearsal:
         """The script of these changes.

@@ -50,8 +50,10 @@ def _remarks(summary: RehearsalSummary) -> Iterator[tuple[str, str | None]]:
     if summary.restless:
         names = ", ".join([*summary.restless][:SHOWN_MAX])
         yield f"not as desired before the change: {names}", "yellow"
-    if summary.unmeasured:
+    if summary.unmeasured and not summary.assumed:
         yield f"never measured there, so assumed: {', '.join(summary.unmeasured)}", None
+    if summary.assumed:
+        yield "of a backup: what is desired is assumed to be so, and nothing was measured", "yellow"
     if summary.missing:
         yield f"not installed here, so left as it is: {', '.join(summary.missing)}", "yellow"
 

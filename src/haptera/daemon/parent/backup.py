@@ -9,17 +9,21 @@ from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 import haptera
+from haptera.daemon.cluster import FILE, ClusterIdentity, read_cluster
 from haptera.daemon.settings import PROMOTED, home_of
 from haptera.daemon.tree.following import keep_beside
 from haptera.daemon.tree.replicas import digest_of, read_beside
+from haptera.model.changes import Stored
 from haptera.model.errors import Code, HapteraError, UnreadableError
 from haptera.runtime.identity.private import private_directory, sync, write_durable
+from haptera.runtime.store.changes_sql import load
 from haptera.runtime.store.replica import Replica
+from haptera.runtime.store.schema_sql import open_database
 from haptera.runtime.store.store import STATE_FILE
 
 FORMAT: Final = 1
@@ -131,6 +135,34 @@ def _write(file: Path, files: Mapping[str, bytes]) -> None:
                 archive.addfile(entry, io.BytesIO(content))
         stream.flush()
         os.fsync(stream.fileno())
+
+
+class BackedUp(NamedTuple):
+    """What is in a backup: desired state, and which cluster it is of, if that is there."""
+
+    made_s: int
+    stored: Stored
+    cluster: ClusterIdentity | None
+
+
+def look_into(file: Path) -> BackedUp:
+    """What a backup has, without making a parent of it.
+
+    Raises:
+        HapteraError: the backup is not sound, or of a later version.
+    """
+    told, files = _read(file)
+    with TemporaryDirectory() as folder:
+        # Of this user alone, as the state of a parent is.
+        home = private_directory(Path(folder) / "state")
+        for name in (STATE_FILE, FILE):
+            if name in files:
+                write_durable(home / name, files[name])
+        connection = open_database(home / STATE_FILE)
+        try:
+            return BackedUp(told.made_s, load(connection), read_cluster(home))
+        finally:
+            connection.close()
 
 
 def restore(file: Path, directory: Path) -> Backup:

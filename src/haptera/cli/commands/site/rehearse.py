@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import click
@@ -15,15 +16,15 @@ from haptera.cli.output.printing import Format, is_terminal, print_data, say
 from haptera.cli.output.rehearsals import print_rehearsed
 from haptera.client import Client, calls
 from haptera.client.call import call
-from haptera.controllers.roll.beginning import beginning
+from haptera.controllers.roll.beginning import Patches, beginning
 from haptera.core.desired.ownership import Claim, desire
 from haptera.kinds import KINDS, module, roll, system
 from haptera.model.changes import Change, CloseIntent, Declare, OpenIntent
 from haptera.model.entity import parse_entity
 from haptera.model.errors import HapteraError
 from haptera.model.walltime import duration
-from haptera.rehearsal.present import Additions, Present, present_of
-from haptera.rehearsal.rehearse import Rehearsal, RehearsalRun
+from haptera.rehearsal.present import Additions, Present, present_of, present_of_stored
+from haptera.rehearsal.rehearse import Rehearsal, RehearsalRun, meant_in
 from haptera.rehearsal.rehearse import rehearse as play
 from haptera.rehearsal.summary import RehearsalSummary, summed_up
 from haptera.rest import endpoints
@@ -66,10 +67,16 @@ def apply(ctx: click.Context, /, files: tuple[str, ...], take: bool, **options: 
       haptera rehearse site.yaml --runs 20 --fault 'rack3n[1-40]: power cut at 1h'
       haptera rehearse site.yaml --hold 'never: count(service:web and run=running) below 3'
     """
-    asked, access = taken_from(options), the_access(ctx)
-    client = client_of(ctx, access)
-    site = parse_site(site_files(files), site_constants(files, access.constants))
-    present = _present(client, Additions(site.modules, site.controllers))
+    asked = taken_from(options)
+    access = the_access(ctx) if asked.backup is None else None
+    constants = site_constants(files, {} if access is None else access.constants)
+    site = parse_site(site_files(files), constants)
+    brings = Additions(site.modules, site.controllers)
+    if access is None:
+        assert asked.backup is not None
+        present = _present_of_backup(asked.backup, brings)
+    else:
+        present = _present(client_of(ctx, access), brings)
     changed = _changes(site, present, Claim.TAKE if take else Claim.LEAVE)
     return _rehearsed(present, asked, changed)
 
@@ -89,24 +96,23 @@ def rehearse_roll(ctx: click.Context, /, selector: str, **options: Any) -> int:
       haptera rehearse roll system:compute@n[1-4] --image debian-b --take
       haptera rehearse roll rack1n[1-40] --image debian-b --fault 'rack1n7: image is bad for 1d'
     """
-    asked, client = taken_from(options), the_client(ctx)
-    present = _present(client)
+    asked = taken_from(options)
+    if asked.backup is None:
+        client = the_client(ctx)
+        present, known = _present(client), client.ask(calls.entities(selector)).entities
+        owner, claim = f"user:{client.ask(calls.caller()).name}", Claim.LEAVE
+    else:
+        present = _present_of_backup(asked.backup)
+        # Who asks, only a parent knows.
+        known, owner, claim = meant_in(present, selector), "user:rehearsal", Claim.TAKE
+    if options["take"]:
+        claim = Claim.TAKE
     if roll.kind.name not in {one.name for one, _ in present.controllers}:
         do = "add `controllers: {roll: {}}` to its site file, and start it again"
         raise HapteraError("no controller of rolls runs at this parent", do=do)
     request = roll_request(selector, options, present.wall_s)
-    known = client.ask(calls.entities(selector)).entities
     patches = beginning(request, [one for one in known if one.kind == system.kind.name])
-    owner = f"user:{client.ask(calls.caller()).name}"
-    claim = Claim.TAKE if options["take"] else Claim.LEAVE
-    held = {one.entity: one.desired for one in present.entities}
-    begun = parse_entity(request.entity)
-    changed: list[Change] = [] if begun in held else [Declare(begun, {}, owner)]
-    for name, patch in patches.items():
-        entity = parse_entity(name)
-        kind, there = KINDS[entity.kind], held.get(entity, {})
-        changed += desire(kind, entity, there, patch, owner, claim)
-    return _rehearsed(present, asked, changed)
+    return _rehearsed(present, asked, [*_patched(present, patches, owner, claim)])
 
 
 def _present(client: Client, besides: Additions | None = None) -> Present:
@@ -114,6 +120,26 @@ def _present(client: Client, besides: Additions | None = None) -> Present:
     answer = client.ask(calls.entities())
     metrics = client.ask(call(endpoints.METRICS))
     return present_of(answer, wall_s(), metrics, client.ask(calls.jobs()).jobs, besides)
+
+
+def _present_of_backup(file: Path, besides: Additions | None = None) -> Present:
+    """The cluster as a backup has it."""
+    from haptera.daemon.parent.backup import look_into
+
+    made_s, stored, cluster = look_into(file)
+    modules = () if cluster is None else cluster.modules
+    controllers = () if cluster is None else tuple(one.name for one in cluster.controllers)
+    return present_of_stored(stored, (*modules, *controllers), made_s, besides)
+
+
+def _patched(present: Present, patches: Patches, owner: str, claim: Claim) -> Iterator[Change]:
+    """The changes that patches make; what is not there yet is declared."""
+    held = {one.entity: one.desired for one in present.entities}
+    for name, patch in patches.items():
+        entity = parse_entity(name)
+        if entity not in held:
+            yield Declare(entity, {}, owner)
+        yield from desire(KINDS[entity.kind], entity, held.get(entity, {}), patch, owner, claim)
 
 
 def _changes(site: Site, present: Present, claim: Claim) -> list[Change]:
@@ -143,7 +169,10 @@ def _summary(
     present: Present, rehearsal: Rehearsal, runs: Sequence[RehearsalRun]
 ) -> RehearsalSummary:
     measured = present.pace.usual_ns
-    return summed_up(runs, present.revision, rehearsal.horizon_s, measured, present.missing)
+    return summed_up(
+        *(runs, present.revision, rehearsal.horizon_s, measured, present.missing),
+        assumed=present.is_assumed,
+    )
 
 
 def _played(present: Present, rehearsal: Rehearsal, seeds: Sequence[int]) -> Iterator[RehearsalRun]:
