@@ -74,6 +74,20 @@ def test_what_cannot_be_rehearsed_is_refused(cluster, capsys, words, said):
     assert (code, errors.splitlines()[0].startswith(f"error: {said}")) == (REFUSED, True)
 
 
+def test_what_breaks_a_condition_is_found_and_how_to_replay_it(cluster, capsys):
+    words = ("rehearse", "site.yaml", "--within", "10m", "--find", "--runs", "3")
+    hold = ("--hold", "always: count(power=on) < 15")
+    code, out, _ = typed(capsys, *words, *hold)
+    assert (code, out.splitlines()[0]) == (NOT_CONVERGED, "found in history 1:")
+    assert out.splitlines()[-1] == "replay: the same with --runs 1 --seed 1"
+    code, out, _ = typed(capsys, *words, *hold, "-o", "json")
+    assert json.loads(out)["found"]["breach"]["how"] == "20 where always < 15 was meant"
+    code, out, _ = typed(capsys, *words, "--hold", "always: count(power=on) <= 20")
+    assert (code, out) == (OK, "no condition was broken in 4 histories\n")
+    code, _, errors = typed(capsys, *words)
+    assert (code, "there is no condition to break" in errors) == (REFUSED, True)
+
+
 SYSTEM = "system:compute@n[1-2]"
 
 

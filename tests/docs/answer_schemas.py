@@ -27,6 +27,7 @@ from haptera.model.answers.graph import DrawingView
 from haptera.model.answers.past import Happened, Page, PastView
 from haptera.model.answers.views import BrakeView, EntityDetail, EntityView
 from haptera.modules.image.difference import ImageDifference
+from haptera.rehearsal.finding import SearchedHistories
 from haptera.rehearsal.summary import RehearsalSummary
 from haptera.rest.jobs import HolderView, JobView, QueueView, Submitted
 from haptera.rest.schemas import (
@@ -61,8 +62,8 @@ PUBLISHED: Final[dict[str, tuple[type[msgspec.Struct], str]]] = {
 ANSWERS: Final[dict[str, tuple[Any, ...]]] = {
     "apply": (AppliedView,),
     "plan": (AppliedView,),
-    "rehearse apply": (RehearsalSummary,),
-    "rehearse roll": (RehearsalSummary,),
+    "rehearse apply": (RehearsalSummary, SearchedHistories),
+    "rehearse roll": (RehearsalSummary, SearchedHistories),
     "diff": (Difference, list[DifferenceView]),
     "export": (Exported,),
     "import ansible": (Imported,),

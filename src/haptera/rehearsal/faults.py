@@ -12,7 +12,7 @@ from haptera.model.entity import node_id
 from haptera.model.errors import ParseError
 from haptera.model.parts import Look
 from haptera.model.walltime import parse_duration_ms
-from haptera.selectors.nodeset import expand
+from haptera.selectors.nodeset import expand, fold
 from haptera.testing.actual import NodeFault
 from haptera.testing.folded import FoldedWorld
 
@@ -31,6 +31,16 @@ class PlannedFault:
     on: tuple[str, ...]
     at_s: float
     for_s: float
+
+    def __str__(self) -> str:
+        """The text that `parse_fault` reads as this.
+
+        >>> str(parse_fault("n1,n2: power cut at 10m for 5m"))
+        'n[1-2]: power cut at 600s for 300s'
+        """
+        on = f"{fold(self.on)}: " if self.on else ""
+        at_ms, for_ms = round(self.at_s * 1_000), round(self.for_s * 1_000)
+        return f"{on}{self.what} at {_written(at_ms)} for {_written(for_ms)}"
 
     @property
     def until_s(self) -> float:
@@ -57,6 +67,10 @@ def parse_fault(text: str) -> PlannedFault:
     at_s = 0.0 if found["at"] is None else parse_duration_ms(found["at"]) / 1_000
     for_s = LASTS_S if found["for"] is None else parse_duration_ms(found["for"]) / 1_000
     return PlannedFault(what, () if on is None else tuple(expand(on)), at_s, for_s)
+
+
+def _written(ms: int) -> str:
+    return f"{ms}ms" if ms % 1_000 else f"{ms // 1_000}s"
 
 
 def inject(world: FoldedWorld, fault: PlannedFault) -> None:

@@ -8,11 +8,20 @@ from typing import Final
 
 import msgspec
 
-from haptera.core.state.selecting import meant
+from haptera.core.state.row import EntityState
+from haptera.core.state.selecting import (
+    SeenEntity,
+    attributes_of,
+    candidates,
+    groups_of,
+    names_of,
+)
 from haptera.kinds import node
+from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import ParseError
-from haptera.planner.domain.pieces import at_once
+from haptera.selectors.names import Groups
 from haptera.selectors.selector import Selector, parse_selector
+from haptera.selectors.selector_ast import Datum, StateLayer
 from haptera.testing.folded import FoldedWorld
 
 _COMPARE: Final[Mapping[str, Callable[[float, float], bool]]] = {
@@ -40,7 +49,11 @@ class BrokenInvariant(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Invariant:
-    """A number of entities that a selector means, compared with a limit, always or never so."""
+    """A number of entities that a selector means, compared with a limit, always or never so.
+
+    With `serving`, services and replicas count while they run, undisturbed. What really is so
+    counts, and not what the parent knows of it.
+    """
 
     text: str
     selector: Selector
@@ -48,29 +61,79 @@ class Invariant:
     limit: int
     is_share: bool
     always: bool
+    serving: bool
 
     def __str__(self) -> str:
         return self.text
 
     def broken(self, world: FoldedWorld) -> str | None:
         """The way in which it does not hold now, in words; None where it does."""
-        found = at_once(meant(world.engine.table, [self.selector], world.clock.now))
-        count = len(found)
+        table = world.engine.table
+        groups = groups_of(table, names_of(attributes_of(table)))
+        count = sum(
+            self.selector.means(_There(SeenEntity(row, table, groups, world.clock.now), world))
+            and not (self.serving and _serves_nobody(row, world))
+            for row in candidates(table, [self.selector])
+        )
         limit = float(self.limit)
         if self.is_share:
-            nodes = sum(1 for one in world.engine.table if one.kind.name == node.kind.name)
+            nodes = sum(1 for one in table if one.kind.name == node.kind.name)
             limit = nodes * self.limit / 100
         if _COMPARE[self.how](count, limit) is self.always:
             return None
         return f"{count} where {self.text.partition(':')[0]} {self.how} {limit:g} was meant"
 
 
+@dataclass(frozen=True, slots=True)
+class _There:
+    """An entity as it really is: a parent that was just started knows nothing."""
+
+    seen: SeenEntity
+    world: FoldedWorld
+
+    @property
+    def id(self) -> EntityId:
+        return self.seen.id
+
+    @property
+    def groups(self) -> Groups:
+        return self.seen.groups
+
+    def value(self, datum: Datum) -> str | None:
+        found = datum.resolved(self.world.catalog.kinds)
+        there = self.seen.row if found.kind in (None, self.id.kind) else None
+        if found.kind == node.kind.name and self.id.node is not None:
+            there = self.seen.table.get(node_id(self.id.node))
+        variable = None if there is None else there.kind.variable(found.name)
+        if there is None or variable is None or found.layer is StateLayer.DESIRED:
+            return self.seen.value(datum)
+        return self.world.actual.value(there.id, variable)
+
+    def age_ms(self, datum: Datum) -> int | None:
+        return self.seen.age_ms(datum)
+
+    def measured(self, series: str) -> float | None:
+        return self.seen.measured(series)
+
+
+def _serves_nobody(row: EntityState, world: FoldedWorld) -> bool:
+    """True if it is to serve, and does not: it does not run, or is being disturbed."""
+    serves, actual = row.kind.serves, world.actual
+    return serves is not None and (
+        actual.disrupted[row.id] > 0 or actual.value(row.id, serves.variable) != serves.value
+    )
+
+
 def parse_invariant(text: str) -> Invariant:
     """Read an invariant; a share is of all nodes.
+
+    Without `count`, services and replicas count while they run.
 
     >>> one = parse_invariant("never: count(service:web and run=running) below 3")
     >>> one.always, one.how, one.limit, str(one.selector)
     (False, 'below', 3, 'service:web and run=running')
+    >>> parse_invariant("never: service:web below 3").serving
+    True
 
     Raises:
         HapteraError: it is none, or its selector cannot be read.
@@ -79,7 +142,7 @@ def parse_invariant(text: str) -> Invariant:
     if found is None:
         raise ParseError(
             f"{text!r} is no invariant",
-            do="write 'always: count(SELECTOR) <= N' or 'never: count(SELECTOR) below N%'",
+            do="write 'always: count(SELECTOR) <= N%' or 'never: SELECTOR below N'",
         )
     return Invariant(
         text.strip(),
@@ -88,4 +151,5 @@ def parse_invariant(text: str) -> Invariant:
         int(found["number"]),
         bool(found["share"]),
         found["word"] == "always",
+        found["of"] is None,
     )

@@ -88,12 +88,16 @@ class RehearsalRun(msgspec.Struct, frozen=True):
 
 
 class Rehearsal(NamedTuple):
-    """A rehearsal's script: changes at 0 s, faults at their times, and invariants throughout."""
+    """A rehearsal's script: changes at 0 s, faults at their times, and invariants throughout.
+
+    One that is played `until_broken` ends at the first invariant that does not hold.
+    """
 
     changes: Sequence[Change]
     faults: Sequence[PlannedFault] = ()
     invariants: Sequence[Invariant] = ()
     horizon_s: float = _DAY_S
+    until_broken: bool = False
 
 
 def rehearse(
@@ -211,6 +215,8 @@ class _Watched:
             self._check(ticket)
             self._look(step_s)
             progress(passed_s)
+            if self._rehearsal.until_broken and self.breaches:
+                return None
             if passed_s < last_fault_s or not self._accepted or not world.is_still():
                 still_from = None
                 continue

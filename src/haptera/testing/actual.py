@@ -1,14 +1,14 @@
 """A model of everything that modules reach: values, what declared steps make of them, and when."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from haptera.kinds import system
 from haptera.kinds.node import Agent, Busy, Power, agent, busy, power
-from haptera.model.declared.schema import Applied
+from haptera.model.declared.schema import Applied, Variable
 from haptera.model.effects import Call, Work
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Answered, Ended, Failed, WatchReported
@@ -114,6 +114,8 @@ class Actual:
         self.nodes: dict[str | None, ModelledNode] = defaultdict(ModelledNode)
         self.done: list[Doing] = []
         self.refusals = 0
+        # On which of them disruptive steps are under way, and how many.
+        self.disrupted: Counter[EntityId] = Counter()
         self._catalog = catalog
         self._wishes = wishes
         self._pace = pace
@@ -153,6 +155,7 @@ class Actual:
             for name in compared
             if self._is_applied(call.entity, name)
         }
+        self.disrupted[call.entity] += part.disruptive
         running = _Running(part, call, answer, self.clock.now, cuts, contents)
         held = self.values[call.entity]
         # Nothing to do, as for an image that lies there under its other name.
@@ -173,6 +176,14 @@ class Actual:
         if entity.kind == "node" and variable == power.name:
             self._power(entity, value)
         self._report(entity, variable)
+
+    def value(self, entity: EntityId, variable: Variable[Any]) -> str:
+        """What a variable really is, whoever has read it."""
+        value = self.values.get(entity, {}).get(variable.name)
+        if variable.values is Applied:
+            is_current = value == self._wishes.contents(entity, variable.name)
+            return Applied.CURRENT if is_current else Applied.STALE
+        return str(variable.unknown) if value is None else value
 
     def cut(self, node: str) -> None:
         """Take a node's power from it, as a failing supply does."""
@@ -210,6 +221,7 @@ class Actual:
 
     def _step(self, one: _Running) -> None:
         step, entity, node = one.step, one.call.entity, self.nodes[one.call.entity.node]
+        self.disrupted[entity] -= step.disruptive
         if one.cuts is not None and one.cuts != node.cuts:
             return  # Its process went with the node.
         fails = self.clock.chance(

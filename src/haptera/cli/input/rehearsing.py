@@ -46,6 +46,12 @@ _OPTIONS: Final = (
         type=click.Path(dir_okay=False, path_type=Path),
         help="A backup to rehearse on, without its parent; default: the cluster as it is.",
     ),
+    click.option(
+        "--find",
+        "finds",
+        is_flag=True,
+        help="Search, with a seed a run, for faults that break a condition of --hold.",
+    ),
     output_option,
 )
 
@@ -61,6 +67,7 @@ class RehearsalOptions:
     invariants: Sequence[str]
     output: str
     backup: Path | None
+    finds: bool
 
     def rehearsal(self, changes: Sequence[Change]) -> Rehearsal:
         """The script of these changes.

@@ -6,6 +6,7 @@ from typing import Final
 from haptera.cli.output.printing import say
 from haptera.cli.output.words import printable
 from haptera.model.walltime import duration
+from haptera.rehearsal.finding import SearchedHistories
 from haptera.rehearsal.summary import RehearsalSummary, Spread
 
 # The most rows shown of what waits and of what is left.
@@ -25,6 +26,24 @@ def print_rehearsed(summary: RehearsalSummary) -> None:
         say("  ".join([row[0].ljust(width), *(cell.rjust(8) for cell in row[1:])]).rstrip())
     for text, colour in _remarks(summary):
         say(printable(text), fg=colour)
+
+
+def print_searched(searched: SearchedHistories) -> None:
+    """Print the smallest history that breaks a condition, and how to replay it."""
+    found = searched.found
+    if found is None:
+        say(f"no condition was broken in {searched.tried} histories")
+        return
+    breach = found.breach
+    say(f"found in history {searched.tried}:")
+    text = f"broken after {_time(breach.at_s)}: {breach.invariant}: {breach.how}"
+    say(printable(text), fg="red")
+    for one in found.steps[-SHOWN_MAX:]:
+        ended = "failed" if one.failed else "ended"
+        times = f"{_time(one.from_s)} to {_time(one.to_s)}"
+        say(printable(f"  {times}: {one.part} on {one.entity} {ended}"))
+    faults = "".join(f" --fault '{one}'" for one in found.faults)
+    say(printable(f"replay: the same with --runs 1 --seed {found.seed}{faults}"))
 
 
 def _rows(summary: RehearsalSummary) -> Iterator[tuple[str, ...]]:

@@ -35,7 +35,7 @@ def meant(
     groups = groups_of(table, cache(names_of(attributes_of(table))))
     for some in slices(candidates(table, selectors), READ_AT_ONCE):
         for row in some:
-            subject = _Seen(row, table, groups, now)
+            subject = SeenEntity(row, table, groups, now)
             if all(selector.means(subject) for selector in selectors):
                 found.append(row)
         yield READING_EACH * (1 + len(selectors)) * len(some)
@@ -57,7 +57,7 @@ def means(table: EntityTable, selector: Selector, entity: EntityId, now: int) ->
     if row is None:
         return False
     groups = groups_of(table, names_of(attributes_of(table)))
-    return selector.means(_Seen(row, table, groups, now))
+    return selector.means(SeenEntity(row, table, groups, now))
 
 
 def candidates(table: EntityTable, selectors: Iterable[Selector]) -> Iterable[EntityState]:
@@ -128,7 +128,7 @@ class Declared:
 
 # Not frozen: one is made for each row that is looked at, and that would take twice as long.
 @dataclass(slots=True)
-class _Seen:
+class SeenEntity:
     """An entity as it is now."""
 
     row: EntityState

@@ -13,7 +13,7 @@ from haptera.cli.input.rolls import roll_options, roll_request, take_option
 from haptera.cli.input.sites import files_argument, site_constants, site_files
 from haptera.cli.main import NOT_CONVERGED, OK, client_of, the_access, the_client
 from haptera.cli.output.printing import Format, is_terminal, print_data, say
-from haptera.cli.output.rehearsals import print_rehearsed
+from haptera.cli.output.rehearsals import print_rehearsed, print_searched
 from haptera.client import Client, calls
 from haptera.client.call import call
 from haptera.controllers.roll.beginning import Patches, beginning
@@ -23,6 +23,7 @@ from haptera.model.changes import Change, CloseIntent, Declare, OpenIntent
 from haptera.model.entity import parse_entity
 from haptera.model.errors import HapteraError
 from haptera.model.walltime import duration
+from haptera.rehearsal.finding import SearchedHistories, find
 from haptera.rehearsal.present import Additions, Present, present_of, present_of_stored
 from haptera.rehearsal.rehearse import Rehearsal, RehearsalRun, meant_in
 from haptera.rehearsal.rehearse import rehearse as play
@@ -65,7 +66,7 @@ def apply(ctx: click.Context, /, files: tuple[str, ...], take: bool, **options: 
     Examples:
       haptera rehearse site.yaml
       haptera rehearse site.yaml --runs 20 --fault 'rack3n[1-40]: power cut at 1h'
-      haptera rehearse site.yaml --hold 'never: count(service:web and run=running) below 3'
+      haptera rehearse site.yaml --hold 'never: service:web below 3' --find --runs 50
     """
     asked = taken_from(options)
     access = the_access(ctx) if asked.backup is None else None
@@ -157,12 +158,22 @@ def _rehearsed(present: Present, asked: RehearsalOptions, changed: Sequence[Chan
     """Play it, and print what came of it; an exit code."""
     rehearsal = asked.rehearsal(changed)
     seeds = range(asked.seed, asked.seed + asked.runs)
+    if asked.finds:
+        return _found(find(present, rehearsal, seeds, _show_tried), asked.output)
     summary = _summary(present, rehearsal, [*_played(present, rehearsal, seeds)])
     if Format(asked.output).for_people:
         print_rehearsed(summary)
     else:
         print_data(summary, asked.output)
     return OK if summary.is_good else NOT_CONVERGED
+
+
+def _found(searched: SearchedHistories, output: str) -> int:
+    if Format(output).for_people:
+        print_searched(searched)
+    else:
+        print_data(searched, output)
+    return OK if searched.found is None else NOT_CONVERGED
 
 
 def _summary(
@@ -179,6 +190,10 @@ def _played(present: Present, rehearsal: Rehearsal, seeds: Sequence[int]) -> Ite
     for number, seed in enumerate(seeds, start=1):
         yield play(present, rehearsal, seed, partial(_show, f"run {number} of {len(seeds)}"))
     _show("", None)
+
+
+def _show_tried(number: int) -> None:
+    _show(f"history {number}", None)
 
 
 def _show(run: str, passed_s: float | None) -> None:
