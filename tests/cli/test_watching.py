@@ -8,13 +8,14 @@ import subprocess
 import pytest
 
 from haptera.cli.main import OK, REFUSED, USAGE, run
-from haptera.cli.output.unwatched import UNWATCHED
+from haptera.cli.verb import unwatched_of
 from haptera.model.answers.views import BrakeView, Condition
 from haptera.model.changes import Declare, SetDesired, Undeclare
 from haptera.model.entity import EntityId, node_id
 from tests.api.serving import WITHIN_S, serving
 from tests.cli.rig import command
 from tests.cli.test_commands import point_at
+from tests.cli.test_help import EVERY
 
 N1, N2 = node_id("n1"), node_id("n2")
 POWERED = [
@@ -197,11 +198,14 @@ def until(lines, beginning):
 @pytest.mark.parametrize("option", ["--watch", "-w"])
 def test_a_verb_without_watch_says_why_and_what_to_do(option, capsys):
     statuses, told = {}, {}
-    for verb in UNWATCHED:
+    unwatched = {
+        " ".join(path): why for path, one in EVERY.items() if (why := unwatched_of(one)) is not None
+    }
+    for verb in unwatched:
         statuses[verb] = run([*verb.split(), option])
         words = " ".join(capsys.readouterr().err.split())
         told[verb] = words.partition(f"Error: {verb} has no --watch: ")[2]
-    assert (statuses, told) == (dict.fromkeys(UNWATCHED, USAGE), dict(UNWATCHED))
+    assert (statuses, told) == (dict.fromkeys(unwatched, USAGE), unwatched)
 
 
 def test_a_node_that_is_not_there_is_not_watched(cluster, capsys):

@@ -11,42 +11,11 @@ from typing import Any, Final
 
 import msgspec
 
-from haptera.cli.commands.inspect.chain import ChainForm
-from haptera.cli.commands.inspect.watch import NotThere
-from haptera.cli.commands.machines.health import HealthRuleForm, ToldForm
 from haptera.cli.commands.module.check import CheckForm
-from haptera.cli.commands.parent.secret import SecretView
-from haptera.cli.commands.setup.ailments import Ailment
-from haptera.cli.commands.site.check import SiteChecked
-from haptera.cli.commands.site.import_ import Imported
 from haptera.cli.output.findings.lint_forms import LintForm
-from haptera.controllers.roll.timeline import RollTimeline
-from haptera.kinds.brought import Brought
-from haptera.minos.build import Inside
+from haptera.cli.verb import answers_of
 from haptera.model.answers.graph import DrawingView
-from haptera.model.answers.past import Happened, Page, PastView
-from haptera.model.answers.views import BrakeView, EntityDetail, EntityView
-from haptera.modules.image.difference import ImageDifference
-from haptera.rehearsal.finding import SearchedHistories
-from haptera.rehearsal.summary import RehearsalSummary
-from haptera.rest.jobs import HolderView, JobView, QueueView, Submitted
-from haptera.rest.schemas import (
-    AppliedView,
-    Audit,
-    Bulk,
-    Difference,
-    DifferenceView,
-    Entities,
-    Evicted,
-    Exported,
-    FreezeView,
-    LogView,
-    Overridden,
-    Thawed,
-    TokenMade,
-    TokenView,
-)
-from haptera.rest.unclaimed import ClaimMade, Unclaimed
+from tests.cli.test_help import EVERY
 
 FOLDER: Final = Path(__file__).resolve().parents[2] / "docs/reference"
 DO: Final = "write it anew: python -m tests.docs.answer_schemas"
@@ -60,61 +29,9 @@ PUBLISHED: Final[dict[str, tuple[type[msgspec.Struct], str]]] = {
 }
 # What a verb can answer, where it is not published by itself.
 ANSWERS: Final[dict[str, tuple[Any, ...]]] = {
-    "apply": (AppliedView,),
-    "plan": (AppliedView,),
-    "rehearse apply": (RehearsalSummary, SearchedHistories),
-    "rehearse roll": (RehearsalSummary, SearchedHistories),
-    "diff": (Difference, list[DifferenceView]),
-    "export": (Exported,),
-    "import ansible": (Imported,),
-    "import clustershell": (Imported,),
-    "import layercake": (Imported,),
-    "import warewulf": (Imported,),
-    "check": (SiteChecked,),
-    "status": (Entities,),
-    "why": (list[EntityDetail], list[EntityView], JobView, list[JobView]),
-    "chain": (ChainForm,),
-    "roll timeline": (RollTimeline,),
-    "logs": (LogView,),
-    "console": (LogView,),
-    "get": (EntityView, list[EntityView], list[PastView], JobView, list[JobView]),
-    "set": (EntityView, Bulk),
-    "power": (EntityView, Bulk),
-    "health": (list[EntityView],),
-    "health rules": (list[HealthRuleForm],),
-    "health test": (list[ToldForm],),
-    "image diff": (ImageDifference,),
-    "image list": (list[EntityView],),
-    "image show": (EntityView,),
-    "unset": (EntityView, Bulk),
-    "retry": (list[str],),
-    "history": (Page, tuple[Page, list[Happened]], Audit),
-    "revert": (AppliedView,),
-    "secret list": (list[SecretView],),
-    "token certify": (TokenView,),
-    "token list": (list[TokenView],),
-    "token make": (TokenMade,),
-    "token revoke": (list[TokenView],),
-    "doctor": (list[Ailment],),
-    "evict": (Evicted,),
-    "unclaimed": (Unclaimed,),
-    "claim": (ClaimMade,),
-    "override": (Overridden,),
-    "brake": (BrakeView,),
-    "submit": (Submitted,),
-    "jobs": (list[JobView],),
-    "cancel": (list[JobView],),
-    "queue": (QueueView,),
-    "drain": (HolderView, list[HolderView]),
-    "hold": (HolderView, list[HolderView]),
-    "resume": (HolderView, list[HolderView]),
-    "freeze": (FreezeView, list[FreezeView]),
-    "thaw": (Thawed,),
-    "watch": (EntityView, JobView, NotThere),
-    "module list": (list[Brought],),
-    "module reload": (EntityView, Bulk),
-    "minos build": (Inside,),
-    "minos show": (Inside,),
+    " ".join(path): answers_of(verb)
+    for path, verb in EVERY.items()
+    if answers_of(verb) and answers_of(verb) not in [(shape,) for shape, _ in PUBLISHED.values()]
 }
 
 

@@ -13,6 +13,7 @@ import haptera
 from haptera.cli.extras import lacking
 from haptera.cli.lazy import Lazy
 from haptera.cli.output.printing import colours, print_error, say
+from haptera.cli.verb import explained
 from haptera.client import Access, Client, UnreachableError, find
 from haptera.client.protocol import ANSWER_WITHIN_S
 from haptera.model.errors import Code, HapteraError
@@ -198,9 +199,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     try:
         code = cli.main(arguments, "haptera", standalone_mode=False, color=colours())
     except click.NoSuchOption as error:
-        from haptera.cli.output.unwatched import told
-
-        told(error).show()
+        explained(error).show()
         return USAGE
     except click.ClickException as error:
         error.show()

@@ -7,6 +7,7 @@ from click.shell_completion import get_completion_class
 
 from haptera.cli.input.bash import take_over_bash
 from haptera.cli.output.printing import say
+from haptera.cli.verb import unwatched
 
 # How a shell asks: click looks for this name.
 VARIABLE: Final = "_HAPTERA_COMPLETE"
@@ -14,6 +15,7 @@ SHELLS: Final = ("bash", "zsh", "fish")
 
 
 @click.command()
+@unwatched("its output never changes")
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:

@@ -6,12 +6,14 @@ from haptera.cli.input.terms import why_option
 from haptera.cli.main import the_client
 from haptera.cli.output.live.redrawing import keep_asking, only_tables, watch_option
 from haptera.cli.output.printing import Format, output_option, print_data, say
+from haptera.cli.verb import answers
 from haptera.client import calls
 from haptera.model.answers.views import BrakeView
 from haptera.model.walltime import duration
 
 
 @click.command()
+@answers(BrakeView)
 @click.option("--release", is_flag=True, help="Release the brake: the cause is known.")
 @why_option
 @watch_option

@@ -10,6 +10,7 @@ from haptera.cli.output.live.redrawing import keep_showing, watch_option
 from haptera.cli.output.printing import Format, entities_option, print_names, say
 from haptera.cli.output.tables import print_table
 from haptera.cli.output.words import printable
+from haptera.cli.verb import answers
 from haptera.client import Client, calls
 from haptera.kinds.rules import freeze as haptera_freeze
 from haptera.model.errors import Code, HapteraError
@@ -21,6 +22,7 @@ _HEADERS = ("SELECTOR", "UNTIL", "OWNER", "ENTITIES", "REASON")
 
 
 @click.command()
+@answers(FreezeView, list[FreezeView])
 @click.argument("selector", required=False, shell_complete=completing.selectors)
 @click.option("--reason", help="Why it is frozen.")
 @click.option(

@@ -5,11 +5,15 @@ import click
 from haptera.cli.input import completing
 from haptera.cli.main import the_client
 from haptera.cli.output.printing import Format, output_option, print_data, say
+from haptera.cli.verb import answers, unwatched
 from haptera.client import calls
 from haptera.model.walltime import duration
+from haptera.rest.schemas import Overridden
 
 
 @click.command()
+@answers(Overridden)
+@unwatched("it runs once")
 @click.argument("node", shell_complete=completing.entities)
 @click.option("-m", "--why", required=True, help="Why no work is lost, for the audit.")
 @output_option

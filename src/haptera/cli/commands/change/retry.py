@@ -10,6 +10,7 @@ from haptera.cli.input.terms import why_option
 from haptera.cli.main import the_client
 from haptera.cli.output.printing import Format, entities_option, print_entities, say
 from haptera.cli.output.words import printable
+from haptera.cli.verb import answers, unwatched
 from haptera.client import calls
 from haptera.model.answers.views import Condition, EntityView
 from haptera.model.entity import parse_entity
@@ -19,6 +20,8 @@ _HELD_UP = (Condition.WAITING, Condition.STUCK)
 
 
 @click.command()
+@answers(list[str])
+@unwatched("it runs once; `haptera status --watch` shows the result")
 @click.argument("selection", metavar="ENTITY|SELECTOR", shell_complete=completing.selectors)
 @why_option
 @entities_option

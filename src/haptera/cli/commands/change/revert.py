@@ -11,6 +11,7 @@ from haptera.cli.input.terms import why_option
 from haptera.cli.main import the_client
 from haptera.cli.output.plans import counted, show_planned
 from haptera.cli.output.printing import Format, entities_option, print_entities, say
+from haptera.cli.verb import answers, unwatched
 from haptera.client import calls
 from haptera.model.errors import Code, HapteraError
 from haptera.rest.schemas import AppliedView
@@ -19,6 +20,8 @@ _PATH: Final = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command()
+@answers(AppliedView)
+@unwatched("it runs once; `haptera status --watch` shows the result")
 @click.argument("revision", type=click.IntRange(1))
 @click.option("--dry-run", is_flag=True, help="Only show what would change and run.")
 @click.option(

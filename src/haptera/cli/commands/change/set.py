@@ -13,6 +13,7 @@ from haptera.cli.output.plans import print_groups, print_sum
 from haptera.cli.output.printing import Format, entities_option, print_entities, say
 from haptera.cli.output.tables import print_sentence
 from haptera.cli.output.words import details, sentence
+from haptera.cli.verb import answers, unwatched
 from haptera.client import Client, calls
 from haptera.model.answers.views import EntityView
 from haptera.model.entity import parse_entity
@@ -27,6 +28,8 @@ dry_run_option = click.option("--dry-run", is_flag=True, help="Only show what wo
 
 
 @click.command("set")
+@answers(EntityView, Bulk)
+@unwatched("it runs once; `haptera status --watch` shows the result")
 @entity_argument
 @click.argument(
     "values",

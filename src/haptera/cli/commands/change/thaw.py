@@ -7,10 +7,14 @@ from haptera.cli.input import completing
 from haptera.cli.input.terms import why_option
 from haptera.cli.main import the_client
 from haptera.cli.output.printing import Format, entities_option, print_entities, say
+from haptera.cli.verb import answers, unwatched
 from haptera.client import calls
+from haptera.rest.schemas import Thawed
 
 
 @click.command()
+@answers(Thawed)
+@unwatched("it runs once; `haptera freeze --watch` shows what stays frozen")
 @click.argument("selector", shell_complete=completing.selectors)
 @why_option
 @entities_option

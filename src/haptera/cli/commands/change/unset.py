@@ -6,9 +6,14 @@ from haptera.cli.commands.change.set import dry_run_option, entity_argument, wri
 from haptera.cli.input import completing
 from haptera.cli.input.terms import WriteTerms, terms_options
 from haptera.cli.output.printing import entities_option
+from haptera.cli.verb import answers, unwatched
+from haptera.model.answers.views import EntityView
+from haptera.rest.schemas import Bulk
 
 
 @click.command("unset")
+@answers(EntityView, Bulk)
+@unwatched("it runs once; `haptera status --watch` shows the result")
 @entity_argument
 @click.argument(
     "names", metavar="NAME...", nargs=-1, required=True, shell_complete=completing.variables

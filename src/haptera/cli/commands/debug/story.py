@@ -11,12 +11,14 @@ from haptera.cli.output.live.redrawing import keep_showing, watch_option
 from haptera.cli.output.printing import Format, entities_option, print_entities, say
 from haptera.cli.output.tables import print_sentence
 from haptera.cli.output.words import printable
+from haptera.cli.verb import answers
 from haptera.client import Client, calls
-from haptera.model.answers.story import DecisionView
+from haptera.model.answers.story import DecisionView, StoryView
 from haptera.model.walltime import duration
 
 
 @click.command()
+@answers(StoryView)
 @click.argument("entity", shell_complete=completing.entities)
 @watch_option
 @entities_option

@@ -17,6 +17,7 @@ from haptera.cli.output.words import (
     told,
     tried_lines,
 )
+from haptera.cli.verb import answers
 from haptera.client import Client, calls
 from haptera.model.answers.explained import Explained
 from haptera.model.answers.views import EntityView, LinkView, TriedView
@@ -36,6 +37,7 @@ class ChainForm(msgspec.Struct, frozen=True):
 
 
 @click.command()
+@answers(ChainForm)
 @click.argument("entity", shell_complete=completing.entities)
 @watch_option
 @entities_option

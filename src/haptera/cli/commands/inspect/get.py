@@ -19,6 +19,7 @@ from haptera.cli.output.live.redrawing import (
 )
 from haptera.cli.output.printing import Format, entities_option, print_entities, say
 from haptera.cli.output.words import printable, standing, values
+from haptera.cli.verb import answers
 from haptera.client import Client, RefusedError, calls, sample_calls
 from haptera.kinds import KINDS
 from haptera.model.answers.past import PastView
@@ -27,7 +28,7 @@ from haptera.model.declared.desired_check import nearest
 from haptera.model.errors import Code, HapteraError, UnknownNameError
 from haptera.model.walltime import parse_duration_ms, utc_text_s
 from haptera.rest.job_selector import JOB, is_of_jobs
-from haptera.rest.jobs import JOBS_MAX
+from haptera.rest.jobs import JOBS_MAX, JobView
 from haptera.rest.schemas import Past
 
 # One word, and one entity, on whatever node it is: neither can mean many.
@@ -51,6 +52,7 @@ _DECLARED = "declare one in the site file, then haptera apply FILE"
 
 
 @click.command()
+@answers(EntityView, list[EntityView], list[PastView], JobView, list[JobView])
 @click.argument(
     "what", metavar="ENTITY|KIND|SELECTOR", shell_complete=completing.kinds_or_selectors
 )

@@ -19,6 +19,7 @@ from haptera.cli.output.drawing.dot import dot
 from haptera.cli.output.drawing.mermaid import mermaid
 from haptera.cli.output.drawing.svg import svg
 from haptera.cli.output.printing import print_document, say
+from haptera.cli.verb import answers, unwatched
 from haptera.client import calls
 from haptera.daemon.parts import catalog_of
 from haptera.kinds import KINDS
@@ -44,6 +45,8 @@ class GraphForm(StrEnum):
 
 
 @click.command()
+@answers(DrawingView)
+@unwatched("a drawing is a snapshot; `haptera chain --watch ENTITY` shows the steps left")
 @click.argument("kind", required=False)
 @click.option(
     "--class",

@@ -14,11 +14,13 @@ from haptera.cli.output.live.redrawing import keep_showing, watch_option
 from haptera.cli.output.printing import Format, entities_option, print_entities, say
 from haptera.cli.output.tables import print_table
 from haptera.cli.output.words import printable
+from haptera.cli.verb import answers
 from haptera.client import Client, calls
 from haptera.model.answers.past import Changed, Deed, Happened, Page, Sort
 from haptera.model.entity import parse_entity
 from haptera.model.news import News
 from haptera.model.walltime import parse_when, utc_text, utc_text_s
+from haptera.rest.schemas import Audit
 from haptera.runtime import clock
 from haptera.selectors.nodeset import fold
 
@@ -31,6 +33,7 @@ _CHANGES: Final = (News.DESIRED, News.GONE)
 
 
 @click.command()
+@answers(Page, tuple[Page, list[Happened]], Audit)
 @click.argument(
     "selector",
     metavar="[ENTITY|SELECTOR]",

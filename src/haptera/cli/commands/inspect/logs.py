@@ -13,9 +13,11 @@ from haptera.cli.input.selected import selected
 from haptera.cli.main import the_client
 from haptera.cli.output.printing import Format, output_option, print_data, print_error, say
 from haptera.cli.output.words import unescaped
+from haptera.cli.verb import answers
 from haptera.client import Client, calls
 from haptera.client.protocol import BACK_OFF_S
 from haptera.model.errors import Code, HapteraError
+from haptera.rest.schemas import LogView
 
 LINES: Final = 50
 _ASK_EVERY_S: Final = 1.0
@@ -29,6 +31,7 @@ follow_option: Final = click.option(
 
 
 @click.command()
+@answers(LogView)
 @click.argument("entity", metavar="ENTITY", shell_complete=completing.entities)
 @click.option("-n", "--lines", type=click.IntRange(1), default=LINES, show_default=True)
 @follow_option

@@ -8,12 +8,15 @@ from haptera.cli.output.live.redrawing import keep_showing, watch_option
 from haptera.cli.output.printing import Format, entities_option, print_entities, print_error, say
 from haptera.cli.output.standing import print_standing, print_subtrees
 from haptera.cli.output.words import in_front, printable
+from haptera.cli.verb import answers
 from haptera.client import Client, calls
 from haptera.model.answers.views import SETTLED
 from haptera.model.errors import Code, HapteraError
+from haptera.rest.schemas import Entities
 
 
 @click.command()
+@answers(Entities)
 @click.argument("selector", required=False, shell_complete=completing.selectors)
 @click.option("--check", is_flag=True, help="Exit with 4 unless all is as desired; see above.")
 @watch_option

@@ -12,6 +12,7 @@ from haptera.cli.input.selected import selected
 from haptera.cli.main import NOT_CONVERGED, the_client
 from haptera.cli.output.printing import Format, print_error
 from haptera.cli.output.standing import print_standing
+from haptera.cli.verb import unwatched
 from haptera.client import Client
 from haptera.model.answers.views import SETTLED, Condition
 from haptera.model.errors import Code, HapteraError
@@ -47,6 +48,7 @@ def _checked(_ctx: click.Context, _option: click.Parameter, within: str) -> str:
 
 
 @click.command()
+@unwatched("it ends when the condition holds")
 @click.argument("selector", metavar="ENTITY|SELECTOR", shell_complete=completing.selectors)
 @click.option(
     "--for",

@@ -22,6 +22,7 @@ from haptera.cli.output.printing import (
     say,
 )
 from haptera.cli.output.words import COLOURS, printable, values
+from haptera.cli.verb import answers, unwatched
 from haptera.client import Access, ApiCall, AsyncClient, Broken, Client, UnreachableError, calls
 from haptera.model.answers.views import EntityView
 from haptera.model.news import News
@@ -46,6 +47,8 @@ class NotThere(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 @click.command()
+@answers(EntityView, JobView, NotThere)
+@unwatched("it already prints each change: omit the option")
 @entities_option
 @click.option(
     "--type",

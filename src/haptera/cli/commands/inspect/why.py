@@ -29,6 +29,7 @@ from haptera.cli.output.words import (
     told,
     unescaped,
 )
+from haptera.cli.verb import answers
 from haptera.client import Client, calls
 from haptera.kinds.group import numbered
 from haptera.model.answers.views import SETTLED, Condition, EntityDetail, EntityView
@@ -41,6 +42,7 @@ _CONSOLE_LINES: Final = 5
 
 
 @click.command()
+@answers(list[EntityDetail], list[EntityView], JobView, list[JobView])
 @click.argument(
     "selection",
     metavar="[ENTITY|SELECTOR]",

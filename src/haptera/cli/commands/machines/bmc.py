@@ -14,6 +14,7 @@ from haptera.cli.input.directory import dir_option
 from haptera.cli.main import OK, REFUSED, the_client
 from haptera.cli.output.printing import say
 from haptera.cli.output.tables import print_table
+from haptera.cli.verb import unwatched
 from haptera.client import calls
 from haptera.kinds import module, node
 from haptera.model.answers.views import EntityView
@@ -41,6 +42,7 @@ def bmc() -> None:
 
 
 @bmc.command("check")
+@unwatched("it runs once")
 @click.argument("name", metavar="NODE", shell_complete=completing.entities)
 @dir_option
 @click.pass_context

@@ -6,12 +6,16 @@ from haptera.cli.input import completing
 from haptera.cli.input.terms import why_option
 from haptera.cli.main import the_client
 from haptera.cli.output.printing import Format, output_option, print_data, say
+from haptera.cli.verb import answers, unwatched
 from haptera.client import calls
+from haptera.rest.unclaimed import ClaimMade
 
 _SITE = "site"
 
 
 @click.command()
+@answers(ClaimMade)
+@unwatched("it runs once; `haptera status --watch` shows the result")
 @click.argument("mac")
 @click.argument("node", shell_complete=completing.entities)
 @why_option

@@ -6,9 +6,12 @@ from haptera.cli.commands.inspect.logs import LINES, follow_option, show_log
 from haptera.cli.input import completing
 from haptera.cli.main import the_client
 from haptera.cli.output.printing import output_option
+from haptera.cli.verb import answers
+from haptera.rest.schemas import LogView
 
 
 @click.command()
+@answers(LogView)
 @click.argument("node", metavar="NODE", shell_complete=completing.entities)
 @click.option("-n", "--lines", type=click.IntRange(1), default=LINES, show_default=True)
 @follow_option

@@ -7,6 +7,7 @@ import click
 
 from haptera.cli.main import OK, REFUSED, the_client
 from haptera.cli.output.printing import Format, output_option, print_data, say
+from haptera.cli.verb import answers, unwatched
 from haptera.client import calls
 from haptera.kinds.inventory import FileSort, ImageFile
 from haptera.modules.image.difference import Aspect, FileChange, ImageDifference, difference
@@ -16,6 +17,8 @@ _MB: Final = 1_000_000
 
 
 @click.command()
+@answers(ImageDifference)
+@unwatched("an image that was built does not change")
 @click.argument("before", metavar="A")
 @click.argument("after", metavar="B")
 @output_option

@@ -6,10 +6,14 @@ from haptera.cli.input import completing
 from haptera.cli.input.terms import why_option
 from haptera.cli.main import the_client
 from haptera.cli.output.printing import Format, output_option, print_data, say
+from haptera.cli.verb import answers, unwatched
 from haptera.client import calls
+from haptera.rest.schemas import Evicted
 
 
 @click.command()
+@answers(Evicted)
+@unwatched("it runs once")
 @click.argument("node", shell_complete=completing.entities)
 @why_option
 @output_option

@@ -13,6 +13,7 @@ from haptera.cli.lazy import Words
 from haptera.cli.main import OK, the_client
 from haptera.cli.output.printing import Format, names_option, output_option, print_data, print_names
 from haptera.cli.output.tables import print_table
+from haptera.cli.verb import answers, unwatched
 from haptera.client import calls
 from haptera.health.bundled import BUNDLED, BY_NAME
 from haptera.health.recorded import LINE_BYTES_MAX, RecordedSample, Told, parse_recorded, replay
@@ -52,6 +53,8 @@ class ToldForm(msgspec.Struct, frozen=True):
 
 
 @click.group("health", cls=Words, invoke_without_command=True)
+@answers(list[EntityView])
+@unwatched("rules seldom say something else: run it again")
 @names_option
 @click.pass_context
 def health(ctx: click.Context, output: str) -> int:
@@ -78,6 +81,8 @@ def health(ctx: click.Context, output: str) -> int:
 
 
 @health.command("rules")
+@answers(list[HealthRuleForm])
+@unwatched("its output never changes")
 @names_option
 def rules(output: str) -> int:
     r"""List the health rules that come with haptera, each with the source of its limits.
@@ -99,6 +104,8 @@ def rules(output: str) -> int:
 
 
 @health.command("test")
+@answers(list[ToldForm])
+@unwatched("it reads local files, for which there are no events: run it again")
 @click.argument("rule", metavar="RULE")
 @click.option(
     "--against", metavar="FILE", required=True, shell_complete=files, help="Recorded samples."

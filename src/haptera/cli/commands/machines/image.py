@@ -22,6 +22,7 @@ from haptera.cli.output.printing import (
 )
 from haptera.cli.output.tables import print_table
 from haptera.cli.output.words import details, sentence
+from haptera.cli.verb import answers, unwatched
 from haptera.client import Client, calls
 from haptera.kinds import image as kind
 from haptera.kinds import roll, system
@@ -55,6 +56,7 @@ image.add_command(diff)
 
 
 @image.command()
+@unwatched("it runs once; `haptera status --watch` shows the result")
 @_name_argument
 @click.argument("recipe", metavar="DIR", type=click.Path(path_type=Path))
 @_take_option
@@ -79,6 +81,7 @@ def build(
 
 
 @image.command("import")
+@unwatched("it runs once; `haptera status --watch` shows the result")
 @_name_argument
 @click.argument("source")
 @_take_option
@@ -104,6 +107,8 @@ def import_image(
 
 
 @image.command("list")
+@answers(list[EntityView])
+@unwatched("`haptera get --watch image:NAME` shows one")
 @names_option
 @click.pass_context
 def list_images(ctx: click.Context, output: str) -> None:
@@ -125,6 +130,8 @@ def list_images(ctx: click.Context, output: str) -> None:
 
 
 @image.command()
+@answers(EntityView)
+@unwatched("`haptera get --watch image:NAME` shows one")
 @_name_argument
 @output_option
 @click.pass_context
@@ -151,6 +158,7 @@ def show(ctx: click.Context, name: str, output: str) -> None:
 
 
 @image.command()
+@unwatched("it runs once; `haptera status --watch` shows the result")
 @_name_argument
 @_take_option
 @why_option
@@ -180,6 +188,7 @@ def rm(ctx: click.Context, name: str, take: bool, why: str | None, within: str) 
 
 
 @image.command()
+@unwatched("it runs once; `haptera status --watch` shows the result")
 @click.option("--dry-run", is_flag=True, help="Print what would be removed, and remove nothing.")
 @_take_option
 @why_option

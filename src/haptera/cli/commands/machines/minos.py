@@ -11,6 +11,7 @@ from haptera.cli.input.directory import dir_option
 from haptera.cli.lazy import Words
 from haptera.cli.output.printing import Format, output_option, print_data, say
 from haptera.cli.output.tables import print_table
+from haptera.cli.verb import answers, unwatched
 from haptera.minos.build import DRIVERS, LEVELS, Inside, build, read
 from haptera.minos.ssh import read_keys
 from haptera.model.entity import check_name
@@ -56,6 +57,8 @@ def minos() -> None:
 
 
 @minos.command("build")
+@answers(Inside)
+@unwatched("it runs once")
 @_in_place
 @click.option(
     "--driver",
@@ -114,6 +117,8 @@ def build_it(
 
 
 @minos.command("show")
+@answers(Inside)
+@unwatched("it reads local files, for which there are no events: run it again")
 @_in_place
 @output_option
 def show(place: Path, output: str) -> None:

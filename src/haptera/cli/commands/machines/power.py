@@ -15,14 +15,15 @@ from haptera.cli.input.terms import WriteTerms, terms_options
 from haptera.cli.main import OK, the_client
 from haptera.cli.output.printing import Format, entities_option, print_entities, say
 from haptera.cli.output.tables import print_table
+from haptera.cli.verb import answers, unwatched
 from haptera.client import Client, calls
 from haptera.kinds import node
 from haptera.kinds.node import Agent, Power, agent, power
-from haptera.model.answers.views import Condition
+from haptera.model.answers.views import Condition, EntityView
 from haptera.model.entity import parse_entity
 from haptera.model.errors import Code, HapteraError
 from haptera.model.walltime import duration
-from haptera.rest.schemas import Entities, EntityPatch
+from haptera.rest.schemas import Bulk, Entities, EntityPatch
 from haptera.selectors.nodeset import expand, fold
 from haptera.selectors.selector import fold_entities
 
@@ -34,6 +35,8 @@ _UP: Mapping[str, str | None] = {**_ON, agent.name: Agent.UP.value}
 
 
 @click.command("power")
+@answers(EntityView, Bulk)
+@unwatched("it runs once; `haptera status --watch` shows the result")
 @click.argument("what", metavar="on|off|cycle|status", type=click.Choice(WHAT))
 @click.argument("selector", metavar="NODE|SELECTOR", shell_complete=completing.selectors)
 @click.option("--dry-run", "how", flag_value="dry-run", help="Only show what would run.")

@@ -15,6 +15,7 @@ from haptera.cli.main import NOT_CONVERGED, OK, REFUSED, the_client
 from haptera.cli.output.live.redrawing import keep_showing, watch_option
 from haptera.cli.output.printing import print_error, say
 from haptera.cli.output.tables import print_table
+from haptera.cli.verb import unwatched
 from haptera.client import Client, calls
 from haptera.controllers.roll.beginning import (
     Patches,
@@ -65,6 +66,7 @@ _name_argument = click.argument("name", metavar="ROLL")
 
 
 @roll_group.command()
+@unwatched("`haptera roll status --watch` shows the progress of rolls")
 @roll_options
 @click.option("--no-wait", is_flag=True, help="Do not wait; see `haptera roll status`.")
 @why_option
@@ -136,6 +138,7 @@ def _wished(name: str, wish: RollWish, help_text: str) -> None:
     """One more command, which says what is wanted of a roll."""
 
     @roll_group.command(name, help=help_text + _EXAMPLES.format(name))
+    @unwatched("`haptera roll status --watch` shows the progress of rolls")
     @_name_argument
     @why_option
     @click.pass_context
@@ -158,6 +161,7 @@ _wished("undo", RollWish.UNDO, "Roll all its systems back to their previous imag
 
 
 @roll_group.command()
+@unwatched("`haptera roll status --watch` shows the progress of rolls")
 @_name_argument
 @deadline_option
 @why_option
@@ -184,6 +188,7 @@ def resume(ctx: click.Context, name: str, deadline: str, why: str | None, within
 
 
 @roll_group.command()
+@unwatched("`haptera roll status --watch` shows the progress of rolls")
 @_name_argument
 @why_option
 @click.pass_context

@@ -12,6 +12,7 @@ from haptera.cli.output.drawing.roll_picture import roll_picture
 from haptera.cli.output.printing import Format, print_data, print_document, say
 from haptera.cli.output.tables import print_table
 from haptera.cli.output.words import printable
+from haptera.cli.verb import answers, unwatched
 from haptera.client import Client, calls
 from haptera.controllers.roll.timeline import RollTimeline, begun, timeline
 from haptera.kinds import roll, system
@@ -32,6 +33,8 @@ class TimelineForm(StrEnum):
 
 
 @click.command("timeline")
+@answers(RollTimeline)
+@unwatched("`haptera roll status --watch` shows the progress of rolls")
 @click.argument("name", metavar="ROLL")
 @click.option(
     "-o",

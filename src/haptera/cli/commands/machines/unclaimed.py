@@ -6,14 +6,17 @@ from haptera.cli.main import the_client
 from haptera.cli.output.printing import Format, names_option, print_names, say
 from haptera.cli.output.tables import print_table
 from haptera.cli.output.words import printable
+from haptera.cli.verb import answers, unwatched
 from haptera.client import calls
 from haptera.model.walltime import utc_text_s
-from haptera.rest.unclaimed import UnclaimedView
+from haptera.rest.unclaimed import Unclaimed, UnclaimedView
 
 _HEADERS = ("MAC", "FIRMWARE", "ASKED", "FIRST", "LAST", "VENDOR")
 
 
 @click.command()
+@answers(Unclaimed)
+@unwatched("there are no events for such machines: run it again")
 @names_option
 @click.pass_context
 def unclaimed(ctx: click.Context, output: str) -> None:

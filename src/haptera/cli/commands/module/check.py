@@ -12,6 +12,7 @@ import msgspec
 from haptera.cli.main import OK, REFUSED
 from haptera.cli.output.printing import say
 from haptera.cli.output.words import printable
+from haptera.cli.verb import answers, unwatched
 from haptera.conformance import (
     CHECKS,
     OF_PARTS,
@@ -48,6 +49,8 @@ class CheckForm(msgspec.Struct, frozen=True):
 
 
 @click.command("check", context_settings={"allow_interspersed_args": False})
+@answers(CheckForm)
+@unwatched("it runs once")
 @click.argument("words", metavar="CMD...", nargs=-1, required=True)
 @click.option("--act", is_flag=True, help="Run steps too; each look must find a value.")
 @click.option("--setting", "settings", metavar="NAME=VALUE", multiple=True, help="A setting.")

@@ -5,7 +5,8 @@ import click
 from haptera.cli.input.authored import authored
 from haptera.cli.main import OK, REFUSED
 from haptera.cli.output.findings.findings import levels_options, lint_option, print_findings
-from haptera.cli.output.findings.lint_forms import Located
+from haptera.cli.output.findings.lint_forms import LintForm, Located
+from haptera.cli.verb import answers, unwatched
 from haptera.core.modules.catalog import own_manifests
 from haptera.kinds import KINDS
 from haptera.kinds import module as haptera_module
@@ -16,6 +17,8 @@ from haptera.modules import BUNDLED
 
 
 @click.command("lint")
+@answers(LintForm)
+@unwatched("it reads local files, for which there are no events: run it again")
 @click.argument("names", metavar="[MODULE]...", nargs=-1)
 @levels_options
 @lint_option

@@ -6,6 +6,7 @@ import haptera
 from haptera.cli.main import OK, REFUSED
 from haptera.cli.output.printing import Format, names_option, print_error, print_names
 from haptera.cli.output.tables import print_table
+from haptera.cli.verb import answers, unwatched
 from haptera.kinds import KINDS
 from haptera.kinds.brought import KINDS_GROUP, MODULES_GROUP, Brought, brought, check_kind, the_one
 from haptera.kinds.extensions import BUNDLED as EXTENSIONS
@@ -15,6 +16,8 @@ from haptera.modules import BUNDLED
 
 
 @click.command("list")
+@answers(list[Brought])
+@unwatched("it asks no parent; `haptera get --watch module` shows running modules")
 @names_option
 def list_modules(output: str) -> int:
     r"""List the modules and kinds that a site file on this machine can use.

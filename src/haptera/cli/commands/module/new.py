@@ -11,6 +11,7 @@ import click
 
 from haptera.cli.main import OK
 from haptera.cli.output.printing import say
+from haptera.cli.verb import unwatched
 from haptera.model.entity import check_name
 from haptera.model.errors import Code, HapteraError
 from haptera.modules import BUNDLED
@@ -28,6 +29,7 @@ FILES: Final = {
 
 
 @click.command("new")
+@unwatched("it runs once")
 @click.argument("name")
 @click.option(
     "--dir",

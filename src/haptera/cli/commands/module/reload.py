@@ -9,14 +9,19 @@ from haptera.cli.commands.change.set import write
 from haptera.cli.input import completing
 from haptera.cli.input.terms import WriteTerms, terms_options
 from haptera.cli.output.printing import entities_option
+from haptera.cli.verb import answers, unwatched
 from haptera.kinds import module
+from haptera.model.answers.views import EntityView
 from haptera.model.entity import is_name
+from haptera.rest.schemas import Bulk
 from haptera.runtime import clock
 
 _TIME: Final = "%Y%m%dT%H%M%SZ"
 
 
 @click.command("reload")
+@answers(EntityView, Bulk)
+@unwatched("it runs once; `haptera status --watch` shows the result")
 @click.argument("selector", metavar="NAME|SELECTOR", shell_complete=completing.selectors)
 @terms_options
 @entities_option

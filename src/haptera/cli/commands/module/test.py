@@ -11,6 +11,7 @@ from haptera.cli.input.sites import OF_A_LAB, site_constants, site_files
 from haptera.cli.main import OK, REFUSED
 from haptera.cli.output.printing import say
 from haptera.cli.output.words import printable
+from haptera.cli.verb import unwatched
 from haptera.model.errors import HapteraError, InputError, ParseError, UnreadableError
 from haptera.modules.declared.api import DeclaredSettings
 from haptera.modules.declared.recorded import RecordedCase, faults_of
@@ -26,6 +27,7 @@ TOKEN = Secret("recorded-token")
 
 
 @click.command("test")
+@unwatched("it runs once")
 @click.argument("site", type=click.Path())
 @click.argument("recorded", type=click.Path(dir_okay=False))
 def test_declared(site: str, recorded: str) -> int:

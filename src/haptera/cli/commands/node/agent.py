@@ -6,6 +6,7 @@ from typing import BinaryIO
 
 import click
 
+from haptera.cli.verb import unwatched
 from haptera.client import calls, find
 from haptera.client.bare import ask_bare
 
@@ -13,6 +14,7 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
 @click.command()
+@unwatched("it runs until it is stopped; `haptera status --watch` shows the cluster")
 @click.option(
     "--dir",
     "directory",

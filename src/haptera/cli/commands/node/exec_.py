@@ -10,6 +10,7 @@ from haptera.cli.input import completing
 from haptera.cli.input.naming import entity_named
 from haptera.cli.main import the_client
 from haptera.cli.output.printing import print_error, say
+from haptera.cli.verb import unwatched
 from haptera.client import Client, calls
 from haptera.client.call import ApiCall
 from haptera.model.errors import Code, HapteraError, LimitError
@@ -22,6 +23,7 @@ _MS_PER_S: Final = 1_000
 
 
 @click.command("exec", context_settings={"allow_interspersed_args": False})
+@unwatched("it runs once")
 @click.argument("where", metavar="NODE[/SYSTEM]", shell_complete=completing.entities)
 @click.argument("words", metavar="COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.option("-i", "--stdin", "given", is_flag=True, help="Send standard input, up to 512 KiB.")

@@ -10,6 +10,7 @@ import click
 
 from haptera.app import Fence, GroupReplica, NotLeaderError, StaleEpochError
 from haptera.app.whole import WholeCommand
+from haptera.cli.verb import unwatched
 from haptera.model.errors import HapteraError
 
 EPOCH: Final = "HAPTERA_EPOCH"
@@ -24,6 +25,7 @@ def fence() -> None:
 
 
 @fence.command("run", context_settings={"allow_interspersed_args": False})
+@unwatched("it ends with its command; `haptera get --watch lease` shows who leads")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def run(command: tuple[str, ...]) -> int:
     r"""Wait until this replica is the leader, then run COMMAND while it stays the leader.
@@ -50,6 +52,7 @@ def run(command: tuple[str, ...]) -> int:
 
 
 @fence.command("check", context_settings={"allow_interspersed_args": False})
+@unwatched("it ends with its command")
 @click.option(
     "--epoch",
     type=click.IntRange(min=0),

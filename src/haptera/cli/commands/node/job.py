@@ -8,6 +8,7 @@ from typing import Final, NoReturn
 import click
 
 from haptera.cli.output.printing import print_error
+from haptera.cli.verb import unwatched
 from haptera.model.errors import HapteraError
 from haptera.modules.jobs.gate import CLOSED as SHUT
 from haptera.modules.jobs.gate import OPEN, enter, gate_path
@@ -22,6 +23,7 @@ IGNORED_BY_PYTHON: Final = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
+@unwatched("it ends with its command; `haptera get --watch node:NAME` shows whether a node is busy")
 @click.option(
     "--gate",
     type=click.Path(path_type=Path),

@@ -9,6 +9,7 @@ import click
 from haptera.cli.input.directory import dir_option
 from haptera.cli.lazy import Words
 from haptera.cli.output.printing import say
+from haptera.cli.verb import unwatched
 
 _HASH: Final = re.compile(r"[0-9A-Fa-f]{64}")
 
@@ -19,6 +20,7 @@ def audit() -> None:
 
 
 @audit.command()
+@unwatched("it reads local files, for which there are no events: run it again")
 @dir_option
 @click.option("--noted", metavar="HASH", help="A hash printed earlier; the chain must contain it.")
 def verify(directory: Path, noted: str | None) -> int:

@@ -6,11 +6,13 @@ import click
 
 from haptera.cli.input.directory import dir_option
 from haptera.cli.output.printing import say
+from haptera.cli.verb import unwatched
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command()
+@unwatched("it runs once")
 @click.argument("file", type=FILE)
 @dir_option
 def backup(file: Path, directory: Path) -> None:

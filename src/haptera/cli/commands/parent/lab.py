@@ -10,6 +10,7 @@ from click.core import ParameterSource
 from haptera.cli.commands.parent.serve import radius_option
 from haptera.cli.input.directory import dir_option
 from haptera.cli.output.printing import say
+from haptera.cli.verb import unwatched
 from haptera.model.walltime import parse_duration_ms
 
 # In a lab there is nothing to be afraid for.
@@ -19,6 +20,7 @@ _SITE = click.Path(path_type=Path)
 
 
 @click.group(invoke_without_command=True)
+@unwatched("it already shows its cluster until it is stopped: omit the option")
 @dir_option
 @click.option("--site", type=_SITE, help="The site file, or a folder of site files.")
 @click.option(
@@ -75,6 +77,7 @@ def lab(
 
 
 @lab.command("break")
+@unwatched("it injects a fault: watch what follows with watch or why")
 @click.argument("what", type=click.Choice(FAULTS))
 @click.argument("node", required=False)
 @click.option("--for", "duration", metavar="TIME", help="Mend it after this time: 60s, 5m.")

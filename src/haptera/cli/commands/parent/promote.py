@@ -5,11 +5,13 @@ from pathlib import Path
 import click
 
 from haptera.cli.output.printing import say
+from haptera.cli.verb import unwatched
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
 @click.command()
+@unwatched("it runs once; `haptera status --watch` shows the result")
 @click.option(
     "--dir", "directory", type=_FOLDER, required=True, help="The directory of the standby."
 )

@@ -8,9 +8,11 @@ import click
 from haptera.cli.commands.parent.backup import FILE
 from haptera.cli.input.directory import dir_option
 from haptera.cli.output.printing import say
+from haptera.cli.verb import unwatched
 
 
 @click.command()
+@unwatched("it runs once")
 @click.argument("file", type=FILE)
 @dir_option
 def restore(file: Path, directory: Path) -> None:

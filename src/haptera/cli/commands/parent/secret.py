@@ -11,6 +11,7 @@ from haptera.cli.input.directory import dir_option
 from haptera.cli.lazy import Words
 from haptera.cli.output.printing import Format, names_option, print_names, say
 from haptera.cli.output.tables import print_table
+from haptera.cli.verb import answers, unwatched
 from haptera.client import Client, calls, find
 from haptera.kinds import module
 from haptera.model.answers.views import EntityView
@@ -38,6 +39,7 @@ def secret() -> None:
 
 
 @secret.command("set")
+@unwatched("it runs once")
 @click.argument("name")
 @dir_option
 def put(name: str, directory: Path) -> None:
@@ -89,6 +91,8 @@ def _names(view: EntityView, name: str) -> bool:
 
 
 @secret.command("list")
+@answers(list[SecretView])
+@unwatched("it reads local files, for which there are no events: run it again")
 @dir_option
 @names_option
 def names(directory: Path, output: str) -> None:
@@ -110,6 +114,7 @@ def names(directory: Path, output: str) -> None:
 
 
 @secret.command("allow")
+@unwatched("it runs once")
 @click.argument("name")
 @click.argument("modules", metavar="MODULE...", nargs=-1, required=True)
 @dir_option
@@ -132,6 +137,7 @@ def allow(name: str, modules: tuple[str, ...], directory: Path) -> None:
 
 
 @secret.command("remove")
+@unwatched("it runs once")
 @click.argument("name")
 @dir_option
 def remove(name: str, directory: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from haptera.cli.input.directory import dir_option
+from haptera.cli.verb import unwatched
 from haptera.model.answers.plan import RADIUS_PERCENT
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -55,6 +56,7 @@ def radius_option(default: int) -> Callable[[Command], Command]:
 
 
 @click.command()
+@unwatched("it runs until it is stopped; `haptera status --watch` shows the cluster")
 @dir_option
 @click.option(
     "--site",

@@ -6,11 +6,13 @@ import click
 
 from haptera.cli.commands.parent.serve import etcd_option
 from haptera.cli.main import the_access
+from haptera.cli.verb import unwatched
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
 @click.command()
+@unwatched("it runs until it is stopped; `haptera status --watch` shows the cluster")
 @click.option(
     "--dir",
     "directory",

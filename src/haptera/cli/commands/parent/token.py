@@ -10,11 +10,12 @@ from haptera.cli.main import the_client
 from haptera.cli.output.live.redrawing import keep_asking, only_tables, watch_option
 from haptera.cli.output.printing import Format, names_option, print_data, print_names, say
 from haptera.cli.output.tables import print_table
+from haptera.cli.verb import answers, unwatched
 from haptera.client import Access, calls
 from haptera.model.errors import Code, HapteraError, ParseError
 from haptera.model.token_scope import Scope
 from haptera.model.walltime import parse_duration_ms, utc_text
-from haptera.rest.schemas import TOKEN_FOR_S_MAX, CertificateBody, Tokens, TokenView
+from haptera.rest.schemas import TOKEN_FOR_S_MAX, CertificateBody, TokenMade, Tokens, TokenView
 
 _MS_PER_S = 1_000
 _S_PER_DAY = 86_400
@@ -48,6 +49,8 @@ def token() -> None:
 
 
 @token.command()
+@answers(TokenMade)
+@unwatched("it runs once; `haptera token list` shows valid tokens")
 @click.argument("name")
 @_scope_option
 @_for_option
@@ -87,6 +90,8 @@ def make(
 
 
 @token.command()
+@answers(TokenView)
+@unwatched("it runs once; `haptera token list` shows valid tokens")
 @click.argument("name")
 @click.argument("place", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
 @_scope_option
@@ -140,6 +145,7 @@ def certify(  # noqa: PLR0913 (an argument for each option)
 
 
 @token.command("list")
+@answers(list[TokenView])
 @watch_option
 @names_option
 @click.pass_context
@@ -173,6 +179,8 @@ def _table(answer: Tokens, output: str) -> None:
 
 
 @token.command()
+@answers(list[TokenView])
+@unwatched("it runs once; `haptera token list` shows valid tokens")
 @click.argument("ids", metavar="ID...", nargs=-1, required=True, shell_complete=completing.tokens)
 @names_option
 @click.pass_context

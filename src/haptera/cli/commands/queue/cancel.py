@@ -9,6 +9,7 @@ from haptera.cli.main import the_client
 from haptera.cli.output.job_words import TOLD_MAX, number_of, sentence
 from haptera.cli.output.printing import Format, names_option, print_names, say
 from haptera.cli.output.tables import print_sentence
+from haptera.cli.verb import answers, unwatched
 from haptera.client import calls
 from haptera.model.errors import Code, HapteraError
 from haptera.rest.jobs import CancelledJobs, JobView, SomeJobs
@@ -16,6 +17,8 @@ from haptera.selectors.nodeset import fold
 
 
 @click.command()
+@answers(list[JobView])
+@unwatched("`haptera get --watch job` shows jobs as they change")
 @click.argument("ids", metavar="JOB...", nargs=-1, required=True)
 @click.option("-m", "--why", metavar="TEXT", help="The reason, shown to the submitter.")
 @names_option

@@ -6,12 +6,15 @@ from haptera.cli.input.some_nodes import nodes_options, set_duties
 from haptera.cli.main import the_client
 from haptera.cli.output.job_words import print_holders
 from haptera.cli.output.printing import output_option
+from haptera.cli.verb import answers, unwatched
 from haptera.model.walltime import parse_duration_ms
 from haptera.queue.duty import DutyMode
-from haptera.rest.jobs import DutyBody
+from haptera.rest.jobs import DutyBody, HolderView
 
 
 @click.command()
+@answers(HolderView, list[HolderView])
+@unwatched("it runs once; `haptera queue` shows the state of each node")
 @nodes_options
 @click.option("--within", metavar="DURATION", help="Stop jobs that still run then: 30m, 2h.")
 @click.option("-m", "--why", required=True, metavar="TEXT", help="The reason, shown to users.")

@@ -6,11 +6,15 @@ from haptera.cli.input.selected import job_selector, selected_jobs
 from haptera.cli.main import the_client
 from haptera.cli.output.job_words import number_of, print_jobs
 from haptera.cli.output.printing import Format, names_option, print_names, say
+from haptera.cli.verb import answers, unwatched
 from haptera.client import calls
 from haptera.queue.job import JobState
+from haptera.rest.jobs import JobView
 
 
 @click.command()
+@answers(list[JobView])
+@unwatched("`haptera get --watch job` shows jobs as they change")
 @click.argument("ids", metavar="[JOB]...", nargs=-1)
 @click.option(
     "--state", type=click.Choice([one.value for one in JobState]), help="Only jobs in this state."

@@ -5,13 +5,16 @@ import click
 from haptera.cli.main import the_client
 from haptera.cli.output.printing import Format, output_option, print_data, say
 from haptera.cli.output.tables import print_table
+from haptera.cli.verb import answers, unwatched
 from haptera.client import calls
-from haptera.rest.jobs import HolderView
+from haptera.rest.jobs import HolderView, QueueView
 
 _HEADERS = ("NODE", "DUTY", "CPUS", "MB", "FREE", "FREE-MB", "JOBS", "LIMITS", "WHY")
 
 
 @click.command()
+@answers(QueueView)
+@unwatched("`haptera get --watch job` shows jobs as they change")
 @output_option
 @click.pass_context
 def queue(ctx: click.Context, output: str) -> None:

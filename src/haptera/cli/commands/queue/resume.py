@@ -6,9 +6,13 @@ from haptera.cli.input.some_nodes import nodes_options, set_duties
 from haptera.cli.main import the_client
 from haptera.cli.output.job_words import print_holders
 from haptera.cli.output.printing import output_option
+from haptera.cli.verb import answers, unwatched
+from haptera.rest.jobs import HolderView
 
 
 @click.command()
+@answers(HolderView, list[HolderView])
+@unwatched("it runs once; `haptera queue` shows the state of each node")
 @nodes_options
 @output_option
 @click.pass_context

@@ -9,11 +9,12 @@ import click
 from haptera.cli.main import the_client
 from haptera.cli.output.job_words import sentence
 from haptera.cli.output.printing import Format, names_option, print_names, say
+from haptera.cli.verb import answers, unwatched
 from haptera.client import Client, calls
 from haptera.model.errors import HapteraError
 from haptera.model.walltime import parse_duration_ms
 from haptera.queue.job import ENDED, JobState, RetryClass, Size
-from haptera.rest.jobs import JobView, SubmitBind, SubmitBody, SubmitSpec
+from haptera.rest.jobs import JobView, SubmitBind, SubmitBody, SubmitSpec, Submitted
 
 # As shells have it: what a signal ended has this and the signal's number as its status.
 SIGNALLED: Final = 128
@@ -25,6 +26,8 @@ _MEMORY: Final = re.compile(r"([0-9]{1,9})([MGT]?)B?")
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
+@answers(Submitted)
+@unwatched("`--wait` waits for the end; `haptera why job:N` shows the state")
 @click.option("--cpus", type=click.IntRange(1), default=1, show_default=True)
 @click.option("--memory", default="512M", show_default=True, help="Memory: 512M, 4G.")
 @click.option("--time", "time_limit", metavar="DURATION", help="Time limit of the job: 90s, 2h.")

@@ -17,6 +17,7 @@ from haptera.cli.commands.setup.files import (
 )
 from haptera.cli.main import OK
 from haptera.cli.output.printing import say
+from haptera.cli.verb import unwatched
 from haptera.client import Access, calls
 from haptera.client.address import Host, parse_address
 from haptera.client.bare import ask_bare
@@ -24,6 +25,7 @@ from haptera.model.errors import HapteraError, ParseError, UnreadableError
 
 
 @click.command()
+@unwatched("it runs once")
 @click.option(
     "--from",
     "source",

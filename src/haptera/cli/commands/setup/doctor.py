@@ -6,14 +6,18 @@ from typing import Final
 import click
 import msgspec
 
+from haptera.cli.commands.setup.ailments import Ailment
 from haptera.cli.commands.setup.files import etc_option
 from haptera.cli.main import OK, REFUSED
 from haptera.cli.output.printing import Format, output_option, print_data, say
+from haptera.cli.verb import answers, unwatched
 
 STATE: Final = Path("/var/lib/haptera")
 
 
 @click.command()
+@answers(list[Ailment])
+@unwatched("it runs once")
 @click.option(
     "--dir",
     "directory",

@@ -25,6 +25,7 @@ from haptera.cli.commands.setup.files import (
 )
 from haptera.cli.main import OK, REFUSED
 from haptera.cli.output.printing import say
+from haptera.cli.verb import unwatched
 from haptera.model.entity import check_name
 from haptera.model.errors import Code, HapteraError
 
@@ -42,6 +43,7 @@ desired: {{}}
 
 
 @click.command()
+@unwatched("it runs once")
 @click.option("--listen", metavar="ADDRESS", help="Where nodes and people reach it; asked for.")
 @click.option("--cluster", metavar="NAME", help="The name of the cluster; asked for.")
 @click.option("--host", "hosts", multiple=True, metavar="NAME", help="A host name of the API.")

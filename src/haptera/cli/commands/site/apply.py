@@ -14,6 +14,7 @@ from haptera.cli.main import client_of, the_access, the_client
 from haptera.cli.output.plans import counted, print_groups
 from haptera.cli.output.printing import Format, entities_option, print_entities, say
 from haptera.cli.output.words import printable
+from haptera.cli.verb import answers, unwatched
 from haptera.client import ApiCall, calls, find
 from haptera.model.entity import EntityId, parse_entity
 from haptera.rest.schemas import AppliedView
@@ -27,6 +28,8 @@ _PATH: Final = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command()
+@answers(AppliedView)
+@unwatched("it runs once; `haptera status --watch` shows the result")
 @click.argument("files", metavar="[FILE...]", nargs=-1)
 @click.option("--plan", "plan_file", metavar="FILE", type=_PATH, help="Apply a saved plan instead.")
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")

@@ -24,6 +24,7 @@ from haptera.cli.output.printing import (
     print_entities,
     say,
 )
+from haptera.cli.verb import answers, unwatched
 from haptera.lab.settings import lab_nodes
 from haptera.model.errors import HapteraError, each
 from haptera.rest.problems import SiteFault, fault
@@ -45,6 +46,8 @@ class SiteChecked(msgspec.Struct, frozen=True):
 
 
 @click.command()
+@answers(SiteChecked)
+@unwatched("it reads local files, for which there are no events: run it again")
 @files_argument
 @click.option(
     "--lab", "for_lab", is_flag=True, help="Check it as a lab reads it: {x} and `lab` are known."

@@ -11,12 +11,13 @@ from haptera.cli.main import REFUSED, client_of, the_access, the_client
 from haptera.cli.output.differences import lines
 from haptera.cli.output.live.redrawing import keep_showing, watch_option
 from haptera.cli.output.printing import Format, entities_option, print_entities, print_error, say
+from haptera.cli.verb import answers
 from haptera.client import Client, UnreachableError, calls
 from haptera.model.answers.past import PastView
 from haptera.model.errors import HapteraError
 from haptera.model.news import News
 from haptera.model.walltime import utc_text_s
-from haptera.rest.schemas import DifferenceView, SiteBody
+from haptera.rest.schemas import Difference, DifferenceView, SiteBody
 
 # As of diff(1): 1 is said of files that differ, so that what goes wrong is 2.
 DIFFERS = REFUSED
@@ -25,6 +26,7 @@ _COLOURS = {"-": "red", "+": "green"}
 
 
 @click.command()
+@answers(Difference, list[DifferenceView])
 @click.argument("files", metavar="[FILE]...", nargs=-1, shell_complete=completing.files)
 @click.option("--at", "times", multiple=True, help="Compare two times, or one time and now.")
 @click.option(

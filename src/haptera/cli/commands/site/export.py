@@ -4,10 +4,14 @@ import click
 
 from haptera.cli.main import the_client
 from haptera.cli.output.printing import Format, output_option, print_data, say
+from haptera.cli.verb import answers, unwatched
 from haptera.client import calls
+from haptera.rest.schemas import Exported
 
 
 @click.command()
+@answers(Exported)
+@unwatched("it is a snapshot; `haptera diff --watch FILE` shows the difference from a file")
 @click.option("--owner", metavar="OWNER", help="Only values of this owner: site, user:NAME…")
 @output_option
 @click.pass_context

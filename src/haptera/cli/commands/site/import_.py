@@ -10,6 +10,7 @@ import msgspec
 from haptera.cli.main import OK, REFUSED
 from haptera.cli.output.printing import Format, entities_option, print_entities, say
 from haptera.cli.output.words import printable
+from haptera.cli.verb import answers, unwatched
 from haptera.kinds import node
 from haptera.model.declared.desired_check import nearest
 from haptera.model.entity import check_name, node_id
@@ -99,6 +100,8 @@ _AGENTS: Final = "Make agent=up the desired state of each node."
 
 
 @import_from.command("ansible")
+@answers(Imported)
+@unwatched("it reads local files, for which there are no events: run it again")
 @click.argument("file")
 @_attribute_option("VARIABLE")
 @_options(_AGENTS)
@@ -117,6 +120,8 @@ def ansible(file: str, attributes: tuple[str, ...], **options: Any) -> int:
 
 
 @import_from.command("clustershell")
+@answers(Imported)
+@unwatched("it reads local files, for which there are no events: run it again")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @_attribute_option("SOURCE")
 @click.option(
@@ -141,6 +146,8 @@ def clustershell(
 
 
 @import_from.command("layercake")
+@answers(Imported)
+@unwatched("it reads local files, for which there are no events: run it again")
 @click.argument("file")
 @_options("Take the desired state from the file: power from physState, agent from runState.")
 def layercake(file: str, *, manage: bool, **options: Any) -> int:
@@ -157,6 +164,8 @@ def layercake(file: str, *, manage: bool, **options: Any) -> int:
 
 
 @import_from.command("warewulf")
+@answers(Imported)
+@unwatched("it reads local files, for which there are no events: run it again")
 @click.argument("file")
 @_attribute_option("TAG")
 @_options(_AGENTS)

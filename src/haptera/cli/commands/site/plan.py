@@ -17,9 +17,11 @@ from haptera.cli.main import client_of, the_access
 from haptera.cli.output.plans import show_planned
 from haptera.cli.output.printing import Format, entities_option, print_error, say
 from haptera.cli.output.words import explained_lines, printable
+from haptera.cli.verb import answers, unwatched
 from haptera.client import calls
 from haptera.model.answers.explained import Explained
 from haptera.model.errors import HapteraError
+from haptera.rest.schemas import AppliedView
 
 EXIT_CODES: Final = {
     Outcome.CHAIN: 0,
@@ -33,6 +35,8 @@ _PATH: Final = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command()
+@answers(AppliedView)
+@unwatched("a plan is a snapshot: `--save` it, and `haptera apply --plan` shows changes since")
 @click.argument("files", metavar="[FILE...]", nargs=-1)
 @click.option("--save", metavar="FILE", type=_PATH, help="Save the plan, for `apply --plan FILE`.")
 @click.option("--take", is_flag=True, help="Take over values of other owners.")

@@ -14,6 +14,7 @@ from haptera.cli.input.sites import files_argument, site_constants, site_files
 from haptera.cli.main import NOT_CONVERGED, OK, client_of, the_access, the_client
 from haptera.cli.output.printing import Format, is_terminal, print_data, say
 from haptera.cli.output.rehearsals import print_rehearsed, print_searched
+from haptera.cli.verb import answers, unwatched
 from haptera.client import Client, calls
 from haptera.client.call import call
 from haptera.controllers.roll.beginning import Patches, beginning
@@ -49,6 +50,8 @@ def rehearse() -> None:
 
 
 @rehearse.command("apply")
+@answers(RehearsalSummary, SearchedHistories)
+@unwatched("a rehearsal is of one moment: run it again")
 @files_argument
 @take_option
 @rehearsal_options
@@ -83,6 +86,8 @@ def apply(ctx: click.Context, /, files: tuple[str, ...], take: bool, **options: 
 
 
 @rehearse.command("roll")
+@answers(RehearsalSummary, SearchedHistories)
+@unwatched("a rehearsal is of one moment: run it again")
 @roll_options
 @rehearsal_options
 @click.pass_context

@@ -6,6 +6,7 @@ import click
 
 from haptera.cli.lazy import Words
 from haptera.cli.output.printing import say
+from haptera.cli.verb import unwatched
 
 
 @click.group(cls=Words, former={"check": "haptera.cli.commands.site.check:check"})
@@ -14,6 +15,7 @@ def site() -> None:
 
 
 @site.command()
+@unwatched("its output never changes")
 def schema() -> None:
     r"""Write the JSON Schema of site files, for editors.
 
