@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from haptera.api.app import make_app
-from haptera.api.routes.logs import log_view
+from haptera.api.requests.logs import log_view
 from haptera.daemon.logs import part_of
 from haptera.model.changes import Declare
 from haptera.model.entity import EntityId, node_id

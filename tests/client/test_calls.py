@@ -20,6 +20,7 @@ from haptera.queue.job import JobState, Size
 from haptera.rest import endpoints
 from haptera.rest.endpoints import ENDPOINTS
 from haptera.rest.jobs import DutyBody, SubmitBody, SubmitSpec
+from haptera.rest.rolls import RollBody
 from haptera.rest.schemas import CertificateBody, EntityPatch, SiteBody, SiteFile
 
 # A value of each type that calls take.
@@ -38,6 +39,7 @@ VALUES: dict[Any, Any] = {
     Mapping[str, str | None]: {"rack": "1"},
     SiteBody: SiteBody([SiteFile("site.yaml", "cluster: quick\n")], {"x": "1"}),
     SubmitBody: SubmitBody(SubmitSpec(("true",), Size(1, 512)), key="k"),
+    RollBody: RollBody("debian-b", "system:*"),
     DutyBody: DutyBody(DutyMode.DRAIN, "new disk", 60),
     CertificateBody: CertificateBody("eve", Scope.READ, 60, "a request"),
 }

@@ -18,7 +18,10 @@ NO_CODE_ASKED = {
     "SubmitSpec.folder": "where the command begins, in its image",
 }
 # Who may ask for what is run, with less than to run commands.
-RUN_WITHOUT_EXEC = {"/v1/jobs": "as a user without rights, unless the caller may run commands"}
+RUN_WITHOUT_EXEC = {
+    "/v1/rolls": "the write of the health check takes exec, as any write of a command does",
+    "/v1/jobs": "as a user without rights, unless the caller may run commands",
+}
 
 
 def test_what_looks_like_code_says_that_it_is() -> None:
@@ -52,7 +55,7 @@ def test_what_a_request_has_run_says_so_and_takes_the_scope_for_it() -> None:
     bare = {field.place for _, field in looks if not field.meaning}
     assert bare == NO_CODE_ASKED.keys()
     runs = {one.path: one.scope for one, field in taking if field.meaning}
-    assert runs.keys() == {"/v1/jobs", "/v1/entities/{entity}/exec"}
+    assert runs.keys() == {"/v1/jobs", "/v1/rolls", "/v1/entities/{entity}/exec"}
     weak = [path for path, scope in runs.items() if scope is None or RANK[scope] < RANK[Scope.EXEC]]
     assert weak == [*RUN_WITHOUT_EXEC]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from haptera.controllers.roll.beginning import RollRequest, beginning
+from haptera.controllers.roll.beginning import beginning, to_be_changed
 from haptera.kinds import KINDS
 from haptera.model.answers.views import Condition, DesiredView, EntityView
 from haptera.model.changes import Change, Declare, Desired, SetDesired, StoredEntity
@@ -12,6 +12,7 @@ from haptera.rehearsal.faults import parse_fault
 from haptera.rehearsal.jobs import MeasuredJobs
 from haptera.rehearsal.present import CONTROLLERS, Present
 from haptera.rehearsal.rehearse import Rehearsal, RehearsalRun, rehearse
+from haptera.rest.rolls import RollBody
 from haptera.testing.actual import PartTimes, Values
 
 NODES = tuple(f"n{number}" for number in range(1, 9))
@@ -63,7 +64,7 @@ def the_present(
 
 
 def the_roll(deadline_s: int = 7_200, unavailable: str = "2") -> list[Change]:
-    request = RollRequest("b", "system:compute", "b", WALL_S + deadline_s, unavailable=unavailable)
+    body = RollBody("b", "system:compute", deadline_s=deadline_s, unavailable=unavailable)
     desired = {"image": DesiredView("a", "site")}
     views = [
         EntityView(
@@ -85,7 +86,7 @@ def the_roll(deadline_s: int = 7_200, unavailable: str = "2") -> list[Change]:
         Declare(EntityId("roll", "b", None), {}, "user:eve"),
         *(
             SetDesired(parse_entity(entity), name, value, "user:eve")
-            for entity, patch in beginning(request, views).items()
+            for entity, patch in beginning(body, to_be_changed(body, views), WALL_S).items()
             for name, value in patch.items()
             if value is not None
         ),

@@ -86,7 +86,8 @@ def test_a_system_of_another_roll_is_not_taken(browser, parent):
     for entity in (EntityId("module", "roll", None), other):
         parent.do(parent.backend.write, Declare(entity, {}, "site"))
     parent.do(parent.backend.write, SetDesired(other, "image", "debian-c", "user:eve"))
-    parent.do(parent.backend.write, SetDesired(SYSTEMS[1], "roll", "c", "user:eve"))
+    for name, value in (("roll", "c"), ("spare", "debian-c")):
+        parent.do(parent.backend.write, SetDesired(SYSTEMS[1], name, value, "user:eve"))
     see(browser, parent, token="write-token", show="image", node=str(IMAGE))
     press(browser, "roll")
     confirm(browser)

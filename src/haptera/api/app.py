@@ -30,6 +30,7 @@ from haptera.api.routes.nodes import NodeRoutes
 from haptera.api.routes.page import served_page
 from haptera.api.routes.queue import JobRoutes
 from haptera.api.routes.replica import ReplicaRoutes
+from haptera.api.routes.rolls import RollRoutes
 from haptera.api.routes.samples import SampleRoutes
 from haptera.api.routes.sites import SiteReader, SiteRoutes
 from haptera.api.routes.stream import StreamRoute
@@ -98,6 +99,7 @@ def all_served(
     yield Handler(endpoints.HEALTH, _health)
     yield from EntityRoutes(backend, cluster, ConsoleReadings(backend.note, wall_s)).served()
     yield from BulkRoutes(backend, planning).served()
+    yield from RollRoutes(backend, planning, wall_s).served()
     yield from SiteRoutes(backend, sites, planning).served()
     yield from FreezeRoutes(backend, wall_s).served()
     yield from BrakeRoutes(backend).served()

@@ -38,6 +38,7 @@ from haptera.rest.jobs import (
     SubmitBody,
     Submitted,
 )
+from haptera.rest.rolls import RollBody, RollStarted
 from haptera.rest.schemas import (
     AppliedView,
     Audit,
@@ -197,6 +198,19 @@ def apply(
 ) -> ApiCall[AppliedView]:
     """Make a site what the cluster should be."""
     return call(endpoints.APPLY, body=site, dry_run=dry_run, take=take, digest=digest, why=why)
+
+
+def begin_roll(
+    body: RollBody,
+    *,
+    dry_run: bool = False,
+    take: bool = False,
+    digest: str | None = None,
+    why: str | None = None,
+) -> ApiCall[RollStarted]:
+    """Update systems to an image, a few at a time."""
+    asked = {"digest": digest, "why": why}
+    return call(endpoints.BEGIN_ROLL, body=body, dry_run=dry_run, take=take, **asked)
 
 
 def diff(site: SiteBody) -> ApiCall[Difference]:

@@ -15,7 +15,7 @@ from haptera.model.answers.views import BrakeView, EntityDetail, EntityView, Tre
 from haptera.model.text import Content, Line
 from haptera.model.token_scope import Scope
 from haptera.rest import exec as execution
-from haptera.rest import jobs, query, samples, schemas, unclaimed
+from haptera.rest import jobs, query, rolls, samples, schemas, unclaimed
 from haptera.rest.endpoint import LINES, Endpoint
 
 READ, WRITE, EXEC, ADMIN = Scope.READ, Scope.WRITE, Scope.EXEC, Scope.ADMIN
@@ -83,6 +83,9 @@ APPLY = Endpoint(
     dry_scope=READ, problems=(BUSY, *UNWRITTEN, UNPLANNED), keyed=True)
 DIFF = Endpoint(
     "POST", "/v1/diff", READ, schemas.Difference, takes=schemas.SiteBody, problems=(BUSY,))
+BEGIN_ROLL = Endpoint(
+    "POST", "/v1/rolls", WRITE, rolls.RollStarted, query.ApplyQuery, takes=rolls.RollBody,
+    dry_scope=READ, narrows=True, problems=(NOT_FOUND, *UNWRITTEN, UNPLANNED), keyed=True)
 EXPORT = Endpoint("GET", "/v1/export", READ, schemas.Exported, query.OwnerQuery)
 
 FREEZES = Endpoint("GET", "/v1/freezes", READ, schemas.Frozen, narrows=True)

@@ -21,7 +21,7 @@ from haptera.api.requests.endpoint import (
     flag,
 )
 from haptera.api.requests.lines import Lines, document, wants_lines
-from haptera.api.routes.logs import log_place, log_view
+from haptera.api.requests.logs import log_place, log_view
 from haptera.api.writes.patching import Patcher, missing, tag_of
 from haptera.kinds import KINDS
 from haptera.kinds.meaning import check_selector

@@ -6,22 +6,20 @@ from typing import Any, Final
 import click
 
 from haptera.cli.input import completing
-from haptera.controllers.roll.beginning import RollRequest
-from haptera.controllers.roll.observe import CANARY, UNAVAILABLE
 from haptera.kinds.roll import OnFailure
-from haptera.model.entity import check_name
 from haptera.model.walltime import parse_duration_ms
+from haptera.rest.rolls import CANARY_DEFAULT, UNAVAILABLE_DEFAULT, RollBody
 
-_MS_PER_S: Final = 1_000
+MS_PER_S: Final = 1_000
 _OPTIONS: Final = (
     click.argument("selector", shell_complete=completing.selectors),
     click.option("--image", "image_name", metavar="NAME", required=True, help="The new image."),
     click.option("--name", help="Name of the roll; default: the image."),
     click.option(
-        "--canary", metavar="N", type=click.IntRange(1), default=CANARY, show_default=True
+        "--canary", metavar="N", type=click.IntRange(1), default=CANARY_DEFAULT, show_default=True
     ),
     click.option(
-        "--max-unavailable", metavar="COUNT|SHARE", default=UNAVAILABLE, show_default=True
+        "--max-unavailable", metavar="COUNT|SHARE", default=UNAVAILABLE_DEFAULT, show_default=True
     ),
     click.option(
         "--pause-on-failure", is_flag=True, help="Pause, and do not roll back a failed system."
@@ -46,24 +44,19 @@ def roll_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def roll_request(selector: str, options: Mapping[str, Any], wall_s: float) -> RollRequest:
-    """The roll that these options describe, at this time.
+def roll_body(selector: str, options: Mapping[str, Any]) -> RollBody:
+    """The roll that these options describe.
 
     Raises:
-        HapteraError: its name is none, or its deadline.
+        HapteraError: its deadline is none.
     """
-    return RollRequest(
-        check_name(options["name"] or options["image_name"]),
-        selector,
-        options["image_name"],
-        from_now_s(options["deadline"], wall_s),
-        options["canary"],
-        options["max_unavailable"],
-        OnFailure.KEEP if options["pause_on_failure"] else OnFailure.GIVE_BACK,
-        options["health"],
+    return RollBody(
+        image=options["image_name"],
+        select=selector,
+        name=options["name"],
+        canary=options["canary"],
+        unavailable=options["max_unavailable"],
+        on_failure=OnFailure.KEEP if options["pause_on_failure"] else OnFailure.GIVE_BACK,
+        health=options["health"],
+        deadline_s=parse_duration_ms(options["deadline"]) // MS_PER_S,
     )
-
-
-def from_now_s(duration: str, wall_s: float) -> int:
-    """The time after a duration, in seconds since 1970."""
-    return int(wall_s) + parse_duration_ms(duration) // _MS_PER_S

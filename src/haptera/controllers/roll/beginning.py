@@ -1,34 +1,20 @@
-"""The beginning of a roll: what is written of it, and of the systems that it has."""
+"""The beginning of a roll: which systems are in it, and what is written of it and of them."""
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 
-from haptera.controllers.roll.observe import CANARY, UNAVAILABLE
 from haptera.kinds import roll, system
-from haptera.kinds.roll import OnFailure, RollWish
+from haptera.kinds.roll import RollWish
 from haptera.model.answers.views import EntityView
 from haptera.model.entity import EntityId, check_name
 from haptera.model.errors import HapteraError
+from haptera.rest.rolls import RollBody
 
 Patches = dict[str, dict[str, str | int | None]]
 
 
-@dataclass(frozen=True, slots=True)
-class RollRequest:
-    """A roll as a person orders it: `deadline_s` in seconds since 1970."""
-
-    name: str
-    selector: str
-    image: str
-    deadline_s: int
-    canary: int = CANARY
-    unavailable: str = UNAVAILABLE
-    on_failure: OnFailure = OnFailure.GIVE_BACK
-    health: str | None = None
-
-    @property
-    def entity(self) -> str:
-        return roll_entity(self.name)
+def name_of(body: RollBody) -> str:
+    """The roll's name: its own, or else that of its image."""
+    return check_name(body.name or body.image)
 
 
 def roll_entity(name: str) -> str:
@@ -36,35 +22,35 @@ def roll_entity(name: str) -> str:
     return str(EntityId(roll.kind.name, check_name(name), None))
 
 
-def beginning(
-    request: RollRequest, systems: Sequence[EntityView], others: Collection[str] = ()
-) -> Patches:
-    """The order, and in which systems' hands it is.
+def to_be_changed(body: RollBody, entities: Iterable[EntityView]) -> list[EntityView]:
+    """The systems among these entities that are to run another image than now.
 
     Raises:
-        HapteraError: there is none, or one is in one of these other rolls.
+        HapteraError: there is none.
     """
-    new = request.image
-    left = [one for one in systems if value_of(one, system.image.name) not in (None, new)]
+    systems = [one for one in entities if one.kind == system.kind.name]
+    left = [one for one in systems if value_of(one, system.image.name) not in (None, body.image)]
     if not left:
-        what = f"all {len(systems)} run {new}, or no image" if systems else "there is no system"
-        raise HapteraError(what, where=request.selector, do="see haptera get system:*")
-    other = next((one for one in left if value_of(one, system.roll.name) in others), None)
-    if other is not None:
-        its = value_of(other, system.roll.name)
-        do = f"wait for it, haptera roll rm {its}, or add --take"
-        raise HapteraError(f"it is in roll {its}", where=other.entity, do=do)
+        runs = f"all {len(systems)} run {body.image}, or no image"
+        what = runs if systems else "there is no system"
+        raise HapteraError(what, where=body.select, do="see haptera get system:*")
+    return left
+
+
+def beginning(body: RollBody, systems: Sequence[EntityView], wall_s: float) -> Patches:
+    """What begins a roll of these systems at this time, in seconds since 1970; written whole."""
     beside: dict[str, str | int | None] = {
-        system.spare.name: new,
-        system.roll.name: request.name,
-        system.attempt.name: next_attempt(left),
+        system.spare.name: body.image,
+        system.roll.name: name_of(body),
+        system.attempt.name: next_attempt(systems),
     }
-    if request.health is not None:
-        beside[system.health.name] = request.health
-    patches: Patches = {request.entity: _order(request)}
+    if body.health is not None:
+        beside[system.health.name] = body.health
+    begun: Patches = {roll_entity(name_of(body)): _order(body, int(wall_s) + body.deadline_s)}
     # The image is claimed as it is, so that it is one's own to change.
-    return patches | {
-        one.entity: {system.image.name: value_of(one, system.image.name), **beside} for one in left
+    return begun | {
+        one.entity: {system.image.name: value_of(one, system.image.name), **beside}
+        for one in systems
     }
 
 
@@ -79,14 +65,14 @@ def value_of(view: EntityView, name: str) -> str | int | None:
     return None if held is None else held.value
 
 
-def _order(request: RollRequest) -> dict[str, str | int | None]:
+def _order(body: RollBody, deadline_s: int) -> dict[str, str | int | None]:
     return {
-        roll.image.name: request.image,
-        roll.select.name: request.selector,
-        roll.canary.name: request.canary,
-        roll.unavailable.name: request.unavailable,
-        roll.on_failure.name: request.on_failure,
-        roll.deadline.name: request.deadline_s,
+        roll.image.name: body.image,
+        roll.select.name: body.select,
+        roll.canary.name: body.canary,
+        roll.unavailable.name: body.unavailable,
+        roll.on_failure.name: body.on_failure,
+        roll.deadline.name: deadline_s,
         roll.wish.name: RollWish.RUN,
         roll.halted.name: None,
         roll.finished.name: None,

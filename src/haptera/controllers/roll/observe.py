@@ -12,11 +12,10 @@ from haptera.model.answers.views import Condition, EntityView
 from haptera.model.declared.schema import Applied, Plain, Variable
 from haptera.model.entity import node_id
 from haptera.model.walltime import coming_text
+from haptera.rest.rolls import CANARY_DEFAULT, UNAVAILABLE_DEFAULT
 
 Views = Mapping[str, EntityView]
 
-CANARY: Final = 1
-UNAVAILABLE: Final = "10%"
 # It runs the other image, and will try to flip, or try again, as soon as it may.
 _WAIT: Final = (Condition.WAITING, Condition.STUCK)
 UNTOLD: Final = "it does not run there"
@@ -27,8 +26,8 @@ def order_of(view: EntityView, *, wall_s: float) -> RollOrder:
     deadline = _desired(view, roll.deadline)
     return RollOrder(
         image=str(_desired(view, roll.image) or ""),
-        canary=int(_desired(view, roll.canary) or CANARY),
-        unavailable=str(_desired(view, roll.unavailable) or UNAVAILABLE),
+        canary=int(_desired(view, roll.canary) or CANARY_DEFAULT),
+        unavailable=str(_desired(view, roll.unavailable) or UNAVAILABLE_DEFAULT),
         on_failure=OnFailure(str(_desired(view, roll.on_failure) or OnFailure.GIVE_BACK)),
         wish=RollWish(str(_desired(view, roll.wish) or RollWish.RUN)),
         is_late=deadline is not None and wall_s > int(deadline),

@@ -4,8 +4,6 @@ import { ask } from "./api.js";
 import { make } from "./dom.js";
 import { drawn } from "./setting.js";
 
-const DEADLINE_S = 2 * 3600; // as `haptera roll` sets it
-
 // The form that asks for it; `close` ends it, `done` says what was done.
 export function rollForm(image, { close, done }) {
   const field = (id, value, options = {}) =>
@@ -54,73 +52,32 @@ export function rollForm(image, { close, done }) {
 
   async function show() {
     const shown = asked();
-    const order = orderOf(image, ...shown);
-    const systems = await systemsFor(image, order.select);
-    const patches = patchesOf(image, order, systems);
-    await send(patches, { dry_run: 1 });
-    const { plans } = await send(systems.map(({ entity }) => ({ entity, desired: { image } })), { dry_run: 1 });
+    const body = bodyOf(image, ...shown);
+    const { systems, owners, rolls, plans } = await send(body, { dry_run: 1 });
     if (String(asked()) !== String(shown)) return; // another was typed meanwhile
-    const text = `${systems.length} systems, ${order.canary} first, at most ${order.unavailable} away at once. In the end:`;
-    told.replaceChildren(make("p", { textContent: text }), owners(systems), ...plans.flatMap(drawn));
-    [seen, go.textContent] = [patches, "Begin"];
+    if (rolls.length) throw new Error(`roll ${rolls[0]} has some of them: wait for it, or haptera roll rm ${rolls[0]}`);
+    const text = `${systems} systems, ${body.canary} first, at most ${body.unavailable} away at once. In the end:`;
+    const whose = `their images are desired by ${owners.join(", ")}; they will be yours`;
+    told.replaceChildren(
+      make("p", { textContent: text }),
+      make("p", { classes: "quiet", textContent: whose }),
+      ...plans.flatMap(drawn),
+    );
+    [seen, go.textContent] = [body, "Begin"];
   }
 
   async function begin() {
     const because = why.value.trim();
-    await send(seen, because ? { why: because } : {});
+    const { systems } = await send(seen, because ? { why: because } : {});
     close();
-    done(`Roll of ${image} on ${seen.length - 1} systems, begun`);
+    done(`Roll of ${image} on ${systems} systems, begun`);
   }
 }
 
-function orderOf(image, select, canary, unavailable) {
-  const deadline = Math.floor(Date.now() / 1000) + DEADLINE_S;
-  const open = { wish: "run", halted: null, finished: null };
-  return { image, select, canary, unavailable, on_failure: "give-back", deadline, ...open };
+function bodyOf(image, select, canary, unavailable) {
+  return { image, select, canary, unavailable };
 }
 
-// Those that run another image; refused where nothing rolls, or another roll has one of them.
-async function systemsFor(image, select) {
-  const { entities: modules } = await ask("GET", "entities", { query: { kind: "module" } });
-  if (!modules.some(({ entity }) => entity === "module:roll")) {
-    throw new Error("no controller of rolls runs at this parent: add it to the site file");
-  }
-  const { entities } = await ask("GET", "entities", { query: { select } });
-  const others = ({ kind, desired }) => kind === "system" && desired.image && desired.image.value !== image;
-  const systems = entities.filter(others);
-  if (!systems.length) throw new Error(`${select}: no system there runs another image`);
-  for (const name of new Set(systems.map(({ desired }) => desired.roll?.value))) {
-    if (name !== undefined && name !== image && (await unfinished(name))) {
-      throw new Error(`roll ${name} has some of them: wait for it, or haptera roll rm ${name}`);
-    }
-  }
-  return systems;
-}
-
-async function unfinished(name) {
-  const { entities } = await ask("GET", "entities", { query: { kind: "roll" } });
-  return entities.some((one) => one.name === name && one.desired.image && !one.desired.finished);
-}
-
-// As `haptera roll` writes it: the image is claimed as it is, so that it is one's own to change.
-function patchesOf(image, order, systems) {
-  const attempt = 1 + Math.max(...systems.map(({ desired }) => Number(desired.attempt?.value ?? 0)));
-  const many = systems.map(({ entity, desired }) => {
-    const claimed = { image: desired.image.value, spare: image, roll: image, attempt };
-    return { entity, desired: claimed };
-  });
-  return [{ entity: `roll:${image}`, desired: order }, ...many];
-}
-
-// All of it, or nothing.
-async function send(patches, query) {
-  const answer = await ask("POST", "bulk", { query: { take: 1, ...query }, body: { patches, all_or_nothing: true } });
-  const problem = answer.results.find((one) => one.problem)?.problem;
-  if (problem) throw new Error([problem.what, problem.do].filter(Boolean).join(": "));
-  return answer;
-}
-
-function owners(systems) {
-  const names = [...new Set(systems.map(({ desired }) => desired.image.owner))].join(", ");
-  return make("p", { classes: "quiet", textContent: `their images are desired by ${names}; they will be yours` });
+function send(body, query) {
+  return ask("POST", "rolls", { query: { take: 1, ...query }, body });
 }

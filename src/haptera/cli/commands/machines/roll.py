@@ -1,6 +1,5 @@
 """`haptera roll`: rolling updates of systems to another image, and their progress."""
 
-import re
 import select
 from difflib import get_close_matches
 from typing import Any, Final
@@ -9,7 +8,7 @@ import click
 
 from haptera.cli.commands.inspect.wait import within_option
 from haptera.cli.commands.machines.timeline import timeline_command
-from haptera.cli.input.rolls import deadline_option, from_now_s, roll_options, roll_request
+from haptera.cli.input.rolls import MS_PER_S, deadline_option, roll_body, roll_options
 from haptera.cli.input.terms import why_option
 from haptera.cli.main import NOT_CONVERGED, OK, REFUSED, the_client
 from haptera.cli.output.live.redrawing import keep_showing, watch_option
@@ -19,17 +18,14 @@ from haptera.cli.verb import unwatched
 from haptera.client import Client, calls
 from haptera.controllers.roll.beginning import (
     Patches,
-    beginning,
     next_attempt,
     roll_entity,
     value_of,
 )
 from haptera.controllers.roll.progress import RollProgress, RollState, old_images, progress
-from haptera.kinds import image, module, node, roll, system
-from haptera.kinds.image import State
+from haptera.kinds import node, roll, system
 from haptera.kinds.roll import RollWish
 from haptera.model.answers.views import EntityView
-from haptera.model.entity import EntityId, check_name
 from haptera.model.errors import HapteraError
 from haptera.model.walltime import parse_duration_ms
 from haptera.rest.schemas import EntityPatch
@@ -38,10 +34,7 @@ from haptera.runtime.clock import wall_s
 # How often it is asked how far a roll has come.
 ASK_EVERY_S: Final = 1.0
 _HEADERS: Final = ("ROLL", "IMAGE", "STATE", "NEW", "UNDER WAY", "OF", "WHY")
-_CONTROLLER: Final = str(EntityId(module.kind.name, roll.kind.name, None))
 _KINDS: Final = (node.kind.name, roll.kind.name, system.kind.name)
-_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
-_SETTLED: Final = (RollState.DONE, RollState.UNDONE)
 _OVER: Final = (RollState.DONE, RollState.HALTED, RollState.ABORTED, RollState.UNDONE)
 
 
@@ -85,16 +78,10 @@ def start(ctx: click.Context, /, selector: str, no_wait: bool, within: str, **op
       haptera roll rack1n[1-40] --image debian-b --canary 2 --max-unavailable 10% --no-wait
     """
     client = the_client(ctx)
-    _check_controller(client)
-    _check_image(client, options["image_name"])
-    request = roll_request(selector, options, wall_s())
-    known = client.ask(calls.entities(selector)).entities
-    systems = [one for one in known if one.kind == system.kind.name]
-    others = {one.name for one in _progress(client) if one.state not in _SETTLED}
-    patches = beginning(request, systems, () if options["take"] else others - {request.name})
-    _write(client, patches, take=options["take"], why=options["why"])
-    say(f"roll {request.name}: {len(patches) - 1} systems to {request.image}")
-    return OK if no_wait else _awaited(client, request.name, within)
+    body = roll_body(selector, options)
+    begun = client.ask(calls.begin_roll(body, take=options["take"], why=options["why"]))
+    say(f"roll {begun.name}: {begun.systems} systems to {body.image}")
+    return OK if no_wait else _awaited(client, begun.name, within)
 
 
 @roll_group.command()
@@ -179,7 +166,7 @@ def resume(ctx: click.Context, name: str, deadline: str, why: str | None, within
     client.ask(calls.entity(roll_entity(name)))
     systems = _systems(client, name)
     # By itself: with the attempts, in one write, it is what begins a roll.
-    later: Patches = {roll_entity(name): {roll.deadline.name: from_now_s(deadline, wall_s())}}
+    later: Patches = {roll_entity(name): {roll.deadline.name: _from_now_s(deadline)}}
     _write(client, later, take=False, why=why)
     patches: Patches = {roll_entity(name): {roll.wish.name: RollWish.RUN, roll.halted.name: None}}
     patches |= {one.entity: {system.attempt.name: next_attempt(systems)} for one in systems}
@@ -211,23 +198,8 @@ def rm(ctx: click.Context, name: str, why: str | None) -> None:
     _write(client, patches, take=False, why=why)
 
 
-def _check_controller(client: Client) -> None:
-    modules = client.ask(calls.entities(kind=module.kind.name)).entities
-    if _CONTROLLER not in {one.entity for one in modules}:
-        do = "add `controllers: {roll: {}}` to its site file, and start it again"
-        raise HapteraError("no controller of rolls runs at this parent", do=do)
-
-
-def _check_image(client: Client, name: str) -> None:
-    if _DIGEST.fullmatch(name):
-        return
-    entity = EntityId(image.kind.name, check_name(name), None)
-    view = client.ask(calls.entity(str(entity)))
-    fact = view.observed.get(image.state.name)
-    if fact is None or fact.value != State.BUILT:
-        state = "not built" if fact is None else fact.value
-        do = f"see haptera why {entity}"
-        raise HapteraError(f"it is {state}", where=str(entity), do=do)
+def _from_now_s(duration: str) -> int:
+    return int(wall_s()) + parse_duration_ms(duration) // MS_PER_S
 
 
 def _write(client: Client, patches: Patches, *, take: bool, why: str | None) -> None:

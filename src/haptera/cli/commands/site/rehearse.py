@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from haptera.cli.input.rehearsing import RehearsalOptions, rehearsal_options, taken_from
-from haptera.cli.input.rolls import roll_options, roll_request, take_option
+from haptera.cli.input.rolls import roll_body, roll_options, take_option
 from haptera.cli.input.sites import files_argument, site_constants, site_files
 from haptera.cli.main import NOT_CONVERGED, OK, client_of, the_access, the_client
 from haptera.cli.output.printing import Format, is_terminal, print_data, say
@@ -17,9 +17,9 @@ from haptera.cli.output.rehearsals import print_rehearsed, print_searched
 from haptera.cli.verb import answers, unwatched
 from haptera.client import Client, calls
 from haptera.client.call import call
-from haptera.controllers.roll.beginning import Patches, beginning
+from haptera.controllers.roll.beginning import Patches, beginning, to_be_changed
 from haptera.core.desired.ownership import Claim, desire
-from haptera.kinds import KINDS, module, roll, system
+from haptera.kinds import KINDS, module, roll
 from haptera.model.changes import Change, CloseIntent, Declare, OpenIntent
 from haptera.model.entity import parse_entity
 from haptera.model.errors import HapteraError
@@ -116,8 +116,8 @@ def rehearse_roll(ctx: click.Context, /, selector: str, **options: Any) -> int:
     if roll.kind.name not in {one.name for one, _ in present.controllers}:
         do = "add `controllers: {roll: {}}` to its site file, and start it again"
         raise HapteraError("no controller of rolls runs at this parent", do=do)
-    request = roll_request(selector, options, present.wall_s)
-    patches = beginning(request, [one for one in known if one.kind == system.kind.name])
+    body = roll_body(selector, options)
+    patches = beginning(body, to_be_changed(body, known), present.wall_s)
     return _rehearsed(present, asked, [*_patched(present, patches, owner, claim)])
 
 
