@@ -86,6 +86,9 @@ def input_of(group: str, records: Records) -> list[Line]:
     seen: dict[int, Line] = {}
     reached: dict[int, tuple[Process, int]] = {}
     for process in sorted(one for one in records if one.group == group):
+        if not records[process]:  # It was killed, or moved, before it began.
+            reached[process.rank] = (process, 0)
+            continue
         start, lines = followed(process, records[process])
         for line in lines:
             if seen.setdefault(line.number, line) != line:
@@ -99,8 +102,6 @@ def input_of(group: str, records: Records) -> list[Line]:
 
 def followed(process: Process, noted: list[str]) -> tuple[int, list[Line]]:
     """Where one process began, and the messages that it was given, each the next of the last."""
-    if not noted:
-        raise WrongError(f"{process} has not begun")
     start, lines = int(noted[0].removeprefix("start ")), [Line.of(one.split()) for one in noted[1:]]
     for number, line in enumerate(lines, start + 1):
         if line.number != number:

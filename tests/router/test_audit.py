@@ -5,7 +5,7 @@ from audit import Process, WrongError, audit
 
 FEED, LATER_FEED = Process("feed", 0, 1, 1), Process("feed", 0, 2, 1)
 ONE, TWO, THREE = (Process("reflector", rank, 1, 1) for rank in range(3))
-LATER = Process("reflector", 1, 1, 2)
+MOVED, LATER = Process("reflector", 1, 1, 2), Process("reflector", 1, 2, 1)
 OUT = Process("out", 0, 1, 1)
 # The first shim is killed before its third message is heard.
 INPUTS = [
@@ -24,6 +24,7 @@ def records() -> dict[Process, list[str]]:
         LATER_FEED: ["a", "b", "d"],
         ONE: ["start 0", *INPUTS],
         TWO: ["start 0", *INPUTS[:2]],
+        MOVED: [],
         LATER: ["start 3", *INPUTS[3:]],
         THREE: ["start 0", *INPUTS],
         OUT: [
