@@ -22,7 +22,12 @@ def submit(app, token="admin-token", **spec):
 
 
 def test_a_job_names_its_image_and_is_seen_with_all_that_it_asked_for(app):
-    asked = {"image": "tools", "folder": "/data", "mounts": [DATA], "devices": ["/dev/fuse"]}
+    asked = {
+        "image": "tools",
+        "folder": "/data",
+        "mounts": [DATA],
+        "devices": ["/dev/fuse", "v.com/gpu=0"],
+    }
     made = submit(app, **asked)
     assert made.status == 201
     spec = ask(app, "GET", f"/v1/jobs/{made.json['first']}", token="read-token").json["spec"]
@@ -55,6 +60,8 @@ def test_what_a_job_opens_on_its_node_takes_the_scope_to_run_commands(app, field
         ({"image": "", "folder": "/"}, "length >= 1"),
         ({"image": "a\nb"}, "text in one line"),
         ({"image": "tools", "devices": ["/dev/\0"]}, "text in one line"),
+        ({"image": "tools", "devices": ["gpu0"]}, "gpu0 is no device"),
+        ({"image": "tools", "devices": ["vendor.com/gpu=/etc"]}, "is no device"),
     ],
 )
 def test_what_no_job_can_be_is_refused(app, spec, what):

@@ -227,6 +227,20 @@ async def test_a_command_that_the_image_lacks_is_named(rig: Rig) -> None:
         assert cgroups(rig) == []
 
 
+async def test_a_job_opens_the_devices_that_it_names_and_no_other(rig: Rig) -> None:
+    an_image(rig)
+    script = "cat /dev/loop-control; test -c /dev/zero && test ! -e /dev/kmsg && echo $?"
+    async with serving(rig) as node:
+        status, text = await node.runs(in_a("sh", "-c", script, devices=("/dev/loop-control",)))
+        assert (status, text.splitlines()[-1]) == (0, "0")
+        # It is there, and its rights are those of the job's user.
+        assert "/dev/loop-control: Permission denied" in text
+
+        end = await node.ends(node.gives(in_a("id", devices=("vendor.com/gpu=0",))))
+        assert end.status == 127
+        assert "no device vendor.com/gpu=0 is known on this node" in str(end.reason)
+
+
 async def test_term_reaches_the_command_once_and_what_it_leaves_is_killed(rig: Rig) -> None:
     an_image(rig)
     async with serving(rig) as node:

@@ -1,5 +1,6 @@
 """What goes over the API about jobs, for both ends: submissions, jobs, the queue, duties."""
 
+import re
 from typing import Annotated, Final
 
 import msgspec
@@ -35,6 +36,8 @@ Priority = Annotated[int, msgspec.Meta(ge=-PRIORITY_MAX, le=PRIORITY_MAX)]
 Label = Annotated[OneLine, msgspec.Meta(min_length=1, max_length=64)]
 
 
+# A device of the Container Device Interface: vendor/class=name.
+CDI_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*/[A-Za-z][A-Za-z0-9_-]*=[A-Za-z0-9][\w.:-]*")
 # An image's name, or its digest.
 Reference = Annotated[OneLine, msgspec.Meta(min_length=1, max_length=128)]
 NodePath = Annotated[Path, msgspec.Meta(min_length=1), Meaning.HOST_PATH]
@@ -76,9 +79,13 @@ class SubmitSpec(JobSpec, frozen=True, gc=False, forbid_unknown_fields=True, omi
         if self.image is not None and self.backend is not None:
             raise ValueError(f"backend {self.backend} runs no images: omit one of both")
         binds = (path for one in self.mounts for path in (one.source, one.target))
-        for path in (*binds, *self.devices, self.folder or "/"):
+        for path in (*binds, self.folder or "/"):
             if not path.startswith("/"):
                 raise ValueError(f"{path} is no absolute path: begin it with a slash")
+        for device in self.devices:
+            if not device.startswith("/") and CDI_NAME.fullmatch(device) is None:
+                what = f"{device} is no device: write a path, or a name as vendor.com/gpu=0"
+                raise ValueError(what)
         size_bytes = sum(len(word.encode()) + 1 for word in self.command)
         if size_bytes > COMMAND_BYTES_MAX:
             what = f"its command has {size_bytes} bytes, more than {COMMAND_BYTES_MAX}"

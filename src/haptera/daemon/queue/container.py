@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from haptera.daemon.queue.cdi import FOLDERS, device, edits
 from haptera.modules.image.manifest import PATH_DEFAULT, ImageManifest
 from haptera.modules.system.bundle import (
     CAPABILITIES,
@@ -60,6 +61,8 @@ class JobContainer:
     folder: Path
     image: Path
     manifest: ImageManifest
+    # Where vendors say what their devices are.
+    cdi: tuple[Path, ...] = FOLDERS
 
     @classmethod
     def of(cls, home: Path, image: Path, manifest: ImageManifest) -> "JobContainer":
@@ -97,19 +100,22 @@ class JobContainer:
         """Write all that the runtime reads.
 
         Raises:
-            OSError: it cannot be written, or the image has no such command.
+            OSError: it cannot be written; or the image lacks the command, or the node a device.
         """
         for place in (self.folder, self.root, self.skeleton, self.log.parent):
             place.mkdir(mode=0o755, exist_ok=True)
         os.chown(self.log.parent, user.pw_uid, user.pw_gid)
+        known = edits((one for one in spec.devices if not one.startswith("/")), self.cdi)
         mounts = [*_OWN, *_given(spec), *self._init()]
+        mounts += [bound for one in known for bound in one.binds()]
+        brought = dict(text.partition("=")[::2] for one in known for text in one.env)
         for one in mounts:
             _make_place(self.skeleton, one["destination"], Path(one["source"]))
         said = {
             "ociVersion": "1.0.2",
             "hostname": os.uname().nodename,
             "root": {"path": str(self.root), "readonly": True},
-            "process": self._process(spec, environment, memory_bytes),
+            "process": self._process(spec, {**brought, **environment}, memory_bytes),
             "mounts": mounts,
             "linux": {
                 "namespaces": [{"type": one} for one in ("user", "mount", "pid", "ipc", "uts")],
@@ -179,8 +185,9 @@ def _given(spec: JobSpec) -> Iterator[dict[str, Any]]:
     for one in spec.mounts:
         mode = "rw" if one.writable else "ro"
         yield bind(Path(one.source), one.target, "rbind", mode, "nosuid", "nodev")
-    for device in spec.devices:
-        yield bind(Path(device), device, "rw", "nosuid", "noexec")
+    for path in spec.devices:
+        if path.startswith("/"):
+            yield device(path, path)
 
 
 def _make_place(skeleton: Path, destination: str, source: Path) -> None:

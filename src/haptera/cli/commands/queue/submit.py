@@ -55,9 +55,9 @@ _MEMORY: Final = re.compile(r"([0-9]{1,9})([MGT]?)B?")
 @click.option(
     "--device",
     "devices",
-    metavar="PATH",
+    metavar="DEVICE",
     multiple=True,
-    help="Show a device of the node in the image; needs scope exec.",
+    help="Show a device of the node in the image: a path, vendor.com/gpu=0; needs scope exec.",
 )
 @click.option("--wait", is_flag=True, help="Wait until it ends; exit with its code.")
 @names_option

@@ -1,0 +1,65 @@
+"""Devices of the Container Device Interface: by what files say of them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from haptera.daemon.queue.cdi import edits
+
+NODE = {"path": "/dev/gpu0", "hostPath": "/dev/null"}
+LIBRARY = {"hostPath": "/usr/lib/libgpu.so", "containerPath": "/lib/libgpu.so"}
+SPEC = {
+    "cdiVersion": "0.6.0",
+    "kind": "vendor.com/gpu",
+    "containerEdits": {
+        "env": ["GPU=yes"],
+        "mounts": [LIBRARY | {"options": ["ro", "suid", "dev"]}],
+    },
+    "devices": [
+        {"name": "0", "containerEdits": {"deviceNodes": [NODE], "hooks": [{"hookName": "x"}]}},
+        {"name": "1", "containerEdits": {"deviceNodes": [{"path": "/dev/gpu1"}]}},
+    ],
+}
+
+
+def folders(place: Path, *specs: object) -> list[Path]:
+    found = []
+    for number, spec in enumerate(specs):
+        folder = place / str(number)
+        folder.mkdir()
+        text = spec if isinstance(spec, str) else json.dumps(spec)
+        (folder / "vendor.json").write_text(text)
+        found.append(folder)
+    return found
+
+
+def test_a_device_brings_its_file_and_once_what_all_of_its_kind_bring(tmp_path: Path) -> None:
+    found = edits(["vendor.com/gpu=0", "vendor.com/gpu=1"], folders(tmp_path, SPEC))
+    assert [one for part in found for one in part.env] == ["GPU=yes"]
+    binds = [one for part in found for one in part.binds()]
+    assert [(one["source"], one["destination"]) for one in binds] == [
+        ("/usr/lib/libgpu.so", "/lib/libgpu.so"),
+        ("/dev/null", "/dev/gpu0"),
+        ("/dev/gpu1", "/dev/gpu1"),
+    ]
+
+
+def test_a_mount_gets_no_more_rights_than_any_other(tmp_path: Path) -> None:
+    [first, _] = edits(["vendor.com/gpu=0"], folders(tmp_path, SPEC))
+    [library] = first.binds()
+    assert library["options"] == ["bind", "rbind", "ro", "nosuid", "nodev"]
+
+
+def test_of_two_that_are_alike_the_later_folder_counts(tmp_path: Path) -> None:
+    another = {"kind": "vendor.com/gpu", "devices": [{"name": "0"}]}
+    [first, _] = edits(["vendor.com/gpu=0"], folders(tmp_path, SPEC, another))
+    assert first.env == ()
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"kind": 7}', "\0" * 9])
+def test_a_file_that_says_nothing_hides_no_other(tmp_path: Path, text: str) -> None:
+    known = folders(tmp_path, SPEC, text)
+    assert edits(["vendor.com/gpu=1"], known)
+    with pytest.raises(OSError, match=r"no device vendor\.com/gpu=2 is known on this node"):
+        edits(["vendor.com/gpu=2"], known)
