@@ -75,7 +75,7 @@ def a_bus(wanted: list[Subscription], *, stalled: int = 0) -> Round:
 
 
 def drain(listener: Listener) -> None:
-    while listener.take(200) is not None:
+    while listener.drain(200) is not None:
         pass
 
 

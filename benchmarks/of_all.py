@@ -96,7 +96,7 @@ async def ask_all(folder: Path, nodes: int) -> None:
             assert answer.status == OK, answer.body
         listener = backend.bus.listen(Subscription(), lambda: None)
         with measured(loop, "the beginning of a stream"):
-            loop.call_soon(listener.take, 200)
+            loop.call_soon(listener.drain, 200)
             await asyncio.sleep(0.1)
 
 

@@ -248,7 +248,7 @@ def test_a_long_snapshot_comes_in_slices_and_only_the_last_names_its_place():
     route = StreamRoute(backend, "quick")
     texts = [
         route.text(batch, None)
-        for batch in iter(functools.partial(listener.take, ENTITIES_PER_EVENT), None)
+        for batch in iter(functools.partial(listener.drain, ENTITIES_PER_EVENT), None)
     ]
     assert [text.partition("\ndata: ")[0] for text in texts] == [
         "event: snapshot",

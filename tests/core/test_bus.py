@@ -34,31 +34,31 @@ def nothing() -> None:
 def test_a_snapshot_comes_first_then_each_change_once_with_all_that_changed() -> None:
     bus, _ = made(N2, N1)
     listener = bus.listen(Subscription(), nothing)
-    assert listener.take(9) == Batch(
+    assert listener.drain(9) == Batch(
         fresh=True, changes={N1: only(), N2: only()}, cursor=Cursor("e", 0)
     )
-    assert listener.take(9) is None
+    assert listener.drain(9) is None
 
     bus.publish([N2], [only(News.DESIRED)])
     bus.publish([N1], [only(News.OBSERVED)])
     bus.publish([N2], [only(News.CONDITION)])
     changes = {N2: only(News.DESIRED, News.CONDITION), N1: only(News.OBSERVED)}
-    assert listener.take(9) == Batch(fresh=False, changes=changes, cursor=Cursor("e", 3))
+    assert listener.drain(9) == Batch(fresh=False, changes=changes, cursor=Cursor("e", 3))
 
 
 def test_what_is_told_in_part_is_numbered_so_that_the_rest_is_not_missed() -> None:
     bus, _ = made(N1, N2, N3)
     listener = bus.listen(Subscription(), nothing)
-    cursors = [batch.cursor for batch in iter(lambda: listener.take(2), None)]
+    cursors = [batch.cursor for batch in iter(lambda: listener.drain(2), None)]
     assert cursors == [None, Cursor("e", 0)]
 
     for entity in (N3, N1, N3, N2):
         bus.publish([entity], [only(News.OBSERVED)])
-    first = listener.take(1)
+    first = listener.drain(1)
     assert first == Batch(False, {N3: only(News.OBSERVED)}, Cursor("e", 1), whole=False)
     assert first.cursor is not None
     again = bus.listen(Subscription(), nothing, since=first.cursor)
-    rest = again.take(9)
+    rest = again.drain(9)
     assert rest is not None
     assert list(rest.changes) == [N1, N3, N2]
 
@@ -67,12 +67,12 @@ def test_a_listener_is_woken_once_for_all_that_it_has_not_taken() -> None:
     bus, _ = made(N1)
     woken: list[None] = []
     listener = bus.listen(parse_wanted(["condition"], None, "n1"), lambda: woken.append(None))
-    listener.take(9)
+    listener.drain(9)
     for entity in (N1, N1, N2):
         bus.publish([entity], [only(News.CONDITION)])
         bus.publish([entity], [only(News.DESIRED)])
     assert len(woken) == 1
-    listener.take(9)
+    listener.drain(9)
     bus.publish([N1], [only(News.CONDITION)])
     assert len(woken) == 2
 
@@ -81,11 +81,11 @@ def test_a_listener_too_far_behind_is_given_a_snapshot_anew() -> None:
     bus, there = made(N1, pending_max=2)
     woken: list[None] = []
     listener = bus.listen(Subscription(), lambda: woken.append(None))
-    listener.take(9)
+    listener.drain(9)
     there |= set(IDS)
     bus.publish(IDS, [ALIVE] * len(IDS))
     assert (listener.ready, len(woken)) == (True, 1)
-    batch = listener.take(9)
+    batch = listener.drain(9)
     assert batch is not None
     assert (batch.fresh, sorted(batch.changes)) == (True, sorted(IDS))
 
@@ -93,17 +93,17 @@ def test_a_listener_too_far_behind_is_given_a_snapshot_anew() -> None:
 def test_a_large_snapshot_is_no_reason_to_begin_it_again() -> None:
     bus, _ = made(*IDS, pending_max=1)
     listener = bus.listen(Subscription(), nothing)
-    first = listener.take(2)
+    first = listener.drain(2)
     assert first is not None
     bus.publish(list(first.changes), [only(News.OBSERVED)] * 2)
-    rest = [batch.fresh for batch in iter(lambda: listener.take(2), None)]
+    rest = [batch.fresh for batch in iter(lambda: listener.drain(2), None)]
     assert rest == [False] * 3
 
 
 def test_a_snapshot_asks_few_entities_at_once_whether_they_are_wanted() -> None:
     bus, _ = made(*(node_id(f"n{number}") for number in range(2 * ASKED_MAX + 1)))
     listener = bus.listen(Subscription(selector=parse_selector("n7")), nothing)
-    batches = list(iter(lambda: listener.take(9), None))
+    batches = list(iter(lambda: listener.drain(9), None))
     assert [one.cursor for one in batches] == [None, None, Cursor("e", 0)]
     assert [entity for one in batches for entity in one.changes] == [node_id("n7")]
 
@@ -111,13 +111,13 @@ def test_a_snapshot_asks_few_entities_at_once_whether_they_are_wanted() -> None:
 def test_what_changes_while_a_snapshot_is_told_is_told_once_at_its_end() -> None:
     bus, _ = made(N1, N2, N3)
     listener = bus.listen(Subscription(), nothing)
-    first = listener.take(1)
+    first = listener.drain(1)
     assert first is not None
     (told_first,) = first.changes
     late = next(one for one in (N1, N2, N3) if one != told_first)
     bus.publish([late], [only(News.OBSERVED)])
 
-    rest = [(one.changes, one.cursor) for one in iter(lambda: listener.take(9), None)]
+    rest = [(one.changes, one.cursor) for one in iter(lambda: listener.drain(9), None)]
     (other,) = {N1, N2, N3} - {told_first, late}
     assert rest == [
         ({other: only()}, None),
@@ -132,7 +132,7 @@ def test_a_picture_ends_though_its_entities_change_and_change() -> None:
     for number in range(2, 7):
         there.add(new := node_id(f"n{number}"))
         bus.publish([new], [ALIVE])
-        batch = listener.take(1)
+        batch = listener.drain(1)
         assert batch is not None
         whole.append(batch.whole)
     # Two were there, and the third came until the last of them was told.
@@ -216,7 +216,7 @@ class Holder:
     def take(self, truth: dict[EntityId, dict[News, int]], count: int) -> bool:
         if self.listener.gathers:
             self.then = self.of_concern(truth)
-        batch = self.listener.take(count)
+        batch = self.listener.drain(count)
         if batch is None:
             return False
         if batch.fresh:

@@ -220,13 +220,13 @@ def test_what_fails_leaves_slots_to_what_answers_also_where_both_are_at_one_devi
     failing = [SlotCaller("m", node_id(f"f{number}"), "m.look") for number in range(3)]
     first, second, third = (SlotClaim(one, Reliability.FAILING) for one in ("d1", "d2", "d2"))
     # Until anybody answers, all that there are may be theirs.
-    assert slots.take(SlotCaller("m", node_id("well"), "m.look"), SlotClaim(None), 1)
-    assert slots.take(failing[0], first, 1)
-    assert not slots.take(failing[1], second, 1)
+    assert slots.acquire(SlotCaller("m", node_id("well"), "m.look"), SlotClaim(None), 1)
+    assert slots.acquire(failing[0], first, 1)
+    assert not slots.acquire(failing[1], second, 1)
     for number in range(2):
         answers = SlotCaller("m", node_id(f"n{number}"), "m.look")
-        assert slots.take(answers, SlotClaim("d2"), 2) is (number == 0)
-    assert not slots.take(failing[2], third, 2)
+        assert slots.acquire(answers, SlotClaim("d2"), 2) is (number == 0)
+    assert not slots.acquire(failing[2], third, 2)
     slots.give_back(SlotCaller("m", node_id("n0"), "m.look"))
     assert slots.take_woken() == {node_id("n1")}
     slots.check()
@@ -239,7 +239,7 @@ def test_slots_are_never_overdrawn_nor_left_unused_while_somebody_waits(
     slots, taken = Slots(lambda _: LIMITS), set[int]()
     for time, (what, number) in enumerate(actions):
         caller = SlotCaller("m", node_id(f"n{number}"), "m.look")
-        if what == "take" and number not in taken and slots.take(caller, claim(number), time):
+        if what == "take" and number not in taken and slots.acquire(caller, claim(number), time):
             taken.add(number)
         elif what == "stay" and number not in taken:
             slots.stay(caller)
@@ -254,7 +254,7 @@ def test_slots_are_never_overdrawn_nor_left_unused_while_somebody_waits(
         for entity in sorted(slots.take_woken()):
             if time % 2:
                 woken = int(entity.name.removeprefix("n"))
-                assert slots.take(SlotCaller("m", entity, "m.look"), claim(woken), time)
+                assert slots.acquire(SlotCaller("m", entity, "m.look"), claim(woken), time)
                 taken.add(woken)
             else:
                 slots.reconcile(entity, ())

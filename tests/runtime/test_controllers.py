@@ -80,7 +80,7 @@ class Rig:
         async with asyncio.timeout(WAIT_S):
             listener = self.backend.bus.listen(Subscription(), (news := asyncio.Event()).set)
             while not so():
-                while listener.take(100) is not None:
+                while listener.drain(100) is not None:
                     pass
                 await news.wait()
                 news.clear()

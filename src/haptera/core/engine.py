@@ -217,10 +217,10 @@ class Engine:
             case Heard():
                 self._heard(turn, event)
             case Alive() | Learnt() | Listed() | Recalled():
-                self.neighbours.take(turn, event)
+                self.neighbours.handle(turn, event)
                 self._heed(turn)
             case Answered() | Ended() | Failed():
-                self.answers.take(turn, event)
+                self.answers.handle(turn, event)
             case WatchReported() | Progressed():
                 self.answers.sighted(turn, event)
             case Proposed():
@@ -235,11 +235,11 @@ class Engine:
             case LoopBlocked() | Exited():
                 self._failing(turn, event)
             case PlanFound() | PlanFailed():
-                self.searches.take(turn, event)
+                self.searches.handle(turn, event)
             case Enrolled(peer, incarnation):
                 self.neighbours.enrolled(turn, peer, incarnation)
             case Asked() | Released():
-                self.requests.take(turn, event)
+                self.requests.handle(turn, event)
             case Reported() | Silenced():
                 self.neighbours.report(turn, event)
                 self.safety.heard_below(turn, event.parent)

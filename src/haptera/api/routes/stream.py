@@ -141,7 +141,7 @@ class EventStream(Response):
         )
         while not self._closed and self._caller.holds():
             self._news.clear()
-            while (batch := listener.take(ENTITIES_PER_EVENT)) is not None:
+            while (batch := listener.drain(ENTITIES_PER_EVENT)) is not None:
                 if (text := self._route.text(batch, self._shown)) is not None:
                     await _send(send, text)
                 await asyncio.sleep(0)

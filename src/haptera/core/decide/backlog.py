@@ -52,8 +52,8 @@ class Backlog:
         if row.id in turn.wanted and row.stance.condition in SETTLED:
             row.stance.arrive(Verdict(Condition.ACTING, PLANNED), turn.now)
 
-    def take(self, turn: Turn, entity: EntityId) -> None:
-        """It is decided on now."""
+    def remove(self, turn: Turn, entity: EntityId) -> None:
+        """It is decided on now: it waits no more."""
         if self._swept:
             self._decided.add(entity)
         if self._overdue.pop(entity, False):
@@ -61,7 +61,7 @@ class Backlog:
 
     def drop(self, turn: Turn, entity: EntityId) -> None:
         """It is gone, or never waits."""
-        self.take(turn, entity)
+        self.remove(turn, entity)
         self.planned(entity)
 
     def sweep(self, rows: Iterable[EntityState]) -> None:

@@ -47,9 +47,9 @@ class Answers:
         elif pending is not None and pending.work is Work.WATCH and row is not None:
             self._looks.sighted(turn, row, pending, event)
 
-    def take(self, turn: Turn, event: Answered | Ended | Failed) -> None:
+    def handle(self, turn: Turn, event: Answered | Ended | Failed) -> None:
         """A call is over."""
-        pending = self.calls.take(event.call)
+        pending = self.calls.finish(event.call)
         row = self._row(pending)
         if pending is None or row is None:
             return

@@ -97,7 +97,7 @@ class DecisionLoop:
         elif not self._has_time_for(turn, row):
             self.backlog.put_off(turn, row)
         else:
-            self.backlog.take(turn, entity)
+            self.backlog.remove(turn, entity)
             turn.allowance.spend(DECIDING)
             self.answers.give_up(turn, row)
             turn.dirty.discard(entity)

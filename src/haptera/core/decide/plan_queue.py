@@ -124,7 +124,7 @@ class PlanQueue:
         self._timers.set(("search",), deadline_at + ANSWER_GRACE_NS)
         turn.effects.append(search_for(sought, self._count, deadline_at))
 
-    def take(self, turn: Turn, event: PlanFound | PlanFailed) -> None:
+    def handle(self, turn: Turn, event: PlanFound | PlanFailed) -> None:
         """What a worker answers, or that it cannot; the answer to a search that is over is none."""
         if self._under_way is None or self._under_way[0] != event.search:
             return

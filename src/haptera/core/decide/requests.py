@@ -34,7 +34,7 @@ class Requests:
     safety: Safety
     searches: PlanQueue
 
-    def take(self, turn: Turn, event: HandedDown) -> None:
+    def handle(self, turn: Turn, event: HandedDown) -> None:
         """A person asks: whoever keeps the node does it."""
         self._take(turn, event, turn.now + STANDS_H * self.side.hello_ns)
 
@@ -81,7 +81,7 @@ class Requests:
     def told_from_above(self, turn: Turn, event: ToldFromAbove) -> None:
         """The parent above has answered a report."""
         assert self.neighbours.down is not None, "nobody answers an agent so"
-        for one in self.neighbours.down.above.take(event):
+        for one in self.neighbours.down.above.receive(event):
             self._take(turn, one.request, turn.now + one.left_ms * MS)
         turn.dirty.update(self.safety.asks.entities())
 

@@ -61,7 +61,7 @@ class Calls:
         """Take a slot for this part; False where there is none: then it is in line."""
         acts = isinstance(part, Step)
         since = turn.now if self._rests(row) and not acts else turn.now - HEAD_START_NS
-        return self.slots.take(_caller(row.id, part), self._claim(row, node, part), since)
+        return self.slots.acquire(_caller(row.id, part), self._claim(row, node, part), since)
 
     def lacks_slot(self, row: EntityState, node: EntityState | None, part: Part) -> str | None:
         """What this part would wait for if it was to be called now; None: there is a slot."""
@@ -134,7 +134,7 @@ class Calls:
         pending = self._pending.get(call)
         return None if pending is None or pending.server in self._gone else pending
 
-    def take(self, call: int) -> Pending | None:
+    def finish(self, call: int) -> Pending | None:
         """As `get`, and the call is under way no more."""
         pending = self.get(call)
         if pending is not None:

@@ -102,7 +102,7 @@ class Slots:
         self._woken: set[EntityId] = set()
         self._count = 0
 
-    def take(self, caller: SlotCaller, claim: SlotClaim, since: int) -> bool:
+    def acquire(self, caller: SlotCaller, claim: SlotClaim, since: int) -> bool:
         """Take a slot, or one that was granted; False where none is free: it waits in line."""
         if claim.reliability is Reliability.ANSWERING:
             self._answering.add(caller.module)
@@ -127,7 +127,7 @@ class Slots:
         return False
 
     def has_for(self, caller: SlotCaller, claim: SlotClaim) -> bool:
-        """Whether `take` would give it a slot now."""
+        """Whether `acquire` would give it a slot now."""
         if caller in self._granted:
             return True
         return caller not in self._waiting and self._has_room(caller.module, claim)

@@ -73,7 +73,7 @@ class Budgets:
             self._waiting[entity] = None
             self._woken.discard(entity)
             return text
-        self.take(entity, where, by)
+        self.grant(entity, where, by)
         return None
 
     def lacking(self, entity: EntityId, where: Where, now: int) -> str | None:
@@ -108,7 +108,7 @@ class Budgets:
         """The entities that have their place for a step from here."""
         return [entity for entity in self._by if self.holds_here(entity)]
 
-    def take(self, entity: EntityId, where: Where, by: str | None = None) -> None:
+    def grant(self, entity: EntityId, where: Where, by: str | None = None) -> None:
         """This one has its place, whatever the room: it is under way already."""
         self._waiting.pop(entity, None)
         self._woken.discard(entity)

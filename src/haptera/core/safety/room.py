@@ -279,7 +279,7 @@ class RoomLoans:
         """
         if (text := self._budgets.full_node(ask.entity, where)) is not None:
             return text
-        self._budgets.take(ask.entity, where, self._by(name))
+        self._budgets.grant(ask.entity, where, self._by(name))
         self._budgets.begin(ask.entity, where, turn.now)
         self._lender.asks.takes_up(ask.id, ask.entity, ask.late_ms)
         if Per.SERVICE not in where:

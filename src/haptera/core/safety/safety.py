@@ -183,7 +183,7 @@ class Safety:
 
     def takes_up(self, turn: Turn, intent: Intent, step: Step) -> None:
         """This step may have begun in an earlier process: it has its place, and asks on."""
-        self._budgets.take(intent.entity, self._rules.where(intent.entity))
+        self._budgets.grant(intent.entity, self._rules.where(intent.entity))
         self._spent.add(intent.entity)
         self._holders.add(intent.entity)
         if intent.entity.node is not None:

@@ -151,7 +151,7 @@ class Links:
             return f"{named(name)} runs other modules"
         return differences(kind, ours, told, named(name))
 
-    def take(self, turn: Turn, event: Alive | Listed | Learnt | Recalled) -> None:
+    def handle(self, turn: Turn, event: Alive | Listed | Learnt | Recalled) -> None:
         """A neighbour says what it last said, answers what it was asked, or lacks some of ours."""
         match event:
             case Alive(peers, arrived_at):
@@ -202,7 +202,7 @@ class Links:
         """A list that was asked for is there, or cannot be had."""
         peer = self._peers.get(listed.peer)
         if peer is not None:
-            self._lists.take(turn, peer, listed)
+            self._lists.handle(turn, peer, listed)
 
     def recall(self, turn: Turn, name: str, entities: Iterable[EntityId]) -> None:
         """A neighbour lacks these, whatever it said to hold."""

@@ -59,7 +59,7 @@ class Lists:
             turn.effects.append(FetchList(peer.name))
         self._timers.set(("list", peer.name), turn.now + LIST_WITHIN_NS)
 
-    def take(self, turn: Turn, peer: Peer, listed: Listed) -> None:
+    def handle(self, turn: Turn, peer: Peer, listed: Listed) -> None:
         """A list is there, or cannot be had; one of another epoch or process says nothing."""
         if not peer.differs:
             return

@@ -117,18 +117,18 @@ class Neighbours:
             self._arrivals.meet(turn, event)
         self.links.heard(turn, event)
 
-    def take(self, turn: Turn, event: Alive | Listed | Learnt | Recalled) -> None:
+    def handle(self, turn: Turn, event: Alive | Listed | Learnt | Recalled) -> None:
         """A neighbour says what it last said, answers what it was asked, or lacks some of ours."""
-        self.links.take(turn, event)
+        self.links.handle(turn, event)
 
     def report(self, turn: Turn, event: Reported | Silenced) -> None:
         """A parent below reports, or has not for too long."""
         assert self.down is not None, "nobody reports to an agent"
-        self.down.reports.take(turn, event)
+        self.down.reports.receive(turn, event)
         if isinstance(event, Silenced):
             self.down.below.silence(event.parent)
         else:
-            self.down.below.take(event, self._leads(event.parent))
+            self.down.below.receive(event, self._leads(event.parent))
 
     def _leads(self, parent: str) -> Callable[[EntityId], bool]:
         return lambda one: one.node is not None and self.charge.leads(parent, one.node)

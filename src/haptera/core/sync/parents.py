@@ -75,7 +75,7 @@ class ParentsBelow:
         peer = self._peers.get(parent)
         return peer is not None and peer.tier is not Tier.LOST
 
-    def take(self, report: Reported, leads: Callable[[EntityId], bool]) -> None:
+    def receive(self, report: Reported, leads: Callable[[EntityId], bool]) -> None:
         """Take over what a report says beside what is seen, of what that parent `leads`."""
         parent, notes = report.parent, report.notes
         peer = self._peers.setdefault(parent, Peer(parent, 0, report.arrived_at))
@@ -191,7 +191,7 @@ class ParentAbove:
             min(self._open, default=self._taken + 1) - 1,
         )
 
-    def take(self, event: ToldFromAbove) -> tuple[NumberedRequest, ...]:
+    def receive(self, event: ToldFromAbove) -> tuple[NumberedRequest, ...]:
         """Take an answer over; tells what of that which people ask is new."""
         answer = event.answer
         if answer.boot != self._answer.boot:

@@ -51,7 +51,7 @@ class Reports:
             return None
         return self._keeper.get(node) or self._charge.first_below(node)
 
-    def take(self, turn: Turn, event: Reported | Silenced) -> None:
+    def receive(self, turn: Turn, event: Reported | Silenced) -> None:
         """A parent below reports, or has not for too long."""
         if isinstance(event, Silenced):
             self._last.pop(event.parent, None)

@@ -239,7 +239,7 @@ class Listener:
         """Whether what changed until now is in the picture that is told next, or to its end."""
         return self._overrun or bool(self._rest) or self._until is None
 
-    def take(self, count_max: int) -> Batch | None:
+    def drain(self, count_max: int) -> Batch | None:
         """So many at most of what it is to be told; None where that is nothing.
 
         Of a snapshot few entities are asked about at once: it may be that none of these is wanted.

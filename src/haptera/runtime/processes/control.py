@@ -179,7 +179,7 @@ class Control:
     def _tell(self, number: int, watch: _Watch) -> None:
         if watch.listener.gathers:
             watch.revision = self._source.revision()
-        batch = watch.listener.take(VIEWS_PER_FRAME)
+        batch = watch.listener.drain(VIEWS_PER_FRAME)
         assert batch is not None
         watch.asked = False
         views, types, gone, _ = told(batch, self._source.entity)
