@@ -205,7 +205,7 @@ def read_time(path: Path) -> LeaseTime:
     """The time of all leases of this node; whatever says none, or cannot be read, is over."""
     try:
         descriptor = os.open(path, os.O_RDONLY | _PLAINLY)
-        with open(descriptor, "rb") as file:
+        with os.fdopen(descriptor, "rb") as file:
             until, since = map(int, file.read(TIME_BYTES_MAX).split())
     except (OSError, ValueError):
         return NEVER
