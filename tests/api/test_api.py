@@ -163,6 +163,25 @@ def test_a_query_that_means_nothing_is_refused_with_what_it_may_have():
     }
 
 
+def test_no_text_in_a_query_is_too_long_or_too_odd_to_be_refused():
+    """Whatever the declared form of a name refuses is refused before it does harm."""
+    _, app = quick()
+    told = {}
+    for one in ENDPOINTS:
+        for query in one.queries:
+            for wrong in ("x" * 600, "-1", "1e3", "null"):
+                path = one.example.partition("?")[0]
+                asked = {each.name: each.example for each in one.queries if each.required}
+                asked |= {query.name: wrong}
+                text = "&".join(f"{name}={value}" for name, value in asked.items())
+                headers = {"last-event-id": "nonsense"} if "/events" in path else {}
+                answer = ask(
+                    app, one.method, f"{path}?{text}", token="admin-token", body={}, headers=headers
+                )
+                told[one.method, one.path, query.name, wrong[:4]] = answer.status
+    assert {place: status for place, status in told.items() if status >= 500} == {}
+
+
 @pytest.mark.parametrize("method", ["OPTIONS", "PUT"])
 def test_all_methods_of_a_path_are_told(method):
     app = make_app(FakeBackend(), Sites("quick"), cluster="quick")

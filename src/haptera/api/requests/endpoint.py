@@ -19,7 +19,7 @@ from haptera.core.desired.ownership import Claim
 from haptera.model.changes import Author
 from haptera.model.entity import parse_entity
 from haptera.model.errors import Code, DuplicateError, HapteraError, LimitError, UnknownNameError
-from haptera.model.text import is_line, steering
+from haptera.model.text import in_words, is_line, steering
 from haptera.model.token_scope import RANK
 from haptera.rest.endpoint import Endpoint, QueryName
 from haptera.rest.query import WHY_CHARS_MAX, Query
@@ -128,8 +128,16 @@ def flag(request: Request, name: str) -> bool:
 
 
 def read_query(request: Request, shape: type[Asked]) -> Asked:
-    """The query of a request, whose form was checked when the request was admitted."""
-    return msgspec.convert(dict(request.query_params), shape, strict=False)
+    """The query of a request, whose names and numbers were checked when it was admitted.
+
+    Raises:
+        HapteraError: a text in it is longer than it may be, or of another form.
+    """
+    try:
+        return msgspec.convert(dict(request.query_params), shape, strict=False)
+    except msgspec.ValidationError as error:
+        do = "send texts as docs/reference/openapi.json describes them"
+        raise HapteraError(in_words(str(error)), where="the query", do=do) from None
 
 
 def author(request: Request, caller: Caller) -> Author:
