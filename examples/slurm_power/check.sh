@@ -33,7 +33,7 @@ wrote() { grep -q "$1" "$slurm/haptera.log"; }
 
 (umask 077 && haptera token make slurm --scope write --client-file >"$slurm/token.json")
 "$slurm/programs/suspend" 'compute[1-2]'
-haptera wait 'node:*' --for power=off --timeout "${wait_s}s" || fail "the nodes are not off"
+haptera wait 'node:*' --for power=off --within "${wait_s}s" || fail "the nodes are not off"
 declare -A begun
 for node in n1 n2; do begun[$node]=$(wc -l <"$root/nodes/$node/bmc/commands.jsonl"); done
 "$slurm/programs/resume" 'compute[1-2]'
@@ -72,7 +72,7 @@ wait_for "n2 is being drained" slurm_has compute2 draining
 names_the_job() { haptera why node:n2 | grep -q "Slurm's job $job runs"; }
 wait_for "why names the job" names_the_job
 touch "$go"
-haptera wait node:n2 --for slurm.use=drained --timeout "${wait_s}s" || fail "n2 is not drained"
+haptera wait node:n2 --for slurm.use=drained --within "${wait_s}s" || fail "n2 is not drained"
 slurm_has compute2 drained || fail "Slurm does not say that compute2 is drained"
 completed || fail "the job did not end by itself"
 haptera set node:n2 slurm.use=open >/dev/null

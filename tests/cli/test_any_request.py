@@ -37,7 +37,7 @@ def parent(tmp_path_factory):
     (home / "site.yaml").write_text(SITE)
     with served(home, "--site", home / "site.yaml"):
         client = json.loads(client_of(home).read_text())
-        typed("freeze", "n1", "--reason", "board swap", folder=home, client=client_of(home))
+        typed("freeze", "n1", "-m", "board swap", folder=home, client=client_of(home))
         yield client
         # All that was asked has left it able to answer.
         assert typed("status", folder=home, client=client_of(home))[0] == 0

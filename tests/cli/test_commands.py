@@ -196,7 +196,7 @@ def test_examples_in_the_help_stand_on_lines_of_their_own(command, capsys):
         ("submit", "a\udcff"),
         ("submit", "--name", "a\udcff", "true"),
         ("exec", "n1", "--", "a\udcff"),
-        ("freeze", "n1", "--reason", "a\udcff"),
+        ("freeze", "n1", "-m", "a\udcff"),
     ],
 )
 def test_an_argument_that_is_no_text_is_refused_in_words(capsys, tmp_path, words):
@@ -210,7 +210,7 @@ def test_an_argument_that_is_no_text_is_refused_in_words(capsys, tmp_path, words
 
 
 def test_an_hour_is_what_nobody_chose_and_ever_has_no_end(cluster, capsys):
-    words, ends = ("freeze", "rack1n1", "--reason", "board swap", "-o", "json"), {}
+    words, ends = ("freeze", "rack1n1", "-m", "board swap", "-o", "json"), {}
     for arguments in ((), ("--for", "1h"), ("--for", "30s"), ("--for", "2d"), ("--for", "ever")):
         _, out, _ = typed(capsys, *words, *arguments)
         ends[arguments] = json.loads(out)["until_s"]

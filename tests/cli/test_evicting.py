@@ -60,7 +60,7 @@ def test_a_node_that_is_declared_again_after_long_is_back_without_a_boot(tmp_pat
         digest = plan.split()[-1]
         assert typed("apply", "less.yaml", "--digest", digest, folder=tmp_path)[0] == 0
         while PAUSED not in log.read_text():
-            typed("wait", "n1", "--for", "gone", "--timeout", "10s", folder=tmp_path)
+            typed("wait", "n1", "--for", "gone", "--within", "10s", folder=tmp_path)
         assert typed("apply", "site.yaml", folder=tmp_path)[0] == 0
         wait_for(lambda: typed("status", "--check", "n2", folder=tmp_path)[0] == 0)
         assert switched(commands) == before

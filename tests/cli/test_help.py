@@ -7,6 +7,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from haptera.cli.input.naming import NodeName
 from haptera.cli.main import OK, USAGE, cli, run
 from haptera.client import calls as api_calls
 
@@ -120,6 +121,17 @@ def test_a_list_of_commands_says_whole_sentences(group, capsys):
 def test_help_has_a_short_word(verb, capsys):
     assert run([*verb.split(), "-h"]) == OK
     assert "-h, --help" in capsys.readouterr().out
+
+
+def test_each_verb_about_one_node_takes_its_name_and_its_entity():
+    about = {
+        path: one.type
+        for path, command in EVERY.items()
+        for one in command.params
+        if one.name == "node" and isinstance(one, click.Argument)
+    }
+    assert len(about) > 3
+    assert [path for path, form in about.items() if not isinstance(form, NodeName)] == []
 
 
 # The verbs of calls that are called otherwise.

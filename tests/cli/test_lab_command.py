@@ -200,7 +200,7 @@ def test_a_lab_whose_clock_jumps_past_the_end_of_its_token_goes_on(folder):
 
 def test_what_is_frozen_is_left_as_it_is_until_it_is_thawed(folder):
     with running(folder):
-        assert typed("freeze", "n1", "--reason", "board swap", folder=folder)[0] == 0
+        assert typed("freeze", "n1", "-m", "board swap", folder=folder)[0] == 0
         policies = "policies: [{for: 'n*', parts: service, attempts: 3}]\n"
         (folder / "site.yaml").write_text(SITE.replace("1000", "2000") + policies)
         assert typed("apply", "site.yaml", folder=folder)[0] == 0

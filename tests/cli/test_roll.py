@@ -64,7 +64,7 @@ def test_what_is_wished_of_a_roll_is_written_and_a_resumed_one_tries_anew(cluste
         assert typed(capsys, "roll", wish, "b") == (OK, "", "")
         assert wanted(cluster, ROLL)["wish"] == wish
     typed(capsys, "set", "roll:b", "halted=its deadline has passed", "deadline=1")
-    code, _, errors = typed(capsys, "roll", "resume", "b", "--deadline", "1h", "--timeout", "1s")
+    code, _, errors = typed(capsys, "roll", "resume", "b", "--deadline", "1h", "--within", "1s")
     assert (code, "it is running" in errors) == (4, True)
     assert wanted(cluster, ROLL)["deadline"] > wall_s()
     assert (wanted(cluster, ROLL)["wish"], "halted" in wanted(cluster, ROLL)) == ("run", False)

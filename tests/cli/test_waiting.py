@@ -62,4 +62,4 @@ def test_apply_waits_for_what_it_changed_alone(cluster, capsys, tmp_path, monkey
     assert typed(capsys, *words)[0] == OK
     say(cluster, N1, Condition.STUCK, "jammed")
     (tmp_path / "site.yaml").write_text(SITE)
-    assert typed(capsys, *words, "--timeout", "300ms")[0] == NOT_CONVERGED
+    assert typed(capsys, *words, "--within", "300ms")[0] == NOT_CONVERGED

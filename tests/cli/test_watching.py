@@ -87,7 +87,7 @@ def test_only_a_table_is_watched(cluster, verb, capsys):
         (["diff", "--at", "10m"], "or --at"),
         (["history", "--audit"], "leave out --audit"),
         (["history", "--all"], "haptera watch shows all events"),
-        (["freeze", "n1", "--reason", "new fans"], "leave SELECTOR out"),
+        (["freeze", "n1", "-m", "new fans"], "leave SELECTOR out"),
     ],
 )
 def test_what_ends_or_is_past_is_not_watched(cluster, words, advice, capsys):

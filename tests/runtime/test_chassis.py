@@ -144,7 +144,7 @@ def test_a_long_step_tells_how_far_it_is_and_stops_where_something_else_is_desir
 
         # The step has minutes to go, and ends at once.
         one.type("power", "off", "n1")
-        one.type("wait", "n1", "--for", "converged", "--timeout", "30s")
+        one.type("wait", "n1", "--for", "converged", "--within", "30s")
         told = one.node("n1")
         assert (told["condition"], told["error"]) == ("converged", None)
         tried = json.loads(one.type("chain", "n1", "-o", "json"))["tried"]

@@ -44,6 +44,7 @@ _COMMANDS: Final = {
     },
     "State": {
         "status": "haptera.cli.commands.inspect.status:status",
+        "nodes": "haptera.cli.commands.inspect.nodes:nodes",
         "wait": "haptera.cli.commands.inspect.wait:wait",
         "why": "haptera.cli.commands.inspect.why:why",
         "chain": "haptera.cli.commands.inspect.chain:chain",

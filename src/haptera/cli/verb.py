@@ -1,15 +1,38 @@
 """A verb's declarations besides its options: its answers as JSON, and why it has no --watch."""
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, Final, TypeVar
 
 import click
+
+from haptera.cli.output.printing import say
 
 _ANSWERS: Final = "__haptera_answers__"
 _UNWATCHED: Final = "__haptera_unwatched__"
 _OPTION: Final = ("-w", "--watch")
 
+Result = TypeVar("Result")
 Callback = TypeVar("Callback", bound=Callable[..., Any])
+
+
+def former_option(old: str, new: str) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
+    """What an option was called before: it does the same, and says what it is called now."""
+    former, name = (option.strip("-").replace("-", "_") for option in (old, new))
+
+    def decorated(command: Callable[..., Result]) -> Callable[..., Result]:
+        @click.option(old, former, hidden=True)
+        @wraps(command)
+        def renamed(*given: object, **named: object) -> Result:
+            value = named.pop(former)
+            if value is not None:
+                say(f"warning: {old} is called {new} now", err=True, fg="yellow")
+                named[name] = value
+            return command(*given, **named)
+
+        return renamed
+
+    return decorated
 
 
 def answers(*shapes: Any) -> Callable[[Callback], Callback]:

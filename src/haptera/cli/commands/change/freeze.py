@@ -10,7 +10,7 @@ from haptera.cli.output.live.redrawing import keep_showing, watch_option
 from haptera.cli.output.printing import Format, entities_option, print_names, say
 from haptera.cli.output.tables import print_table
 from haptera.cli.output.words import printable
-from haptera.cli.verb import answers
+from haptera.cli.verb import answers, former_option
 from haptera.client import Client, calls
 from haptera.kinds.rules import freeze as haptera_freeze
 from haptera.model.errors import Code, HapteraError
@@ -24,7 +24,8 @@ _HEADERS = ("SELECTOR", "UNTIL", "OWNER", "ENTITIES", "REASON")
 @click.command()
 @answers(FreezeView, list[FreezeView])
 @click.argument("selector", required=False, shell_complete=completing.selectors)
-@click.option("--reason", help="Why it is frozen.")
+@click.option("-m", "--why", metavar="TEXT", help="Why it is frozen.")
+@former_option("--reason", "--why")
 @click.option(
     "--for", "duration", default="1h", help="How long: 30s, 15m, 2h, 1d, or ever; default one hour."
 )
@@ -35,7 +36,7 @@ _HEADERS = ("SELECTOR", "UNTIL", "OWNER", "ENTITIES", "REASON")
 def freeze(
     ctx: click.Context,
     selector: str | None,
-    reason: str | None,
+    why: str | None,
     duration: str,
     even_if_none: bool,
     watch: bool,
@@ -49,12 +50,12 @@ def freeze(
 
     \b
     Examples:
-      haptera freeze rack1n[1-4] --reason "new fans" --for 2h
+      haptera freeze rack1n[1-4] -m "new fans" --for 2h
       haptera freeze --watch
     """
     client = the_client(ctx)
     if selector is None:
-        if reason is not None:
+        if why is not None:
             raise click.UsageError("a reason, but no SELECTOR: name what to freeze")
         if watch:
             events = calls.events(kinds=[haptera_freeze.kind.name])
@@ -65,11 +66,9 @@ def freeze(
     if watch:
         raise click.UsageError("--watch shows what is frozen: leave SELECTOR out")
     for_s = None if duration == EVER else _seconds(duration)
-    if reason is None:
-        raise HapteraError(
-            "a freeze needs a reason", do="give one: --reason TEXT", code=Code.MISSING
-        )
-    view = client.ask(calls.freeze(selector, reason, for_s=for_s, even_if_none=even_if_none))
+    if why is None:
+        raise HapteraError("a freeze needs a reason", do="give one: -m TEXT", code=Code.MISSING)
+    view = client.ask(calls.freeze(selector, why, for_s=for_s, even_if_none=even_if_none))
     if Format(output).for_people:
         say(f"frozen: {freeze_sentence(view)}")
     else:

@@ -2,7 +2,7 @@
 
 import click
 
-from haptera.cli.input import completing
+from haptera.cli.input.naming import node_argument
 from haptera.cli.main import the_client
 from haptera.cli.output.printing import Format, output_option, print_data, say
 from haptera.cli.verb import answers, unwatched
@@ -14,7 +14,7 @@ from haptera.rest.schemas import Overridden
 @click.command()
 @answers(Overridden)
 @unwatched("it runs once")
-@click.argument("node", shell_complete=completing.entities)
+@node_argument
 @click.option("-m", "--why", required=True, help="Why no work is lost, for the audit.")
 @output_option
 @click.pass_context

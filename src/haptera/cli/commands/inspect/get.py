@@ -39,7 +39,7 @@ _MORE = ("ATTRIBUTES", "REASON")
 _THEN = ("ENTITY", "CONDITION", "STATE", "REASON")
 # How the first one of a kind comes to be, where that is not by a site file.
 _MADE_BY = {
-    "freeze": "haptera freeze SELECTOR --reason TEXT makes one",
+    "freeze": "haptera freeze SELECTOR -m TEXT makes one",
     "health": "the parent makes one of a node that a health rule speaks of",
     "image": "haptera image build NAME DIR makes one",
     "instance": "pools make them; declare one in the site file, then haptera apply FILE",

@@ -12,7 +12,7 @@ from haptera.cli.input.selected import selected
 from haptera.cli.main import NOT_CONVERGED, the_client
 from haptera.cli.output.printing import Format, print_error
 from haptera.cli.output.standing import print_standing
-from haptera.cli.verb import unwatched
+from haptera.cli.verb import former_option, unwatched
 from haptera.client import Client
 from haptera.model.answers.views import SETTLED, Condition
 from haptera.model.errors import Code, HapteraError
@@ -28,17 +28,17 @@ WITHIN: Final = "10m"
 _MS_PER_S: Final = 1_000
 
 
-def within_option(command: Command) -> Command:
+def within_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """For how long somebody waits."""
-    return click.option(
-        "--timeout",
-        "within",
+    option = click.option(
+        "--within",
         metavar="DURATION",
         default=WITHIN,
         show_default=True,
         callback=_checked,
         help="Give up after this time: 30s, 10m, 2h.",
-    )(command)
+    )
+    return option(former_option("--timeout", "--within")(command))
 
 
 def _checked(_ctx: click.Context, _option: click.Parameter, within: str) -> str:
@@ -69,7 +69,7 @@ def wait(ctx: click.Context, selector: str, standing: str, within: str) -> int:
     \b
     Examples:
       haptera wait rack1n[1-4]
-      haptera wait rack1n1 --for power=off --timeout 2m
+      haptera wait rack1n1 --for power=off --within 2m
       haptera wait service:web --for gone
     """
     client = the_client(ctx)

@@ -2,7 +2,7 @@
 
 import click
 
-from haptera.cli.input import completing
+from haptera.cli.input.naming import node_argument
 from haptera.cli.input.terms import why_option
 from haptera.cli.main import the_client
 from haptera.cli.output.printing import Format, output_option, print_data, say
@@ -17,7 +17,7 @@ _SITE = "site"
 @answers(ClaimMade)
 @unwatched("it runs once; `haptera status --watch` shows the result")
 @click.argument("mac")
-@click.argument("node", shell_complete=completing.entities)
+@node_argument
 @why_option
 @output_option
 @click.pass_context

@@ -3,7 +3,7 @@
 import click
 
 from haptera.cli.commands.inspect.logs import LINES, follow_option, show_log
-from haptera.cli.input import completing
+from haptera.cli.input.naming import node_argument
 from haptera.cli.main import the_client
 from haptera.cli.output.printing import output_option
 from haptera.cli.verb import answers
@@ -12,7 +12,7 @@ from haptera.rest.schemas import LogView
 
 @click.command()
 @answers(LogView)
-@click.argument("node", metavar="NODE", shell_complete=completing.entities)
+@node_argument
 @click.option("-n", "--lines", type=click.IntRange(1), default=LINES, show_default=True)
 @follow_option
 @output_option
@@ -28,4 +28,4 @@ def console(ctx: click.Context, node: str, lines: int, watch: bool, output: str)
       haptera console rack1n1
       haptera console --follow rack1n1
     """
-    show_log(the_client(ctx), f"node:{node.removeprefix('node:')}", lines, output, watch=watch)
+    show_log(the_client(ctx), f"node:{node}", lines, output, watch=watch)

@@ -2,7 +2,7 @@
 
 import click
 
-from haptera.cli.input import completing
+from haptera.cli.input.naming import node_argument
 from haptera.cli.input.terms import why_option
 from haptera.cli.main import the_client
 from haptera.cli.output.printing import Format, output_option, print_data, say
@@ -14,7 +14,7 @@ from haptera.rest.schemas import Evicted
 @click.command()
 @answers(Evicted)
 @unwatched("it runs once")
-@click.argument("node", shell_complete=completing.entities)
+@node_argument
 @why_option
 @output_option
 @click.pass_context
@@ -30,7 +30,7 @@ def evict(ctx: click.Context, node: str, why: str | None, output: str) -> None:
       haptera evict rack1n3 -m "it was stolen"
       haptera evict rack1n3 -o json
     """
-    told = the_client(ctx).ask(calls.evict(node.removeprefix("node:"), why=why))
+    told = the_client(ctx).ask(calls.evict(node, why=why))
     if Format(output).for_people:
         say(f"{told.node} is evicted; boot it again to re-admit it")
     else:

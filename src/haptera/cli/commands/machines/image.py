@@ -74,7 +74,7 @@ def build(
     \b
     Examples:
       haptera image build debian-a images/a
-      haptera image build debian-a images/a --timeout 30m -m "with the new kernel's headers"
+      haptera image build debian-a images/a --within 30m -m "with the new kernel's headers"
     """
     made_of = {kind.recipe.name: str(recipe.resolve()), kind.source.name: None}
     return _made(the_client(ctx), _entity(name), made_of, take, why, within)

@@ -61,19 +61,20 @@ def switch(
 ) -> int:
     r"""Switch nodes on or off, or off and on again; or show their power.
 
-    The desired power becomes yours, whoever owned it; to give it back, `haptera unset SELECTOR
-    power` and apply the site. Permits and budgets hold: a busy node is switched off once it is
-    free. off also desires no agent any more; after on, apply the site for it, or `haptera set
-    SELECTOR agent=up`. cycle waits until all are off, then switches them on, and desires the
-    agents that were desired before; if they are not off in time, it takes back what it desired.
+    Where the site or somebody else owns the desired power, --take makes it yours; to give it back,
+    `haptera unset SELECTOR power` and apply the site. Permits and budgets hold: a busy node is
+    switched off once it is free. off also desires no agent any more; after on, apply the site for
+    it, or `haptera set SELECTOR agent=up`. cycle waits until all are off, then switches them on,
+    and desires the agents that were desired before; if they are not off in time, it takes back what
+    it desired.
 
     A node whose agent is silent cannot permit anything: --override goes on without, for which
     --why is needed, and a token of scope admin. Work that still runs there may be lost.
 
     \b
     Examples:
-      haptera power off rack1n1 -m "new fans"
-      haptera power cycle rack1n1 --timeout 5m
+      haptera power off rack1n1 --take -m "new fans"
+      haptera power cycle rack1n1 --within 5m
       haptera power cycle rack1n3 --override -m "it hangs"
       haptera power status rack1n[1-4]
     """
@@ -82,28 +83,27 @@ def switch(
     if what == "status":
         show_power(before, output)
         return OK
-    mine = WriteTerms(take=True, digest=terms.digest, why=terms.why)
     values, dry_run = _ON if what == "on" else _OFF, how == "dry-run"
     if not dry_run and what != "on":
-        silent = waits_for_good(client, before, values)
+        silent = waits_for_good(client, before, values, take=terms.take)
         if how == "override":
             for name in silent:
                 client.ask(calls.override(name, why=_reason(ctx, terms)))
         elif silent and what == "cycle":
-            raise _dead_end(selector, silent)
-    revision = write(ctx, nodes, values, mine, dry_run=dry_run, output=output)
+            raise _dead_end(selector, silent, terms)
+    revision = write(ctx, nodes, values, terms, dry_run=dry_run, output=output)
     if what != "cycle" or dry_run:
         return OK
     if (code := wait_for(client, nodes, f"{power.name}={Power.OFF}", within)) != OK:
         if revision > before.revision:
             take_back(client, revision, terms.why)
         return code
-    _switch_on(ctx, before, terms.why, output)
+    _switch_on(ctx, before, terms, output)
     return OK
 
 
-def _switch_on(ctx: click.Context, before: Entities, why: str | None, output: str) -> None:
-    then = WriteTerms(take=True, digest=None, why=why)
+def _switch_on(ctx: click.Context, before: Entities, terms: WriteTerms, output: str) -> None:
+    then = WriteTerms(take=terms.take, digest=None, why=terms.why)
     agents = {parse_entity(one.entity) for one in before.entities if agent.name in one.desired}
     rest = {parse_entity(one.entity) for one in before.entities} - agents
     for some, wanted in ((agents, _UP), (rest, _ON)):
@@ -126,11 +126,11 @@ def show_power(nodes: Entities, output: str) -> None:
 
 
 def waits_for_good(
-    client: Client, nodes: Entities, values: Mapping[str, str | None]
+    client: Client, nodes: Entities, values: Mapping[str, str | None], *, take: bool
 ) -> tuple[str, ...]:
     """Those of the nodes on which these values would wait for what nobody but a person brings."""
     patches = [EntityPatch(one.entity, {**values}) for one in nodes.entities]
-    call = calls.patch(patches, all_or_nothing=True, dry_run=True, take=True)
+    call = calls.patch(patches, all_or_nothing=True, dry_run=True, take=take)
     groups = [group for plan in client.ask(call).plans for group in plan.groups]
     waits = [one for one in groups if one.chain and one.condition is Condition.WAITING]
     meant = {one.name for one in nodes.entities}
@@ -154,13 +154,13 @@ def _reason(ctx: click.Context, terms: WriteTerms) -> str:
     return terms.why
 
 
-def _dead_end(selector: str, silent: Iterable[str]) -> HapteraError:
-    names = fold(silent)
+def _dead_end(selector: str, silent: Iterable[str], terms: WriteTerms) -> HapteraError:
+    names, take = fold(silent), " --take" if terms.take else ""
     return HapteraError(
         f"no agent is heard on {names} that could permit this: it might wait for good, and nothing"
         " was written",
-        do=f"if no work can be lost there: haptera power cycle {quote(selector)} --override --why"
-        " TEXT; else see why: haptera why " + quote(names),
+        do=f"if no work can be lost there: haptera power cycle {quote(selector)}{take} --override"
+        " --why TEXT; else see why: haptera why " + quote(names),
         code=Code.CONFLICT,
     )
 

@@ -160,7 +160,7 @@ def resume(ctx: click.Context, name: str, deadline: str, why: str | None, within
     \b
     Examples:
       haptera roll resume debian-b
-      haptera roll resume debian-b --timeout 1h -m "the disk was full"
+      haptera roll resume debian-b --within 1h -m "the disk was full"
     """
     client = the_client(ctx)
     client.ask(calls.entity(roll_entity(name)))

@@ -9,6 +9,7 @@ from click.core import ParameterSource
 
 from haptera.cli.commands.parent.serve import radius_option
 from haptera.cli.input.directory import dir_option
+from haptera.cli.input.naming import NodeName
 from haptera.cli.output.printing import say
 from haptera.cli.verb import unwatched
 from haptera.model.walltime import parse_duration_ms
@@ -79,7 +80,7 @@ def lab(
 @lab.command("break")
 @unwatched("it injects a fault: watch what follows with watch or why")
 @click.argument("what", type=click.Choice(FAULTS))
-@click.argument("node", required=False)
+@click.argument("node", type=NodeName(), required=False)
 @click.option("--for", "duration", metavar="TIME", help="Mend it after this time: 60s, 5m.")
 @click.option("--mend", is_flag=True, help="Mend what is broken.")
 @dir_option

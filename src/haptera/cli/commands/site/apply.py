@@ -58,7 +58,7 @@ def apply(  # noqa: PLR0913 (an argument for each option)
 
     \b
     Examples:
-      haptera apply site.yaml -m "new racks" --wait --timeout 5m
+      haptera apply site.yaml -m "new racks" --wait --within 5m
       haptera plan site.yaml --save night.plan; haptera apply --plan night.plan
     """
     if bool(files) == (plan_file is not None):
