@@ -176,11 +176,29 @@ def test_without_a_leader_each_replica_is_heard_with_its_incarnation(tmp_path: P
     tried(tmp_path, trial, hears=("feed",))
 
 
+def test_what_groups_say_is_heard_by_those_that_hear_them_alone(tmp_path: Path) -> None:
+    async def trial(bench: ChannelBench) -> None:
+        bench.group("feed", leader=False)
+        bench.group("other", leader=False)
+        async with program(bench, 0) as ledger:
+            await ledger.start()
+            for name in ("other", "feed"):
+                async with program(bench, 0, name) as channels:
+                    await channels.start()
+                    await channels.emit(b"of %s" % name.encode())
+                    await bench.outputs(name, 1)
+            heard = await ledger.next()
+
+        assert isinstance(heard, ChannelMessage)
+        assert (heard.number, heard.data) == (1, b"of feed")
+
+    tried(tmp_path, trial, hears=("feed",))
+
+
 def test_a_program_that_waits_is_given_the_same(tmp_path: Path) -> None:
     def blocking(environment: dict[str, str]) -> None:
         with Channels.of_environment(environment) as channels:
             assert channels.start() == ChannelStart(None, 0)
-            assert channels.next(within_s=0) is None
             for event in channels:
                 match event:
                     case ChannelMessage(number=number, data=data):

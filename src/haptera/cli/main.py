@@ -88,6 +88,7 @@ _COMMANDS: Final = {
     },
     "On a node": {
         "job": "haptera.cli.commands.node.job:job",
+        "channels": "haptera.cli.commands.node.channels:channels",
         "fence": "haptera.cli.commands.node.fence:fence",
         "agent": "haptera.cli.commands.node.agent:agent",
     },

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from haptera.controllers.group_channels import CHANNEL_KEYS, channels_of
 from haptera.controllers.group_views import (
     desired,
     fault_groups,
@@ -49,7 +50,8 @@ from haptera.selectors.nodeset import parse_nodeset
 
 KINDS: Final = tuple(one.kind.name for one in (node, group, replica, lease, system, health))
 # What a replica takes over from its group as it is.
-_SAME: Final = ("command", "port", "ready", "limits")
+_SAME: Final = ("command", "port", "ready", "limits", "hears", "recover")
+_TAKEN_OVER: Final = (*_SAME, *CHANNEL_KEYS)
 # After a write that came too late, the next try.
 AGAIN_S: Final = 0.05
 # While nothing is placed for now, the next look at whether that is over.
@@ -194,6 +196,9 @@ class _Views:
 
 def _decide_group(cluster: _Views, view: EntityView, writes: Writes) -> None:
     replicas = sorted(cluster.replicas.get(view.name, []), key=placement_of)
+    channels = channels_of(view, cluster.groups, cluster.replicas, cluster.nodes)
+    if channels.waits and not replicas:
+        return _say(view, channels.fault, writes)
     ranks = ranks_of(view)
     dimensions = parse_dimensions(str(desired(view, "apart") or ""))
     text = desired(view, "on")
@@ -209,7 +214,7 @@ def _decide_group(cluster: _Views, view: EntityView, writes: Writes) -> None:
     grants = [_grant(cluster, one) for one in cluster.leases.get(view.name, [])]
     grants.sort(key=lambda one: one.epoch)
     leading = {(one.rank, one.node) for one in grants if one.wanted and not one.over}
-    wishes = _wishes(view, replicas, settled)
+    wishes = _wishes(view, replicas, settled, channels.wish)
     there = [_incumbent(cluster, one, wishes.get(one.entity, {}), leading) for one in replicas]
     down = desired(view, "down")
     budget = DOWN_DEFAULT if down is None else int(down)
@@ -225,8 +230,8 @@ def _decide_group(cluster: _Views, view: EntityView, writes: Writes) -> None:
     held = cluster.silence or _waits(handover, budget)
     placed = _placed(len(ranks), settled, near, () if held else dimensions)
     missing = lacks(view, choice, ranks)
-    says = "; ".join(filter(None, [missing, placed, held, _led(grants, next_)]))
-    _say(view, says, writes)
+    says = "; ".join(filter(None, [missing, channels.fault, placed, held, _led(grants, next_)]))
+    return _say(view, says, writes)
 
 
 def _say(view: EntityView, says: str, writes: Writes) -> None:
@@ -234,11 +239,13 @@ def _say(view: EntityView, says: str, writes: Writes) -> None:
         writes.desired.setdefault(view.entity, {})["says"] = says
 
 
-def _wishes(view: EntityView, replicas: Sequence[EntityView], settled: Settled) -> dict[str, Patch]:
+def _wishes(
+    view: EntityView, replicas: Sequence[EntityView], settled: Settled, channels: Patch
+) -> dict[str, Patch]:
     """What is to be written of each replica that should be there, by its name."""
     there = {one.entity: one for one in replicas}
     placements = {rank_of(one): placement_of(one)[0] for one in replicas}
-    same = {name: desired(view, name) for name in _SAME}
+    same = {name: desired(view, name) for name in _SAME} | channels
     found = {}
     for rank, where in settled.nodes.items():
         name = str(EntityId("replica", f"{view.name}.{rank}", where))
@@ -267,7 +274,7 @@ def _incumbent(
         and applied.known
         and applied.value == Applied.CURRENT,
         stuck=one.condition is Condition.STUCK,
-        outdated=not wish.keys().isdisjoint(_SAME),
+        outdated=not wish.keys().isdisjoint(_TAKEN_OVER),
         must_leave=cluster.is_vacated(where),
         silent=cluster.is_silent(where),
         leads=(rank, where) in leading,
@@ -330,7 +337,7 @@ def _write_replicas(
             rank = numbered(parse_entity(name).name)[1]
             writes.declare[name] = {"placed": settled.why.get(rank, "")}
         elif name not in handover.changing:
-            patch = {key: value for key, value in wish.items() if key not in _SAME}
+            patch = {key: value for key, value in wish.items() if key not in _TAKEN_OVER}
         if patch:
             writes.desired[name] = patch
     left = {one.entity: one for one in replicas}

@@ -27,6 +27,7 @@ from haptera.runtime.processes.confinement.confinement import (
 )
 from haptera.runtime.processes.places import ModulePlace
 from haptera.sdk.failures import OPEN_DEVICE
+from haptera.sdk.uplink import CHANNELS
 
 FOLDER: Final = "modules"
 # Folders of the daemon's own in which these, which come with haptera, keep what outlives them.
@@ -34,7 +35,7 @@ SHARED: Final[Mapping[str, tuple[str, ...]]] = {
     "image": ("images",),
     "jobs": (JOBS,),
     "netboot": (netboot_content.FOLDER, strangers.FOLDER),
-    "replica": ("replicas", LEASES, JOBS),
+    "replica": ("replicas", LEASES, JOBS, CHANNELS),
     "service": ("services", JOBS),
     "system": ("systems", "images", IMAGES_OF_JOBS, JOBS),
 }

@@ -11,6 +11,7 @@ from haptera.kinds.extensions import node_kind
 from haptera.model.declared.desired_check import between, nearest
 from haptera.model.declared.meaning import Meaning
 from haptera.model.declared.schema import Kind, Plain
+from haptera.model.entity import check_name
 from haptera.model.errors import Code, HapteraError
 from haptera.model.walltime import parse_duration_ms
 from haptera.selectors.nodeset import parse_nodeset
@@ -20,6 +21,8 @@ SAYS_BYTES_MAX: Final = 96
 # A service has more: of a replica more else is told, in one datagram.
 COMMAND_BYTES_MAX: Final = 360
 LIMITS_BYTES_MAX: Final = 64
+HEARS_BYTES_MAX: Final = 48
+CARRIER_BYTES_MAX: Final = 40
 SILENT_MS_MIN: Final = 1_000
 SILENT_MS_MAX: Final = 86_400_000
 MEMORY_MB_MAX: Final = 1 << 24
@@ -145,6 +148,34 @@ def parse_dimensions(text: str) -> tuple[str, ...]:
     return names
 
 
+def parse_recover(text: str) -> Recover:
+    """Read `empty`, `wait` or `fail`.
+
+    Raises:
+        HapteraError: it is none of these.
+    """
+    if text not in set(Recover):
+        raise HapteraError(f"{text!r} is not a way to recover", do="write empty, wait or fail")
+    return Recover(text)
+
+
+def parse_hears(text: str) -> tuple[str, ...]:
+    """Read the groups whose outputs a group hears.
+
+    >>> parse_hears("feed, clock")
+    ('feed', 'clock')
+
+    Raises:
+        HapteraError: one can be no group's name, or is there twice.
+    """
+    names = members_of(text)
+    for name in names:
+        check_name(name)
+    if len(set(names)) < len(names):
+        raise HapteraError(f"{text!r} names a group twice", do="write it once")
+    return names
+
+
 def check_rank(name: str, value: object, count: object) -> None:
     """See that a group of so many replicas has the rank that is to lead by this value.
 
@@ -168,6 +199,9 @@ def check_whole(values: Mapping[str, str | int]) -> None:
         HapteraError: it has not.
     """
     check_command(values)
+    if hears.name in values and carrier.name not in values:
+        what = "it hears groups, and nothing carries what they say"
+        raise HapteraError(what, do="set its carrier: a group that runs a NATS server")
     for name in (leader.name, lead.name):
         check_rank(name, values.get(name), values.get(replicas.name))
 
@@ -214,6 +248,11 @@ on = Plain("group", "on", str, size_bytes_max=80, check=parse_nodeset)
 apart = Plain("group", "apart", str, size_bytes_max=40, check=parse_dimensions)
 # Without it, `lowest`.
 leader = Plain("group", "leader", str, size_bytes_max=16, check=parse_leader)
+# The groups whose outputs are its input, and the group that carries them: a NATS server each.
+hears = Plain("group", "hears", str, size_bytes_max=HEARS_BYTES_MAX, check=parse_hears)
+carrier = Plain("group", "carrier", str, size_bytes_max=CARRIER_BYTES_MAX, check=check_name)
+# Without it, `empty`.
+recover = Plain("group", "recover", str, size_bytes_max=8, check=parse_recover)
 # A rank that a person has lead for now, whatever `leader` says; unset, that counts again.
 lead = Plain("group", "lead", int, size_bytes_max=8, check=between(0, REPLICAS_MAX - 1))
 # The rank that leads with `leader: plug-in`; written by a controller of the site's own.
@@ -230,7 +269,7 @@ kind = Kind(
     "group",
     (),
     plain=(
-        *(command, port, ready, limits),
+        *(command, port, ready, limits, hears, carrier, recover),
         *(replicas, on, apart, down, leader, choice, lead, epoch, says),
     ),
     of_cluster=True,

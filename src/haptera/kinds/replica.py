@@ -13,6 +13,9 @@ from haptera.model.declared.meaning import Meaning
 from haptera.model.declared.schema import Applied, Attribute, Kind, Plain, Serving, Variable
 
 WHY_BYTES_MAX: Final = 160
+CARRIERS_BYTES_MAX: Final = 48
+# Of a replica that speaks for itself, as no leader does.
+ALONE: Final = "alone"
 
 
 class ReplicaRole(StrEnum):
@@ -36,6 +39,11 @@ command = Plain("replica", "command", str, group.COMMAND_BYTES_MAX, meaning=Mean
 port = Plain("replica", "port", int, size_bytes_max=8, check=service.port.check)
 ready = Plain("replica", "ready", str, 80, service.parse_ready, meaning=Meaning.COMMAND)
 limits = Plain("replica", "limits", str, group.LIMITS_BYTES_MAX, group.parse_limits)
+# What its group hears, from which servers, how it recovers; whether it speaks for itself.
+hears = Plain("replica", "hears", str, group.HEARS_BYTES_MAX, group.parse_hears)
+carriers = Plain("replica", "carriers", str, size_bytes_max=CARRIERS_BYTES_MAX)
+recover = Plain("replica", "recover", str, size_bytes_max=8, check=group.parse_recover)
+voice = Plain("replica", "voice", str, size_bytes_max=5)
 # Counts where its rank was placed: the first place is 1.
 placement = Plain("replica", "placement", int, size_bytes_max=8, check=between(1, 2**31))
 
@@ -46,7 +54,7 @@ kind = Kind(
     "replica",
     (run, applied, role),
     (why,),
-    (command, port, ready, limits, placement),
+    (command, port, ready, limits, hears, carriers, recover, voice, placement),
     borrows=(node.agent,),
     leaves=((run, Run.STOPPED),),
     serves=Serving(run, Run.RUNNING, lambda name: name.rpartition(".")[0]),

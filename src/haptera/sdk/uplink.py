@@ -8,6 +8,9 @@ import msgspec
 from haptera.model.errors import HapteraError
 
 UPLINK: Final = "uplink.json"
+# Below a node's run directory: what the module `replica` may read of this, and what carries
+# channels there.
+CHANNELS: Final = "channels"
 
 
 class Uplink(msgspec.Struct, frozen=True):

@@ -33,6 +33,8 @@ from haptera.kinds.group import numbered, parse_limits
 from haptera.kinds.lease import LeaseState
 from haptera.kinds.node import Agent
 from haptera.kinds.replica import ReplicaRole
+from haptera.modules.replica.channels.door import CHANNELS_SOCKET
+from haptera.modules.replica.channels.serving import BEGUN, channels_socket, is_carried
 from haptera.modules.replica.leader_socket import leader_socket
 from haptera.modules.service.cgroups import cgroup_name, cgroups_of, memory_cgroups_of
 from haptera.modules.service.home import (
@@ -133,7 +135,11 @@ def connect(target: Target) -> GroupOnNode:
         "HAPTERA_LEASE_TIME": run_dir / LEASE_TIME,
     }
     home = replica_home(run_dir, name)
-    return GroupOnNode(target, home, told, limits_of(target, home), run_dir / HELD_MARK)
+    limits, carried = limits_of(target, home), is_carried(target)
+    if carried:
+        told["HAPTERA_CHANNELS"] = home.path / CHANNELS_SOCKET
+    begins = home.path / BEGUN if carried else None
+    return GroupOnNode(target, home, told, limits, run_dir / HELD_MARK, begins)
 
 
 def limits_of(target: Target, home: Home) -> tuple[str, ...]:
@@ -207,7 +213,10 @@ async def look_role(one: GroupOnNode) -> ReplicaRole:
 @role.watch
 async def watch_role(one: GroupOnNode) -> AsyncIterator[ReplicaRole]:
     told: ReplicaRole | None = None
-    async with leader_socket(one.home, one.target.run_dir, one.lease_file):
+    async with (
+        leader_socket(one.home, one.target.run_dir, one.lease_file),
+        channels_socket(one, one.lease_file),
+    ):
         while True:
             if (seen := await look_role(one)) is not told:
                 told = seen

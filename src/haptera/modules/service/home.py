@@ -23,6 +23,9 @@ class ServiceProcess:
     pid: int
     started: int
 
+    def __str__(self) -> str:
+        return f"{self.pid} {self.started}"
+
     @property
     def lives(self) -> bool:
         return keeper.start_time(self.pid) == self.started

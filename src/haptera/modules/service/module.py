@@ -58,7 +58,8 @@ PATH_DEFAULT: Final = "/usr/local/bin:/usr/bin:/bin"
 class Service:
     """One service on this node: what it should be, where it is, and what else it is told.
 
-    `limits` are for its keeper; while the file `barred` is there, it is not started.
+    `limits` are for its keeper; while the file `barred` is there, it is not started. Where it
+    `begins`, it is not ready before that file names its process.
     """
 
     target: Target
@@ -66,6 +67,18 @@ class Service:
     told: Mapping[str, object] = field(default_factory=dict)
     limits: tuple[str, ...] = ()
     barred: Path | None = None
+    begins: Path | None = None
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the process that runs now has what it needs to begin."""
+        record = self.home.record()
+        if self.begins is None or record is None:
+            return True
+        try:
+            return self.begins.read_text("ascii") == str(record.service)
+        except FileNotFoundError:
+            return False
 
 
 Kept = TypeVar("Kept", bound=Service)
@@ -209,6 +222,8 @@ async def comes_to_answer(one: Service, within_s: float) -> None:
 async def not_ready(one: Service) -> str | None:
     """Why it is not ready, where it is said what that takes."""
     said, port = one.target.values.get("ready"), one.target.values.get("port")
+    if not one.has_begun:
+        return "it has not begun on its channels: it waits for the state of its group"
     if said is None:
         return None
     address = one.target.attributes.get("node.address") or "127.0.0.1"

@@ -19,7 +19,7 @@ from haptera.runtime.identity.lock import Lock, take
 from haptera.runtime.identity.pki import Key, key_pem, new_key, parse_key
 from haptera.runtime.identity.private import private_directory, write_private
 from haptera.runtime.store.sessions import SavedSession
-from haptera.sdk.uplink import UPLINK, Uplink
+from haptera.sdk.uplink import CHANNELS, UPLINK, Uplink
 
 Content = TypeVar("Content")
 Deliver = Callable[[Written | Unwritten], None]
@@ -118,16 +118,22 @@ class Journal:
 
     def keep_identity(self, certificate: bytes) -> Path:
         """Put key and certificate where TLS reads them; returns the file that holds both."""
-        place = self._directory / "identity.pem"
-        write_private(place, key_pem(self.key()) + certificate)
-        return place
+        for folder in self._folders:
+            write_private(folder / "identity.pem", key_pem(self.key()) + certificate)
+        return self._directory / "identity.pem"
 
     def keep_uplink(self, host: str, port: int) -> None:
         """Put the parent's address where modules read it, beside the identity that they show."""
         assert self._enrolment is not None
-        identity = str((self._directory / "identity.pem").absolute())
-        said = Uplink(host, port, self._enrolment.ca.decode("ascii"), identity)
-        self._write_unawaited(UPLINK, said)
+        for folder in self._folders:
+            identity = str((folder / "identity.pem").absolute())
+            said = Uplink(host, port, self._enrolment.ca.decode("ascii"), identity)
+            self._write_unawaited(str((folder / UPLINK).relative_to(self._directory)), said)
+
+    @property
+    def _folders(self) -> tuple[Path, Path]:
+        """Where modules read who this node is: one that carries channels sees its own only."""
+        return self._directory, private_directory(self._directory / CHANNELS)
 
     def key(self) -> Key:
         """The node's key in this boot: the same one for each try to enrol, also after a crash.

@@ -1,0 +1,85 @@
+"""What the replicas of a group are told of their channels; pure.
+
+The servers that carry them are the replicas of another group, where these are placed.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from haptera.controllers.group_views import desired
+from haptera.controllers.writes import Patch
+from haptera.kinds import group, replica
+from haptera.kinds.group import LeaderPolicy, parse_hears, parse_leader
+from haptera.kinds.service import Run
+from haptera.sdk import EntityView
+
+# What a replica is told besides what its group says.
+CHANNEL_KEYS: Final = (replica.carriers.name, replica.voice.name)
+
+Groups = Mapping[str, EntityView]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaChannels:
+    """What is to be written of each replica, and what is wrong, in words for people.
+
+    Where a group `waits`, its carrier runs nowhere yet: it is not begun, to be told of it at once.
+    """
+
+    wish: Patch = field(default_factory=lambda: dict.fromkeys(CHANNEL_KEYS))
+    fault: str = ""
+    waits: bool = False
+
+
+def channels_of(
+    view: EntityView,
+    groups: Groups,
+    replicas: Mapping[str, Sequence[EntityView]],
+    nodes: Mapping[str, EntityView],
+) -> ReplicaChannels:
+    """What a group's replicas are told of its channels."""
+    carrier = desired(view, group.carrier.name)
+    if carrier is None:
+        return ReplicaChannels()
+    servers = groups.get(str(carrier))
+    port = None if servers is None else desired(servers, group.port.name)
+    if port is None:
+        what = "is no group" if servers is None else "has no port"
+        return ReplicaChannels(fault=f"its carrier {carrier} {what}", waits=True)
+    policy, _ = parse_leader(str(desired(view, group.leader.name) or LeaderPolicy.LOWEST))
+    addresses = sorted(_addresses(replicas.get(str(carrier), ()), nodes))
+    if not addresses:
+        return ReplicaChannels(fault=f"it waits for its carrier {carrier}", waits=True)
+    wish: Patch = {
+        replica.carriers.name: ",".join(f"{one}:{port}" for one in addresses),
+        replica.voice.name: replica.ALONE if policy is LeaderPolicy.NONE else None,
+    }
+    return ReplicaChannels(wish, hearing_fault(view.name, groups))
+
+
+def _addresses(replicas: Sequence[EntityView], nodes: Mapping[str, EntityView]) -> Iterator[str]:
+    for one in replicas:
+        where = nodes.get(str(one.node))
+        if where is not None and desired(one, "run") != Run.STOPPED:
+            yield where.attributes.get("address", where.name)
+
+
+def hearing_fault(name: str, groups: Groups) -> str:
+    """What is wrong with what a group hears: one that is not there, or itself, over others."""
+    seen, wanted = set[str](), [name]
+    while wanted:
+        one = wanted.pop()
+        for heard in _heard(groups[one]):
+            if heard not in groups:
+                return f"{heard}, which {one} hears, is no group"
+            if heard == name:
+                return f"it hears itself over {one}" if one != name else "it hears itself"
+            if heard not in seen:
+                seen.add(heard)
+                wanted.append(heard)
+    return ""
+
+
+def _heard(view: EntityView) -> tuple[str, ...]:
+    return parse_hears(str(desired(view, group.hears.name) or ""))

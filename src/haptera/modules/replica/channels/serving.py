@@ -1,0 +1,105 @@
+"""The channels of a replica on its node: its socket, its lease, and the way to its carrier."""
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Final
+
+from haptera.app.lease import LEASE_TIME, epoch_of, opened
+from haptera.kinds import replica
+from haptera.kinds.group import Recover, numbered, parse_hears
+from haptera.modules.replica.channels.carrier import CarrierError
+from haptera.modules.replica.channels.door import channels_door
+from haptera.modules.replica.channels.session import ChannelPlan, ChannelSession
+from haptera.modules.replica.sockets import session_of
+from haptera.modules.service import keeper
+from haptera.modules.service.module import Service
+from haptera.sdk import HapteraError, Target
+from haptera.sdk.uplink import CHANNELS, uplink
+
+# In a replica's folder: which process of it has begun on its channels.
+BEGUN: Final = "begun"
+
+
+def is_carried(target: Target) -> bool:
+    """Whether a replica has channels."""
+    return target.values.get(replica.carriers.name) is not None
+
+
+@contextlib.asynccontextmanager
+async def channels_socket(one: Service, lease_file: Path) -> AsyncIterator[None]:
+    """Serve a replica's program, as long as this lasts; nothing where it has no channels."""
+    if not is_carried(one.target):
+        yield
+        return
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await _serve(one, lease_file, reader, writer)
+
+    one.home.make()
+    async with channels_door(one.home.path, serve):
+        yield
+
+
+async def _serve(
+    one: Service, lease_file: Path, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
+    if (leader := session_of(one.home, writer)) is None:
+        raise ConnectionError("this is not a process of the replica")
+    # Imported only where there are channels: nodes without them do not have it.
+    from haptera.modules.replica.channels.nats_carrier import nats_carrier
+
+    servers = str(one.target.values[replica.carriers.name]).split(",")
+    lease_file.parent.mkdir(parents=True, exist_ok=True)
+    async with nats_carrier(servers, _tls(one.target.run_dir)) as carrier:
+        with opened(lease_file) as lease:
+            times = one.target.run_dir / LEASE_TIME
+            await ChannelSession(
+                _plan(one),
+                carrier,
+                lambda: epoch_of(lease, leader, times),
+                reader,
+                writer,
+                lambda: _begun(one),
+            ).serve()
+
+
+def _plan(one: Service) -> ChannelPlan:
+    values = one.target.values
+    group, rank = numbered(one.target.name)
+    starts = int(keeper.read_state(str(one.home.path / keeper.STATE))["starts"][0])
+    return ChannelPlan(
+        group,
+        rank,
+        int(values["placement"]),
+        starts,
+        parse_hears(str(values.get(replica.hears.name) or "")),
+        values.get(replica.voice.name) == replica.ALONE,
+        Recover(str(values.get(replica.recover.name) or Recover.EMPTY)),
+    )
+
+
+def _begun(one: Service) -> None:
+    """Note which process has what it needs; a look tells that it is ready."""
+    if one.begins is not None and (record := one.home.record()) is not None:
+        one.begins.write_text(str(record.service), "ascii")
+
+
+def _tls(run_dir: Path) -> ssl.SSLContext:
+    """As this node, to a server that the cluster's authority knows.
+
+    Raises:
+        CarrierError: the node has no identity yet.
+    """
+    try:
+        said = uplink(run_dir / CHANNELS)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+        context.check_hostname = False  # nodes are known by their certificates, not by names
+        context.load_verify_locations(cadata=said.ca)
+        context.load_cert_chain(said.identity)
+    except (OSError, HapteraError) as error:
+        raise CarrierError(f"this node has no identity for its carrier: {error}") from error
+    return context
