@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Final
 
+from haptera.app.channel_talk import frame
 from haptera.app.lease import LEASE_TIME, epoch_of, opened
 from haptera.kinds import replica
 from haptera.kinds.group import Recover, numbered, parse_hears
@@ -49,8 +50,12 @@ async def _serve(
     if (leader := session_of(one.home, writer)) is None:
         raise ConnectionError("this is not a process of the replica")
     # Imported only where there are channels: nodes without them do not have it.
-    from haptera.modules.replica.channels.nats_carrier import nats_carrier
-
+    try:
+        from haptera.modules.replica.channels.nats_carrier import nats_carrier
+    except ModuleNotFoundError as error:
+        why = f"{one.target.node} lacks the package {error.name}: install haptera[channels] there"
+        writer.write(frame({"op": "failed", "why": why}))
+        return
     servers = str(one.target.values[replica.carriers.name]).split(",")
     lease_file.parent.mkdir(parents=True, exist_ok=True)
     async with nats_carrier(servers, _tls(one.target.run_dir)) as carrier:
