@@ -103,6 +103,7 @@ NOT_TYPED: dict[str, str] = {
     "make demo DEMO=channels ARGS=--once": "it lasts a minute: tests/test_demos.py runs it",
     "haptera channels serve": "examples/channels/site.yaml has it run",
     "haptera get --watch replica": "tests/cli/test_watching.py watches kinds",
+    "make demo DEMO=router ARGS=--once": "needs root: tests/test_demos.py runs it",
     "haptera fence run COMMAND": "tests/cli/test_fence.py does it",
     "haptera fence check FILE COMMAND": "tests/cli/test_fence.py does it",
     "make demo DEMO=roll ARGS=--once": "needs root: tests/test_demos.py runs it",

@@ -1,0 +1,169 @@
+#!/usr/bin/env bash
+# Kills all that carries routes between two routers, while 500 of them change each second.
+#
+#   examples/router/check.sh [DIRECTORY]     the directory that holds .haptera
+#
+# What came through, the routers say: the table of the one behind the reflectors is that of the one
+# before them, and its log has when each route changed. What each process was given, it noted itself.
+set -euo pipefail
+exec 3>&2 # told also where errors are not looked at
+
+directory=$(realpath "${1:-$(cd "$(dirname "$0")/../.." && pwd)}")
+root=$directory/.haptera
+here=$(cd "$(dirname "$0")" && pwd)
+python=$here/../../.venv/bin/python
+records=$root/shared/records
+routers=$directory/routers
+networks=20000
+changes_a_second=500
+# Longer than it takes until routes change again; what is silent then has been seen.
+changing_s=5
+wait_s=60
+
+more_picture() { count outside; wc -l "$records"/*; }
+# shellcheck source=tools/waiting.sh
+source "$here/../../tools/waiting.sh"
+scratch=$(mktemp -d)
+neighbour=
+trap 'rm -rf "$scratch"; [[ -z $neighbour ]] || kill "$neighbour"' EXIT
+trap 'echo "check: line $LINENO failed: $BASH_COMMAND" >&3' ERR
+
+# A router's own answers; its socket has a path of few letters only from there.
+ask() { (cd "$routers" && birdc -s "$1.ctl" "${@:2}"); }
+count() { ask "$1" show route count | sed -n 's/^\([0-9]*\) of .*table master4$/\1/p'; }
+# One line for each network, with all that its route says but who reflected it.
+table() {
+  ask "$1" show route all | awk '
+    /^[0-9].*\// { if (line) print line; line = $1 }
+    /BGP\./ && !/originator_id|cluster_list/ { $1 = $1; line = line " " $0 }
+    END { print line }' | sort
+}
+same_tables() { cmp -s <(table feeder) <(table outside); }
+
+# The process of a rank that began last: its file, its number, and where it runs.
+record() { ls -t "$records/$1".* 2>/dev/null | head -n 1; } # GROUP.RANK
+pid() { head -n 1 "$(record "$1")" 2>/dev/null | cut -d ' ' -f 2; }
+node() { head -n 1 "$(record "$1")" | cut -d ' ' -f 3; }
+# The rank that leads: of the lease with the highest epoch that is held.
+leader() { # GROUP
+  local holder rank
+  holder=$(cat "$root"/nodes/*/run/leases/"$1" | grep held | sort -n | tail -n 1 | cut -d ' ' -f 2)
+  for rank in 0 1 2; do [[ $(pid "$1.$rank") != "$holder" ]] || echo "$rank"; done
+}
+
+# The longest time without a change of a route, in ms, since then.
+silent_ms() { # SINCE_S
+  awk -v since="$1" '
+    / > (added|replaced|removed|updated)/ && $1 > since {
+      if ($1 - last > longest && last) longest = $1 - last
+      last = $1
+    }
+    BEGIN { last = since }
+    END { printf "%d", longest * 1000 }' "$routers/outside.log"
+}
+changed_since() {
+  tail -n 20 "$routers/outside.log" | awk -v since="$1" '
+    / > (added|replaced|removed|updated)/ { last = $1 }
+    END { exit !(last > since) }'
+}
+
+# Another process of the rank is given messages.
+goes_on() { # GROUP.RANK PID
+  local now
+  now=$(pid "$1") && [[ $now != "$2" ]] && lives "$now" && grep -q '^[0-9]' "$(record "$1")"
+}
+feeds() { local now; now=$(pid feed.0) && [[ $now != "$1" ]] && lives "$now" && (($(wc -l <"$(record feed.0)") > 2)); }
+
+# The server of the streams: what the replica that runs it has started.
+server() { pgrep -P "$(sed -n 's/^service \([0-9]*\) .*/\1/p' "$root"/nodes/*/run/replicas/streams.0/state)"; }
+serves() { local now; now=$(server) && [[ $now != "$1" ]]; }
+
+# seen WHAT SINCE_S: routes have changed again for a while; the silence before that is told
+seen() {
+  local until_s
+  until_s=$(awk -v now="$EPOCHREALTIME" -v more="$changing_s" 'BEGIN { printf "%.3f", now + more }')
+  wait_for "$1: routes change" changed_since "$until_s"
+  printf '%-28s routes changed again after at most %d ms\n' "$1:" "$(silent_ms "$2")"
+}
+
+# 1. All networks are told from one end to the other.
+since=$(now_ms)
+ip netns exec feeder "$python" "$here/neighbour.py" 127.0.0.2 127.0.0.1 $networks $changes_a_second \
+  >"$scratch/changes" &
+neighbour=$!
+has_all() { (($(count outside) == networks)); }
+wait_for "the outside router has all networks" has_all
+wait_for "the tables are the same" same_tables
+printf '%d networks are known outside after %d ms\n' $networks $(($(now_ms) - since))
+
+# 2. They change, and one after the other is killed that has to do with it.
+began=$EPOCHREALTIME
+kill -USR1 "$neighbour"
+seen "nothing" "$began"
+
+lead=$(leader reflector) sibling=$((($(leader reflector) + 1) % 3))
+since=$EPOCHREALTIME old=$(pid "reflector.$sibling")
+kill -9 "$old"
+wait_for "a sibling is back" goes_on "reflector.$sibling" "$old"
+seen "a sibling killed" "$since"
+
+since=$EPOCHREALTIME old=$(pid "reflector.$lead")
+kill -9 "$old"
+wait_for "the leader is back" goes_on "reflector.$lead" "$old"
+seen "the leader killed" "$since"
+
+since=$EPOCHREALTIME old=$(pid feed.0)
+kill -9 "$old"
+wait_for "the shim that feeds is back" feeds "$old"
+seen "the feeding shim killed" "$since"
+
+lead=$(leader out)
+since=$EPOCHREALTIME old=$(pid "out.$lead")
+kill -9 "$old"
+wait_for "the shim that announces is back" goes_on "out.$lead" "$old"
+seen "the announcing shim killed" "$since"
+
+since=$EPOCHREALTIME old=$(server)
+kill -9 "$old"
+wait_for "the streams are served again" serves "$old"
+seen "the streams' server killed" "$since"
+
+lead=$(leader reflector)
+since=$EPOCHREALTIME old=$(pid "reflector.$lead")
+curl -fsS -m 2 -o /dev/null -d '{"power":"off","command":"by-hand"}' \
+  "http://$(cat "$root/nodes/$(node "reflector.$lead")/bmc/address")/power" || fail "a BMC refuses"
+wait_for "the leader is elsewhere" goes_on "reflector.$lead" "$old"
+seen "the leader's node off" "$since"
+
+since=$EPOCHREALTIME old=$(cat "$root/parent/parent.pid")
+kill -9 "$old"
+has_new() { local now; now=$(cat "$root/parent/parent.pid") && [[ $now != "$1" ]] && lives "$now"; }
+wait_for "there is another parent" has_new "$old"
+seen "the parent killed" "$since"
+
+# 3. Nothing changes any more: the routers have the same table, and the programs the same story.
+kill -USR2 "$neighbour"
+ended=$EPOCHREALTIME
+said() { [[ -s $scratch/changes ]]; }
+wait_for "the neighbour is quiet" said
+wait_for "the tables are the same" same_tables
+holds() { "$python" "$here/audit.py" "$records" >"$scratch/audit" 2>&1; }
+wait_for "all have come to the end" holds
+cat "$scratch/audit"
+printf '%d changes in %d s; the longest silence was %d ms; %d routes, the same on both sides\n' \
+  "$(cat "$scratch/changes")" "$(awk "BEGIN { print $ended - $began }" | cut -d . -f 1)" \
+  "$(silent_ms "$began")" "$(count outside)"
+
+# 4. What would be wrong is seen: a line less, and one twice, in what a process noted.
+planted() { # WHAT SED FILE
+  rm -rf "$scratch/planted"
+  cp -r "$records" "$scratch/planted"
+  sed -i "$2" "$scratch/planted/$(basename "$3")"
+  ! "$python" "$here/audit.py" "$scratch/planted" >/dev/null 2>&1 || fail "$1 is not seen"
+}
+longest() { ls -S "$records/$1".* | head -n 1; } # GROUP
+planted "a message that one lost" '100d' "$(longest out)"
+planted "a message that one was given twice" '100p' "$(longest reflector)"
+planted "a message that nobody was given" '100a 0123456789abcdef' "$(record feed.0)"
+! cmp -s <(table feeder) <(table outside | sed 500d) || fail "a missing route is not seen"
+echo "all held"
