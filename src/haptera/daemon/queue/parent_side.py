@@ -18,7 +18,7 @@ from haptera.queue.job import ENDED, NOTHING, Job, Size
 from haptera.queue.news import JobNews
 from haptera.queue.queue import JobQueue
 from haptera.queue.reason import why
-from haptera.queue.work import WorkAsked, WorkTold
+from haptera.queue.work import HoldingPhase, WorkAsked, WorkTold
 from haptera.runtime import clock
 from haptera.runtime.store.sqlite_writer import Failure
 from haptera.runtime.store.store import Store
@@ -90,11 +90,15 @@ class ParentQueue:
         return self._queue
 
     async def run(self) -> None:
-        """Take from who was silent beyond its lease what it holds, until cancelled."""
+        """Take from who was silent beyond its lease what it holds, until cancelled.
+
+        Jobs whose image has come are given out.
+        """
         while True:
             await asyncio.sleep(EXPIRE_EVERY_S)
             with Boundary("the queue of jobs"):
                 self.queue.expire(_now())
+                self._look_for_images()
                 await self._write()
 
     # Holders
@@ -115,7 +119,9 @@ class ParentQueue:
         Raises:
             HapteraError: what it is told cannot be written.
         """
-        self._look_for_images()
+        if any(one.phase is HoldingPhase.RETURNED for one in asked.held):
+            # Before it is given out again: its image may be gone.
+            self._look_for_images(self.images_of(name))
         told = ask(self.queue, name, capacity, asked, _now(), backend)
         if told.lease_ms and (before := self._waiting.pop(name, None)) is not None:
             before.end()
@@ -144,6 +150,8 @@ class ParentQueue:
             HapteraError: there is no room for so many, or they cannot be written.
         """
         made = self.queue.submit(one, _now())
+        if one.spec.image is not None:
+            self._look_for_images()
         await self._write()
         return made
 
@@ -237,7 +245,6 @@ class ParentQueue:
 
     def _tell(self) -> None:
         """Give to who waits, those with the least room first: a small job goes to a small node."""
-        self._look_for_images()
         now, queue = _now(), self.queue
         held = [queue.holders[name] for name in self._waiting if name in queue.holders]
         for holder in sorted(held, key=lambda one: preference(queue, one)):
@@ -248,10 +255,11 @@ class ParentQueue:
             if told.something:
                 waiting.told.set_result(told)
 
-    def _look_for_images(self) -> None:
-        """See which of those that jobs wait for are not there, or no more."""
+    def _look_for_images(self, also: Iterable[str] = ()) -> None:
+        """See on the disk, so not often, which of those that jobs wait for are not there."""
         lanes = self.queue.lanes
-        lanes.lacking = {one for one in lanes.images() if not self.has_image(one)}
+        asked = {*lanes.images(), *also}
+        lanes.lacking = {one for one in asked if not self.has_image(one)}
 
     async def _reload(self, written: Future[Failure | None]) -> None:
         """Be as it was written last; nobody is answered meanwhile."""
