@@ -19,6 +19,7 @@ from haptera.lab import tree
 from haptera.modules.jobs.gate import JobsGate
 from haptera.modules.service import keeper
 from haptera.modules.service.cgroups import cgroup_name
+from haptera.modules.system.mounts import run
 from haptera.modules.system.staging import images_of_jobs
 from haptera.queue.job import Bind, JobSpec, Size
 from haptera.queue.work import Assignment, Holding, HoldingPhase, StopOrder, WorkAsked, WorkTold
@@ -33,7 +34,15 @@ pytestmark = [
 ]
 
 WITHIN_S = 120.0
-PROGRAMS = ("/bin/sh", "/bin/sleep", "/usr/bin/id", "/bin/cat", "/bin/kill", "/usr/bin/touch")
+PROGRAMS = (
+    "/bin/sh",
+    "/bin/sleep",
+    "/usr/bin/id",
+    "/bin/cat",
+    "/bin/kill",
+    "/usr/bin/touch",
+    "/bin/ls",
+)
 OVER = (HoldingPhase.ENDED, HoldingPhase.RETURNED)
 ROOT = JobSpec(("sh", "-c", "id -u; cat /proc/self/cgroup"), Size(1, 0), user="root", image="a")
 
@@ -136,7 +145,7 @@ async def serving(rig: Rig) -> AsyncIterator[Node]:
             task.cancel()
             await asyncio.wait([task])
             await images_of_jobs(rig.run_dir).drop_all()
-    assert mounts(rig) == []
+    assert [one for one in mounts(rig) if one != str(rig.run_dir)] == []
 
 
 def mounts(rig: Rig) -> list[str]:
@@ -195,6 +204,27 @@ async def test_a_job_runs_in_an_image_as_its_root_who_is_nobody_outside(
         assert "a" in node.images
         # Its image stays mounted for the next job, and nothing else does.
         assert mounts(rig) == [str(one.path) for one, _ in images_of_jobs(rig.run_dir).staged()]
+
+
+async def test_a_job_runs_where_nothing_may_be_executed_but_in_images(
+    rig: Rig, shared: Path
+) -> None:
+    """As /run is mounted by Debian, where agents have their folders, and often /tmp, too."""
+    an_image(rig)
+    places = (rig.run_dir, shared)
+    for place in places:
+        await run("mount", "--bind", str(place), str(place))
+        await run("mount", "-o", "remount,bind,noexec,nosuid,nodev", str(place))
+    try:
+        async with serving(rig) as node:
+            for writable in (True, False):
+                data = Bind(str(shared), "/data", writable)
+                for user in (None, "root"):
+                    spec = in_a("sh", "-c", "ls /data && id -u", mounts=(data,), user=user)
+                    assert await node.runs(spec) == (0, "0")
+    finally:
+        for place in places:
+            await run("umount", "--lazy", str(place))
 
 
 async def test_a_job_of_root_is_root_with_the_powers_of_services(rig: Rig) -> None:

@@ -4,7 +4,9 @@ A name is `vendor.com/class=name`; specifications are files in JSON, which vendo
 Their hooks are not run: these change the root of a container, and a job's is read-only.
 """
 
+import os
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -45,9 +47,7 @@ class Edits(msgspec.Struct, frozen=True, rename="camel"):
             yield device(node.host_path or node.path, node.path)
         for one in self.mounts:
             # Not what else may stand there: nothing that is mounted has more rights than a folder.
-            mode = "rw" if "rw" in one.options else "ro"
-            options = ("rbind", mode, "nosuid", "nodev")
-            yield bind(Path(one.host_path), one.container_path, *options)
+            yield shown(one.host_path, one.container_path, writable="rw" in one.options)
 
 
 class CdiDevice(msgspec.Struct, frozen=True, rename="camel"):
@@ -68,6 +68,19 @@ class CdiSpec(msgspec.Struct, frozen=True, rename="camel"):
 def device(source: str, target: str) -> dict[str, Any]:
     """A device file that is seen inside."""
     return bind(Path(source), target, "rw", "nosuid", "noexec")
+
+
+def shown(source: str, target: str, *, writable: bool) -> dict[str, Any]:
+    """A place of the node that is seen inside; what is forbidden there, nobody may allow here."""
+    mode = "rw" if writable else "ro"
+    return bind(Path(source), target, "rbind", mode, "nosuid", "nodev", *_forbidden(source))
+
+
+def _forbidden(source: str) -> Iterator[str]:
+    """What the mount forbids that a place is in; one that is not there is the runtime's to tell."""
+    with suppress(OSError):
+        if os.statvfs(source).f_flag & os.ST_NOEXEC:
+            yield "noexec"
 
 
 def edits(names: Iterable[str], folders: Iterable[Path] = FOLDERS) -> list[Edits]:

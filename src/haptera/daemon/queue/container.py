@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from haptera.daemon.queue.cdi import FOLDERS, device, edits
+from haptera.daemon.queue.cdi import FOLDERS, device, edits, shown
 from haptera.modules.image.manifest import PATH_DEFAULT, ImageManifest
 from haptera.modules.system.bundle import (
     CAPABILITIES,
@@ -181,10 +181,9 @@ def runtime_fault(home: Path) -> str | None:
 def _given(spec: JobSpec) -> Iterator[dict[str, Any]]:
     """What a job sees of its node: what it asks for, and where names are resolved."""
     if RESOLV.exists():
-        yield bind(RESOLV, str(RESOLV))
+        yield bind(RESOLV, str(RESOLV), "ro", *QUIET)
     for one in spec.mounts:
-        mode = "rw" if one.writable else "ro"
-        yield bind(Path(one.source), one.target, "rbind", mode, "nosuid", "nodev")
+        yield shown(one.source, one.target, writable=one.writable)
     for path in spec.devices:
         if path.startswith("/"):
             yield device(path, path)

@@ -161,6 +161,7 @@ def _hide(bounds: dict[str, list[str]]) -> None:
         folder = Path(" ".join(bounds["container"]))
         layers = [Path(" ".join(bounds["image"])), folder / "skeleton"]
         mounting.stack(layers, folder / "root")
+        mounting.allow_programs(folder)  # its init lies there, perhaps below a /run without any
 
 
 def _close_cgroups() -> None:

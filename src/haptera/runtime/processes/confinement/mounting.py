@@ -21,7 +21,7 @@ _READ_ONLY, _REMOUNT, _BIND, _RECURSIVE, _ONE_WAY = 0x1, 0x20, 0x1000, 0x4000, 0
 _MOUNT_SETATTR: Final = 442  # Linux 5.12
 _HERE: Final = -100
 _ALL_BELOW: Final = 0x8000
-_NOT_WRITTEN, _NO_DEVICES = 0x1, 0x4
+_NOT_WRITTEN, _NO_DEVICES, _NO_PROGRAMS = 0x1, 0x4, 0x8
 _ATTRIBUTES: Final = Struct("=4Q")  # to set, to clear, how mounts spread, a user namespace
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -59,6 +59,11 @@ def stack(layers: Iterable[Path], place: Path) -> None:
     _mount("overlay", place, "overlay", _READ_ONLY, f"lowerdir={lower}")
     for one in held:
         os.close(one)
+
+
+def allow_programs(place: Path) -> None:
+    """Have programs be run that lie in this mount, whatever it was mounted with."""
+    _change(place, remove=_NO_PROGRAMS)
 
 
 def close(place: Path) -> None:
