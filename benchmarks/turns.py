@@ -27,7 +27,7 @@ from haptera.core.engine import Engine
 from haptera.core.modules import catalog
 from haptera.core.state import allowance
 from haptera.core.state import intake as taking
-from haptera.core.state.intake import take
+from haptera.core.state.intake import admit
 from haptera.core.state.limits import S
 from haptera.core.state.side import Side
 from haptera.core.views.query import explained
@@ -142,7 +142,7 @@ def turns(
     inbox, took = deque(events), list[float]()
     told = [] if effects is None else effects
     while inbox or due(engine) or not took:
-        batch = take(inbox) or [Ticked()]
+        batch = admit(inbox) or [Ticked()]
         took.append(timed(lambda batch=batch: told.extend(engine.handle(batch, S))))
     return took
 

@@ -74,6 +74,7 @@ NOT_BOUNDED = {
 
 # The rooms whose files open with a noun phrase already.
 PLAIN = {"core", "planner", "runtime", "testing"}
+VAGUE = {"hear", "lend", "stand", "take", "tend", "told", "want"}
 QUESTION = re.compile(r"(What|Which|Who|Whom|Whose|Whether|How|Where|Why|When) ")
 
 
@@ -92,6 +93,18 @@ def test_each_file_of_the_deciding_rooms_opens_with_what_it_is() -> None:
     }
 
     assert questions == {}
+
+
+def test_no_method_of_the_core_has_a_verb_that_means_everything() -> None:
+    defined = [
+        f"{place(path)}: {node.name}"
+        for path in modules()
+        if path.relative_to(SOURCE).parts[0] == "core"
+        for node in ast.walk(parse(path))
+        if isinstance(node, ast.FunctionDef) and node.name in VAGUE
+    ]
+
+    assert defined == []
 
 
 def test_what_tests_of_a_folder_share_ends_with_the_last_of_them() -> None:

@@ -5,7 +5,7 @@ from hypothesis import event, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, precondition, rule
 
-from haptera.core.views.bus import ASKED_MAX, Batch, Bus, BusNews, Shown, told
+from haptera.core.views.bus import ASKED_MAX, Batch, Bus, BusNews, Shown, news_of
 from haptera.model.answers.views import Condition, EntityView
 from haptera.model.entity import EntityId, node_id
 from haptera.model.news import News
@@ -155,7 +155,7 @@ def test_what_came_and_went_meanwhile_is_told_as_it_is_now() -> None:
         changes={N1: only(News.GONE, News.DESIRED), N2: only(News.GONE), N3: only(News.DESIRED)},
         cursor=None,
     )
-    assert told(batch, views.get) == BusNews(
+    assert news_of(batch, views.get) == BusNews(
         [view(N1)], {"node:n1": [News.DESIRED]}, ["node:n2"], []
     )
 
@@ -167,7 +167,7 @@ def test_what_was_shown_and_is_wanted_no_more_has_left() -> None:
 
     def tell(*changed: EntityId, fresh: bool = False) -> BusNews:
         changes = dict.fromkeys(changed, only(News.CONDITION, News.GONE))
-        return told(Batch(fresh, changes, None), views.get, shown)
+        return news_of(Batch(fresh, changes, None), views.get, shown)
 
     assert tell(N1, N2, fresh=True).views == [view(N1)]
     wanted.clear()

@@ -40,11 +40,11 @@ def test_half_of_the_last_took_no_longer_and_half_no_less(took: list[int]) -> No
 def test_of_what_runs_elsewhere_the_last_nodes_that_told_count_each_once() -> None:
     usual = Usual()
     for number in range(1, 4):
-        usual.told("service.start", f"n{number}", number * S)
-    usual.told("service.start", "n1", 9 * S)
+        usual.reported("service.start", f"n{number}", number * S)
+    usual.reported("service.start", "n1", 9 * S)
     assert (usual.of("service.start"), dict(usual)) == (3 * S, {"service.start": 3 * S})
     for number in range(NODES_MAX):
-        usual.told("service.start", f"m{number}", 7 * S)
+        usual.reported("service.start", f"m{number}", 7 * S)
     assert usual.of("service.start") == 7 * S
 
     usual.took("service.start", 5 * S)

@@ -186,7 +186,7 @@ class Engine:
     def _load(self, stored: Stored, now: int) -> None:
         self.table.revision = stored.revision
         for entity in stored.entities:
-            self._begin.want(self.table.load(entity).id)
+            self._begin.mark_desired(self.table.load(entity).id)
         for intent in stored.intents:
             step = self.catalog.step(intent.module, intent.step)
             if step is None:
@@ -333,7 +333,7 @@ class Engine:
         """Go by what is durable from now on; much of it takes many turns."""
         for changed, number in self.proposals.take_over(turn):
             self.neighbours.stored(changed, number)
-            turn.want(changed)
+            turn.mark_desired(changed)
             if changed.kind == budget.kind.name:
                 self.safety.rebudget(turn)
 
@@ -390,7 +390,7 @@ class Engine:
         if parent.tier is Tier.LOST:
             self.gate.lose(turn)
         else:
-            self.gate.hear(turn, parent)
+            self.gate.receive(turn, parent)
 
     def _tell(self, turn: Turn) -> None:
         """Neighbours hear of what changed before the turn ends."""

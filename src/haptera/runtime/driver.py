@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from haptera.core.engine import Engine
-from haptera.core.state.intake import take
+from haptera.core.state.intake import admit
 from haptera.model.effects import Effect
 from haptera.model.events import Event, Ticked, WallClockSet
 from haptera.runtime.clock import now_ns, wall_offset_ns
@@ -54,7 +54,7 @@ class Driver:
 
     def _turn(self) -> list[Effect]:
         self._look_at_clock()
-        batch = take(self._inbox)
+        batch = admit(self._inbox)
         began_at = now_ns()
         effects = self._engine.handle(batch or [Ticked()], began_at)
         if self._turned is not None:

@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 
 from haptera.api.backend import Backend
 from haptera.api.requests.endpoint import Caller, Handler, narrowed
-from haptera.core.views.bus import Batch, Listener, Shown, told
+from haptera.core.views.bus import Batch, Listener, Shown, news_of
 from haptera.kinds import KINDS
 from haptera.kinds.meaning import check_selector
 from haptera.model.declared.desired_check import nearest
@@ -73,7 +73,7 @@ class StreamRoute:
 
     def text(self, batch: Batch, shown: Shown | None) -> str | None:
         """One event; None where there is nothing to tell of."""
-        views, types, gone, left = told(batch, self.backend.entity, shown)
+        views, types, gone, left = news_of(batch, self.backend.entity, shown)
         snapshot_ends = shown is None and batch.cursor is not None
         if not (batch.fresh or snapshot_ends or views or gone or left):
             return None

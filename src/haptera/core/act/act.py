@@ -246,7 +246,7 @@ class StepRunner:
         assert stepping is not None
         stepping.error = f"{stepping.step.path}: {text}"
         changed = {change.variable for change in stepping.step.changes}
-        self._looks.want_others(row, changed, turn.now)
+        self._looks.schedule_others(row, changed, turn.now)
         if refused:
             if not stepping.unwanted:
                 self._bar(turn, row, stepping.start, stepping.error)
@@ -323,7 +323,7 @@ class StepRunner:
                 continue
             fact = row.belief.known.get(look.at)
             never_read = fact is None or fact.at <= stepping.intent.began_at
-            due_at = self._looks.want(row, look, turn.now if never_read else again_at)
+            due_at = self._looks.schedule(row, look, turn.now if never_read else again_at)
             if self._looks.can(look):
                 wanted.append(due_at)
             is_coming = is_coming or self._looks.is_coming(row, look)

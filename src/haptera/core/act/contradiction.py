@@ -146,7 +146,7 @@ class ReadingConflicts:
         if is_hearing(look):
             self._probe(turn, row.id.name)
         else:
-            self._looks.want(row, look, turn.now)
+            self._looks.schedule(row, look, turn.now)
 
     def _wait_ns(self, looks: int) -> int:
         if looks <= SOON_MAX:

@@ -65,7 +65,7 @@ class LookScheduler:
         """Why the module of a part of this side cannot take it now; None where it can."""
         return self._supervisor.blocked(part.module)
 
-    def want(self, row: EntityState, look: Look, at: int) -> int:
+    def schedule(self, row: EntityState, look: Look, at: int) -> int:
         """Take this look then, once it is open, or let one that is under way serve.
 
         Tells when it will be: later where it has failed, and is not to be tried again before.
@@ -74,11 +74,11 @@ class LookScheduler:
         looking.due_at = min(looking.due_at, max(at, looking.failed_until))
         return looking.due_at
 
-    def want_others(self, row: EntityState, variables: Collection[str], now: int) -> None:
+    def schedule_others(self, row: EntityState, variables: Collection[str], now: int) -> None:
         """Take all looks anew but those at these variables: a step has done what nobody planned."""
         for looking in row.work.looks.values():
             if looking.look is not None and looking.look.at not in variables:
-                self.want(row, looking.look, now)
+                self.schedule(row, looking.look, now)
 
     def is_coming(self, row: EntityState, look: Look) -> bool:
         """Whether an answer to this look is under way, or it waits in line to be asked."""
@@ -172,7 +172,7 @@ class LookScheduler:
         look = pending.part
         assert isinstance(look, Look)
         if row.work.stepping is not None and row.work.stepping.begun:
-            self.want(row, look, turn.now)
+            self.schedule(row, look, turn.now)
             turn.dirty.add(row.id)
         elif not _problem(row, look, seen, turn.now):
             row.work.looks[look.path].due_at = turn.now + look.every_ms * MS

@@ -14,9 +14,9 @@ from haptera.core.state.turn import Turn
 from haptera.core.sync.neighbours import Neighbours
 from haptera.core.sync.peers import Tier
 from haptera.core.sync.presence import (
-    hear,
-    hear_self,
     know_jobs,
+    learn_hello,
+    learn_self,
     lose,
     own_values,
     stop_waiting,
@@ -49,7 +49,7 @@ class Agents:
         """How long parts usually take on a node, by its word; of others than ours it is nothing."""
         for one in measures:
             if one.part in self._catalog.on_nodes:
-                self._neighbours.usual.told(one.part, node, one.usual_ms * MS)
+                self._neighbours.usual.reported(one.part, node, one.usual_ms * MS)
 
     def settle(self, turn: Turn, node: EntityState) -> Situation | None:
         """Before a node is decided on: whether its agent can be there, and was heard.
@@ -74,7 +74,7 @@ class Agents:
             self._contests.heard(turn, node, situation.domain, peer)
             return None
         if peer.tier is not Tier.LOST:
-            return None if hear(turn, node, peer, self._neighbours.usual) else situation
+            return None if learn_hello(turn, node, peer, self._neighbours.usual) else situation
         if lose(turn, node):
             self._safety.unrest.lost(turn.now, node)
             return None
@@ -84,4 +84,4 @@ class Agents:
         for name, value in own_values():
             situation = self._decisions.assess(turn, node)
             if situation.domain.knowable(situation.state, name, value):
-                hear_self(turn, node, name, value, self._neighbours.incarnation(node.id))
+                learn_self(turn, node, name, value, self._neighbours.incarnation(node.id))

@@ -175,10 +175,10 @@ class Decisions:
     def _act(self, turn: Turn, situation: Situation, decision: Decision) -> None:
         row = situation.row
         for look in decision.looks:
-            self._looks.want(row, look, turn.now)
+            self._looks.schedule(row, look, turn.now)
         match decision.next:
             case Look() as look:
-                self._looks.want(row, look, turn.now)
+                self._looks.schedule(row, look, turn.now)
             case Step() as step if row.work.stepping is None:
                 intent_id = self._acts.next_id() if row.asking is None else row.asking.id
                 begun = self._acts.begin(turn, row, step, situation.state, intent_id)

@@ -273,7 +273,7 @@ class Decider:
             row, situation.node, situation.state, situation.goal, planned.barred, planned.allowance
         )
         instead = f"{aside}; instead " if aside else ""
-        text = f"{instead}{step.path} waits: {lacking.why}{row.attempts.told}"
+        text = f"{instead}{step.path} waits: {lacking.why}{row.attempts.error_clause}"
         verdict = Verdict(Condition.WAITING, text, lacking.needs, again_at=lacking.at)
         return Decision(
             verdict, Wait(lacking.on), claims, lacking.looks, lacking.wake_at,

@@ -122,7 +122,7 @@ class DecisionLoop:
         if row.kind.name == "node":
             self.neighbours.part(row.id.name)
         if reports is not None:
-            reports.stand(turn, row)
+            reports.adopt_status(turn, row)
 
     def _has_time_for(self, turn: Turn, row: EntityState) -> bool:
         """True if there is time to decide on it now, after the entities that it depends on."""

@@ -76,7 +76,7 @@ class Gate:
         self._heard = False
         self._over_at: int | None = None
 
-    def hear(self, turn: Turn, parent: Peer) -> None:
+    def receive(self, turn: Turn, parent: Peer) -> None:
         """The parent is there: what it asks now is all that it asks."""
         self._heard, self._over_at = True, None
         if parent.asks != self._told:

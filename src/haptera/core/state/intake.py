@@ -26,7 +26,7 @@ def taking(event: Event) -> int:
             return TAKING
 
 
-def take(inbox: deque[Event]) -> list[Event]:
+def admit(inbox: deque[Event]) -> list[Event]:
     """The next events that one turn takes in, in their order; the others stay."""
     taken: list[Event] = []
     work = 0

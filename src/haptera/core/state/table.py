@@ -91,7 +91,7 @@ class EntityTable:
         kinds = sorted(kind for kind in self._of_cluster if self.kinds[kind].everywhere)
         return [row for kind in kinds for row in self.of_cluster(kind)]
 
-    def told(self, node: str) -> list[EntityState]:
+    def of_agent(self, node: str) -> list[EntityState]:
         """All rows that a node's agent is told of."""
         return [*self.on(node), *self.everywhere()]
 

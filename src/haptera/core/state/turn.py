@@ -32,7 +32,7 @@ class Turn:
         self.dirty.add(entity)
         self.changed.add(entity)
 
-    def want(self, entity: EntityId) -> None:
+    def mark_desired(self, entity: EntityId) -> None:
         """As `touch`: something is desired of it that it has not been measured by yet."""
         self.touch(entity)
         self.wanted.add(entity)

@@ -28,7 +28,7 @@ class Usual:
         """A part came to its end: a step's outcome was read, or a look was answered."""
         self._took_ns.setdefault(path, deque(maxlen=LAST_MAX)).append(took_ns)
 
-    def told(self, path: str, node: str, usual_ns: int) -> None:
+    def reported(self, path: str, node: str, usual_ns: int) -> None:
         """This is how long a part usually takes on a node."""
         told = self._told_ns.setdefault(path, {})
         told.pop(node, None)

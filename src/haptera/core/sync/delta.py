@@ -105,7 +105,9 @@ class DesiredOut:
 
     def versions(self, peer: str) -> dict[EntityId, int]:
         return {
-            row.id: row.desired.revision for row in self._table.told(peer) if row.desired.declared
+            row.id: row.desired.revision
+            for row in self._table.of_agent(peer)
+            if row.desired.declared
         }
 
     def measures(self, after: int) -> tuple[Measure, ...]:
@@ -122,7 +124,7 @@ class DesiredOut:
                 {name: one.value for name, one in row.desired.values.items()},
                 dict(row.desired.attributes),
             )
-            for row in self._table.told(peer)
+            for row in self._table.of_agent(peer)
             if row.desired.revision > after or row.id in also
         ]
         gone = [

@@ -69,7 +69,7 @@ def know_jobs(turn: Turn, row: EntityState, incarnation: int) -> None:
         turn.touch(row.id)
 
 
-def hear(turn: Turn, row: EntityState, peer: Peer, usual: Usual) -> bool:
+def learn_hello(turn: Turn, row: EntityState, peer: Peer, usual: Usual) -> bool:
     """Believe a node's agent up, if it was heard. Tells whether that is news.
 
     What was heard before the agent was last forgotten (its power was off, say) tells nothing now.
@@ -152,7 +152,7 @@ def own_values() -> tuple[tuple[str, str], ...]:
     return (*required, (agent.name, Agent.UP))
 
 
-def hear_self(turn: Turn, row: EntityState, name: str, value: str, incarnation: int) -> None:
+def learn_self(turn: Turn, row: EntityState, name: str, value: str, incarnation: int) -> None:
     """On its own side such a value is known, and does not age."""
     if name not in row.belief.known:
         _learn(turn, row, name, Fact(value, MODULE, Method.READ, turn.now, incarnation))

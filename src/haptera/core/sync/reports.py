@@ -134,7 +134,7 @@ class Reports:
         """What was read here until now is remembered; a step may have read on for a while."""
         _forget(turn, row)
 
-    def stand(self, turn: Turn, row: EntityState) -> None:
+    def adopt_status(self, turn: Turn, row: EntityState) -> None:
         """Where an entity of a node that another keeps stands, in that one's words."""
         assert row.id.node is not None
         self._begin(turn, row.id.node)

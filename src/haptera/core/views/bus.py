@@ -100,7 +100,7 @@ class Shown:
         return before
 
 
-def told(
+def news_of(
     batch: Batch, view: Callable[[EntityId], EntityView | None], shown: Shown | None = None
 ) -> BusNews:
     """What is to be told of a batch, with each entity as it is now."""

@@ -8,7 +8,7 @@ from typing import Final, Protocol, assert_never
 
 from haptera.core.desired.ownership import declare, desire, undeclare
 from haptera.core.state.allowance import READ_AT_ONCE, READING_EACH
-from haptera.core.views.bus import Bus, Listener, told
+from haptera.core.views.bus import Bus, Listener, news_of
 from haptera.kinds import KINDS
 from haptera.kinds.meaning import check_selector
 from haptera.model.answers.views import EntityView
@@ -182,7 +182,7 @@ class Control:
         batch = watch.listener.drain(VIEWS_PER_FRAME)
         assert batch is not None
         watch.asked = False
-        views, types, gone, _ = told(batch, self._source.entity)
+        views, types, gone, _ = news_of(batch, self._source.entity)
         cursor = str(batch.cursor) if batch.whole else None
         told_now = control.ControlTold(
             number, batch.fresh, views, types, gone, cursor, watch.revision

@@ -68,7 +68,7 @@ class Attempts:
         self.tried = (*self.tried, tried)[-TRIED_MAX:]
 
     @property
-    def told(self) -> str:
+    def error_clause(self) -> str:
         """The last error, to be put after words on what is waited for meanwhile."""
         return "" if self.error is None else f"; before that, {self.error}"
 
