@@ -1,6 +1,7 @@
 """`haptera rehearse` as typed: nothing is changed, and the exit code says how it went."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -72,6 +73,24 @@ def test_what_is_not_done_in_time_and_what_breaks_is_said(cluster, capsys):
 def test_what_cannot_be_rehearsed_is_refused(cluster, capsys, words, said):
     code, _, errors = typed(capsys, "rehearse", "site.yaml", *words)
     assert (code, errors.splitlines()[0].startswith(f"error: {said}")) == (REFUSED, True)
+
+
+def test_two_changes_are_compared_and_their_first_different_steps_shown(cluster, capsys):
+    fewer = SITE.replace('desired: {"n[1-20]"', 'desired: {"n[1-19]"')
+    Path("other.yaml").write_text(fewer)
+    words = ("rehearse", "site.yaml", "--runs", "1", "--vs")
+    code, out, errors = typed(capsys, *words, "other.yaml", "-o", "json")
+    answer = json.loads(out)
+    assert (code, errors) == (OK, "")
+    assert [answer[one]["steps"]["median"] for one in ("one", "other")] == [20, 19]
+    assert all(one["one"] != one["other"] for one in answer["first"])
+    assert answer["first"][0]["number"] <= 20
+    code, out, _ = typed(capsys, *words, "site.yaml")
+    assert (code, out.splitlines()[-1]) == (OK, "the same steps run in the same order")
+    code, _, errors = typed(capsys, *words, "gone.yaml")
+    assert (code, "gone.yaml" in errors) == (REFUSED, True)
+    code, _, errors = typed(capsys, *words, "site.yaml", "--find", "--hold", "always: n1 = 1")
+    assert (code, "is of one change" in errors) == (REFUSED, True)
 
 
 def test_what_breaks_a_condition_is_found_and_how_to_replay_it(cluster, capsys):

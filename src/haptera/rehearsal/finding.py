@@ -47,6 +47,11 @@ class SearchedHistories(msgspec.Struct, frozen=True):
     tried: int
     found: BreakingHistory | None
 
+    @property
+    def is_good(self) -> bool:
+        """True if none was found."""
+        return self.found is None
+
 
 def find(
     present: Present,

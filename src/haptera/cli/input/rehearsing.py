@@ -69,6 +69,11 @@ class RehearsalOptions:
     backup: Path | None
     finds: bool
 
+    @property
+    def seeds(self) -> range:
+        """The seeds of its runs."""
+        return range(self.seed, self.seed + self.runs)
+
     def rehearsal(self, changes: Sequence[Change]) -> Rehearsal:
         """The script of these changes.
 

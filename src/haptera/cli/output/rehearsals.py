@@ -6,7 +6,9 @@ from typing import Final
 from haptera.cli.output.printing import say
 from haptera.cli.output.words import printable
 from haptera.model.walltime import duration
+from haptera.rehearsal.comparing import ComparedRehearsals
 from haptera.rehearsal.finding import SearchedHistories
+from haptera.rehearsal.rehearse import Span
 from haptera.rehearsal.summary import RehearsalSummary, Spread
 
 # The most rows shown of what waits and of what is left.
@@ -28,6 +30,26 @@ def print_rehearsed(summary: RehearsalSummary) -> None:
         say(printable(text), fg=colour)
 
 
+def print_compared(compared: ComparedRehearsals) -> None:
+    """Print the medians of both, and the steps at which their first runs first differ."""
+    pairs = zip(_rows(compared.one), _rows(compared.other), strict=False)
+    rows = [("", "this", "--vs"), *((one[0], one[1], other[1]) for one, other in pairs)]
+    width = max(len(row[0]) for row in rows)
+    for name, one, other in rows:
+        say(f"{name.ljust(width)}  {one:>8}  {other:>8}")
+    if not compared.first:
+        say("the same steps run in the same order")
+    for difference in compared.first[:SHOWN_MAX]:
+        text = f"{_step(difference.one)} | {_step(difference.other)}"
+        say(printable(f"step {difference.number}: {text}"))
+
+
+def _step(one: Span | None) -> str:
+    if one is None:
+        return "none"
+    return f"{one.part} on {one.entity} after {_time(one.from_s)}{' failed' * one.failed}"
+
+
 def print_searched(searched: SearchedHistories) -> None:
     """Print the smallest history that breaks a condition, and how to replay it."""
     found = searched.found
@@ -47,7 +69,9 @@ def print_searched(searched: SearchedHistories) -> None:
 
 
 def _rows(summary: RehearsalSummary) -> Iterator[tuple[str, ...]]:
-    if (settled := summary.settled_s) is not None:
+    if (settled := summary.settled_s) is None:
+        yield "done after", "-", "-", "-"
+    else:
         yield "done after", _time(settled.median), _time(settled.p90), _time(settled.most)
     for name, one in (
         ("steps", summary.steps),

@@ -1,10 +1,10 @@
 """`haptera rehearse`: play a change in virtual time before it is made."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -13,7 +13,7 @@ from haptera.cli.input.rolls import roll_body, roll_options, take_option
 from haptera.cli.input.sites import files_argument, site_constants, site_files
 from haptera.cli.main import NOT_CONVERGED, OK, client_of, the_access, the_client
 from haptera.cli.output.printing import Format, is_terminal, print_data, say
-from haptera.cli.output.rehearsals import print_rehearsed, print_searched
+from haptera.cli.output.rehearsals import print_compared, print_rehearsed, print_searched
 from haptera.cli.verb import answers, unwatched
 from haptera.client import Client, calls
 from haptera.client.call import call
@@ -24,6 +24,7 @@ from haptera.model.changes import Change, CloseIntent, Declare, OpenIntent
 from haptera.model.entity import parse_entity
 from haptera.model.errors import HapteraError
 from haptera.model.walltime import duration
+from haptera.rehearsal.comparing import ComparedRehearsals, first_differences
 from haptera.rehearsal.finding import SearchedHistories, find
 from haptera.rehearsal.present import Additions, Present, present_of, present_of_stored
 from haptera.rehearsal.rehearse import Rehearsal, RehearsalRun, meant_in
@@ -33,6 +34,8 @@ from haptera.rest import endpoints
 from haptera.runtime.clock import wall_s
 from haptera.site.apply.changes import changes
 from haptera.site.model.site import Site, parse_site
+
+Answer = TypeVar("Answer", RehearsalSummary, SearchedHistories, ComparedRehearsals)
 
 
 class RehearseGroup(click.Group):
@@ -50,13 +53,26 @@ def rehearse() -> None:
 
 
 @rehearse.command("apply")
-@answers(RehearsalSummary, SearchedHistories)
+@answers(RehearsalSummary, SearchedHistories, ComparedRehearsals)
 @unwatched("a rehearsal is of one moment: run it again")
 @files_argument
 @take_option
+@click.option(
+    "--vs",
+    metavar="FILE",
+    multiple=True,
+    help="Rehearse these files, too, and show where the two first differ.",
+)
 @rehearsal_options
 @click.pass_context
-def apply(ctx: click.Context, /, files: tuple[str, ...], take: bool, **options: Any) -> int:
+def apply(
+    ctx: click.Context,
+    /,
+    files: tuple[str, ...],
+    take: bool,
+    vs: tuple[str, ...],
+    **options: Any,
+) -> int:
     r"""Play what applying a site's files would do, on a copy of the cluster, in virtual time.
 
     The copy has the desired and observed state of the cluster, its modules' declared parts, and
@@ -69,20 +85,24 @@ def apply(ctx: click.Context, /, files: tuple[str, ...], take: bool, **options: 
     Examples:
       haptera rehearse site.yaml
       haptera rehearse site.yaml --runs 20 --fault 'rack3n[1-40]: power cut at 1h'
+      haptera rehearse site.yaml --vs site-with-wider-budgets.yaml
       haptera rehearse site.yaml --hold 'never: service:web below 3' --find --runs 50
     """
     asked = taken_from(options)
     access = the_access(ctx) if asked.backup is None else None
-    constants = site_constants(files, {} if access is None else access.constants)
-    site = parse_site(site_files(files), constants)
-    brings = Additions(site.modules, site.controllers)
+    own = {} if access is None else access.constants
+    sites = [parse_site(site_files(one), site_constants(one, own)) for one in (files, vs) if one]
+    brings = Additions(
+        [name for site in sites for name in site.modules],
+        [place for site in reversed(sites) for place in site.controllers],
+    )
     if access is None:
         assert asked.backup is not None
         present = _present_of_backup(asked.backup, brings)
     else:
         present = _present(client_of(ctx, access), brings)
-    changed = _changes(site, present, Claim.TAKE if take else Claim.LEAVE)
-    return _rehearsed(present, asked, changed)
+    changed = [_changes(one, present, Claim.TAKE if take else Claim.LEAVE) for one in sites]
+    return _compared(present, asked, *changed) if vs else _rehearsed(present, asked, *changed)
 
 
 @rehearse.command("roll")
@@ -162,23 +182,35 @@ def _changes(site: Site, present: Present, claim: Claim) -> list[Change]:
 def _rehearsed(present: Present, asked: RehearsalOptions, changed: Sequence[Change]) -> int:
     """Play it, and print what came of it; an exit code."""
     rehearsal = asked.rehearsal(changed)
-    seeds = range(asked.seed, asked.seed + asked.runs)
     if asked.finds:
-        return _found(find(present, rehearsal, seeds, _show_tried), asked.output)
-    summary = _summary(present, rehearsal, [*_played(present, rehearsal, seeds)])
-    if Format(asked.output).for_people:
-        print_rehearsed(summary)
-    else:
-        print_data(summary, asked.output)
-    return OK if summary.is_good else NOT_CONVERGED
+        searched = find(present, rehearsal, asked.seeds, _show_tried)
+        return _printed(searched, print_searched, asked.output)
+    summary = _summary(present, rehearsal, [*_played(present, rehearsal, asked.seeds)])
+    return _printed(summary, print_rehearsed, asked.output)
 
 
-def _found(searched: SearchedHistories, output: str) -> int:
+def _compared(
+    present: Present, asked: RehearsalOptions, one: Sequence[Change], other: Sequence[Change]
+) -> int:
+    """Play both, and print how they differ; the exit code is that of the first."""
+    if asked.finds:
+        raise HapteraError("is of one change", where="--find", do="leave out --vs")
+    scripts = [asked.rehearsal(changed) for changed in (one, other)]
+    played = [[*_played(present, script, asked.seeds)] for script in scripts]
+    summaries = [
+        _summary(present, script, runs) for script, runs in zip(scripts, played, strict=True)
+    ]
+    first = first_differences(played[0][0], played[1][0])
+    compared = ComparedRehearsals(summaries[0], summaries[1], first)
+    return _printed(compared, print_compared, asked.output)
+
+
+def _printed(answer: Answer, show: Callable[[Answer], None], output: str) -> int:
     if Format(output).for_people:
-        print_searched(searched)
+        show(answer)
     else:
-        print_data(searched, output)
-    return OK if searched.found is None else NOT_CONVERGED
+        print_data(answer, output)
+    return OK if answer.is_good else NOT_CONVERGED
 
 
 def _summary(
