@@ -7,6 +7,7 @@ sees it SPENT knows, on this node's word, that nobody will ever act under its ep
 import asyncio
 import fcntl
 import functools
+import os
 import signal
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -182,7 +183,8 @@ async def hold(one: GroupOnNode) -> None:
     """Let no replica be started, unless one runs: that one has to go elsewhere first."""
     mark, homes = one.target.run_dir / HELD_MARK, replica_homes(one.target.run_dir)
     mark.parent.mkdir(mode=0o700, exist_ok=True)
-    mark.touch()
+    # Replicas write in this folder: a link that one of them left is not followed.
+    os.close(os.open(mark, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600))
     if running := [home.path.name for home in homes if home.lives]:
         mark.unlink()
         raise Refused(f"{', '.join(running[:TOLD_MAX])} runs here")

@@ -85,10 +85,13 @@ class Home:
         state = keeper.read_state(str(self.path / keeper.STATE))
         if state.get("boot") != [keeper.boot_id()]:
             return None
-        service, kept_by = (
-            ServiceProcess(*map(int, state[name])) for name in ("service", "keeper")
-        )
-        return ServiceRecord(service, kept_by, state["digest"][0])
+        try:
+            service, kept_by = (
+                ServiceProcess(*map(int, state[name])) for name in ("service", "keeper")
+            )
+            return ServiceRecord(service, kept_by, state["digest"][0])
+        except (KeyError, TypeError, ValueError, IndexError):
+            return None
 
     @property
     def lives(self) -> bool:
@@ -115,7 +118,7 @@ class Home:
     def last_words(self) -> str:
         """The last line that the service wrote, as a person may read it; empty where none is."""
         try:
-            with self.output.open("rb") as file:
+            with keeper.open_plain(str(self.output)) as file:
                 file.seek(max(0, file.seek(0, os.SEEK_END) - LAST_BYTES_MAX))
                 lines = file.read().decode(errors="replace").splitlines()
         except OSError:
@@ -131,9 +134,8 @@ class Home:
             path.write_text("".join(f"{one}\n" for one in lines), encoding="utf-8")
 
     def _end(self) -> str:
-        exceeded = self.path / keeper.EXCEEDED
-        if exceeded.exists():
-            return f"it was stopped: {exceeded.read_text('utf-8')}"
+        if (exceeded := self._text(keeper.EXCEEDED)) is not None:
+            return f"it was stopped: {exceeded}"
         match self._status():
             case None:
                 return "it ended and its keeper did not live to see how"
@@ -144,16 +146,28 @@ class Home:
 
     def expect_end(self) -> None:
         """Note that the service is about to be stopped, so that its end is no failure."""
-        (self.path / keeper.STOP).touch()
+        path = self.path / keeper.STOP
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
     def make(self) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
 
     def _status(self) -> int | None:
+        text = self._text(keeper.STATUS)
         try:
-            return int((self.path / keeper.STATUS).read_text(encoding="ascii"))
+            return None if text is None else int(text)
+        except ValueError:
+            return None
+
+    def _text(self, name: str) -> str | None:
+        """What one of its small files says; None where it is none."""
+        try:
+            with keeper.open_plain(str(self.path / name)) as file:
+                text = file.read(LAST_BYTES_MAX).decode(errors="replace")
         except FileNotFoundError:
             return None
+        return "".join(filter(str.isprintable, text))
 
 
 def home_of(run_dir: Path, service: str) -> Home:

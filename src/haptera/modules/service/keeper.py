@@ -9,15 +9,23 @@ copy it would hold on to the module's memory, and an interpreter without site pa
 costs 3 MB of its own. It therefore imports next to nothing, and nothing of haptera.
 """
 
+import errno
 import fcntl
 import os
 import resource
 import signal
+import stat
 import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import BinaryIO
 
 ALREADY_RUNS = 75
 NOT_EXECUTED = 127
 COMM_BYTES_MAX = 15
+# What is read of a file that has a few lines.
+TEXT_BYTES_MAX = 65_536
 # So often is looked for what a service left behind: it may have forked meanwhile.
 KILLS_MAX = 10
 # Imported, not run as a script: compiling it anew would cost each keeper another megabyte.
@@ -104,6 +112,23 @@ def read_state(path: str) -> dict[str, list[str]]:
     except FileNotFoundError:
         return {}
     return {words[0]: words[1:] for line in lines if (words := line.split(" "))}
+
+
+def open_plain(path: str) -> "BinaryIO":
+    """Open a file to read in the folder of a service, which may have put anything in its place.
+
+    What is no plain file counts as not there: a link elsewhere, or what is waited for.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):
+            raise FileNotFoundError(path) from None
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise FileNotFoundError(path)
+    return os.fdopen(descriptor, "rb")
 
 
 def _kill_session(leader: int) -> bool:
@@ -226,8 +251,8 @@ def _rename(name: str) -> None:
 
 
 def _text(path: str) -> str:
-    with open(path, encoding="utf-8", errors="replace") as file:
-        return file.read()
+    with open_plain(path) as file:
+        return file.read(TEXT_BYTES_MAX).decode(errors="replace")
 
 
 def _read_all(descriptor: int) -> str:
