@@ -75,7 +75,7 @@ class Lazy(Words):
         try:
             return _command(self._places[cmd_name])
         except ModuleNotFoundError as error:
-            return _absent(cmd_name, lacking(error))
+            return absent(cmd_name, lacking(error))
 
 
 def _command(place: str) -> click.Command:
@@ -85,7 +85,7 @@ def _command(place: str) -> click.Command:
     return command
 
 
-def _absent(name: str, error: HapteraError) -> click.Command:
+def absent(name: str, error: HapteraError) -> click.Command:
     """A verb that this installation cannot offer: listed, and refused with what to install."""
 
     def refuse(**_: object) -> None:

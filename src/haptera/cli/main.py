@@ -3,7 +3,8 @@
 import errno
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +12,7 @@ import click
 
 import haptera
 from haptera.cli.extras import lacking
-from haptera.cli.lazy import Lazy
+from haptera.cli.lazy import Lazy, absent
 from haptera.cli.output.printing import colours, print_error, say
 from haptera.cli.verb import explained
 from haptera.client import Access, Client, UnreachableError, find
@@ -134,14 +135,40 @@ class Verbs(Lazy):
             print_error(error if isinstance(error, HapteraError) else lacking(error))
             return REFUSED
 
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*super().list_commands(ctx), *_packaged()]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """One of haptera's own, or else one that an installed package brings."""
+        own = super().get_command(ctx, cmd_name)
+        if own is not None or cmd_name not in (packaged := _packaged()):
+            return own
+        try:
+            return packaged[cmd_name]()
+        except HapteraError as error:  # a bad package takes the help of no other verb away
+            return absent(cmd_name, error)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the verbs in sections, their columns in line."""
         widest = max(map(len, _PLACES))
-        for title, verbs in _COMMANDS.items():
+        for title, verbs in {**_COMMANDS, "Of packages": _packaged()}.items():
             found = ((name, self.get_command(ctx, name)) for name in verbs)
             rows = [(name.ljust(widest), one.get_short_help_str()) for name, one in found if one]
-            with formatter.section(title):
-                formatter.write_dl(rows)
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+
+def _packaged() -> Mapping[str, Callable[[], click.Command]]:
+    """The verbs that installed packages bring, each imported when called; none replaces an own."""
+    from haptera.kinds.brought import VERBS_GROUP, brought, imported_as  # most verbs do without
+
+    found = brought(VERBS_GROUP).items()
+    return {
+        name: partial(imported_as, click.Command, some)
+        for name, some in found
+        if name not in _PLACES
+    }
 
 
 @click.group(

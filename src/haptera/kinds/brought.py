@@ -1,15 +1,18 @@
-"""What installed packages bring by their entry points: kinds of their own, and modules."""
+"""What installed packages bring by their entry points: kinds, modules, controllers and verbs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from haptera.model.declared.schema import Kind
 from haptera.model.errors import DeclarationError, HapteraError
 
 KINDS_GROUP: Final = "haptera.kinds"
 MODULES_GROUP: Final = "haptera.modules"
+CONTROLLERS_GROUP: Final = "haptera.controllers"
+VERBS_GROUP: Final = "haptera.verbs"
+Shape = TypeVar("Shape")
 # What a stranger's file may do when it is imported.
 _FAILS: Final = (ImportError, SyntaxError, NameError, TypeError, ValueError, HapteraError)
 
@@ -92,6 +95,19 @@ def imported(one: Brought) -> Any:
     except (*_FAILS, AttributeError) as error:
         what = f"cannot be imported: {type(error).__name__}: {error}"
         raise wrong(one, what, "fix the package, or uninstall it") from error
+
+
+def imported_as(shape: type[Shape], some: tuple[Brought, ...]) -> Shape:
+    """What one package brings under a name.
+
+    Raises:
+        HapteraError: several bring something, or it cannot be imported, or is no such thing.
+    """
+    found = imported(one := the_one(some))
+    if not isinstance(found, shape):
+        what = f"is no {shape.__name__} but {type(found).__name__}"
+        raise wrong(one, what, f"name a {shape.__name__}")
+    return found
 
 
 def wrong(one: Brought, what: str, do: str) -> HapteraError:

@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from haptera.controllers import BUNDLED as BUNDLED_CONTROLLERS
+from haptera.kinds.brought import CONTROLLERS_GROUP, brought, the_one
 from haptera.model.declared.desired_check import nearest
 from haptera.model.entity import check_name
 from haptera.model.errors import Code, HapteraError, LimitError, ParseError, UnknownNameError
@@ -52,14 +53,18 @@ def _controller(name: str, tree: Tree, folder: str, errors: Errors) -> Controlle
             errors.add(
                 UnknownNameError(f"unknown key {key.text}", do=nearest(key.text, _KEYS)), key.place
             )
-    if "place" not in given and name not in BUNDLED_CONTROLLERS:
-        raise HapteraError(
-            "its place is not given", do="write `place: MODULE:ATTRIBUTE`", code=Code.MISSING
-        )
-    place = BUNDLED_CONTROLLERS.get(name, "")
+    place = ""
     if "place" in given:
         with errors.at(given["place"].place):
             place = check_place(given["place"])
+    elif name in BUNDLED_CONTROLLERS:
+        place = BUNDLED_CONTROLLERS[name]
+    elif name in (packaged := brought(CONTROLLERS_GROUP)):
+        place = the_one(packaged[name]).place
+    else:
+        raise HapteraError(
+            "its place is not given", do="write `place: MODULE:ATTRIBUTE`", code=Code.MISSING
+        )
     settings = given.get("settings", Branch((), tree.place))
     if not isinstance(settings, Branch):
         raise ParseError("settings are a mapping", do="write `settings: {NAME: VALUE}`")
