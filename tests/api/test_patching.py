@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from haptera.api.app import make_app
-from haptera.api.routes.bulk import ERRORS_MAX
+from haptera.api.writes.batch import ERRORS_MAX
 from haptera.model.changes import Cause, Declare, Desired, SetDesired
 from haptera.model.effects import Reply
 from haptera.model.entity import EntityId, node_id

@@ -81,6 +81,7 @@ NOT_TYPED: dict[str, str] = {
     "haptera exec rack1n1 -- uptime": EXECUTED,
     "haptera exec rack1n1/login -- cat /etc/os-release": EXECUTED,
     'haptera exec -i rack1n1 -- sh -c "cat > /etc/motd" < motd': EXECUTED,
+    "haptera debug story ENTITY": "tests/cli/test_story.py does it",
     "haptera override": "tests/core/test_safety.py and tests/cli/test_forms.py do it",
     "haptera override NODE -m WHY": "tests/core/test_safety.py and tests/cli/test_forms.py do it",
     "haptera audit verify": "tests/cli/test_audit.py does it",
