@@ -336,6 +336,19 @@ async def test_an_image_that_cannot_be_had_or_is_not_ours_is_told_of(rig: Rig) -
         assert "not signed by the cluster's authority" in str(end.reason)
 
 
+async def test_a_job_that_is_cancelled_while_its_image_is_made_never_begins(rig: Rig) -> None:
+    rig.wanted.append("b")
+    rig.made.append("b")
+    async with serving(rig) as node:
+        home = node.gives(JobSpec(("id",), Size(1, 0), image="b"))
+        await until(lambda: bool(node.heard))
+        assert [one.phase for one in node.heard.values()] == [HoldingPhase.LOCKED]
+        node.stop(home, grace_ms=0)
+        end = await node.ends(home)
+        assert (end.phase, end.status, end.reason) == (HoldingPhase.ENDED, None, "cancelled")
+        assert not home.began
+
+
 async def test_images_that_no_job_uses_are_dropped_but_for_a_few(rig: Rig) -> None:
     names = [f"image-{number}" for number in range(UNUSED_KEPT_MAX + 2)]
     for name in names:
