@@ -26,12 +26,14 @@ def test_a_replica_is_ready_once_its_process_has_begun_on_its_channels(tmp_path:
         one = on_node(tmp_path, carriers="n6:4222")
         # What an earlier process of the rank had counts for that alone.
         one.home.make()
-        (one.home.path / BEGUN).write_text("1 1")
+        begun = one.home.path / BEGUN
+        begun.symlink_to("1 1")
         starting = asyncio.create_task(start(one))
         while (record := one.home.record()) is None:  # noqa: ASYNC110  a process starts
             await asyncio.sleep(0)
         before = await look_run(one)
-        (one.home.path / BEGUN).write_text(str(record.service))
+        begun.unlink()
+        begun.symlink_to(str(record.service))
         await starting
         after = await look_run(one)
         await stop(one)

@@ -59,7 +59,7 @@ class Service:
     """One service on this node: what it should be, where it is, and what else it is told.
 
     `limits` are for its keeper; while the file `barred` is there, it is not started. Where it
-    `begins`, it is not ready before that file names its process.
+    `begins`, it is not ready before that link, to nothing, names its process.
     """
 
     target: Target
@@ -76,8 +76,8 @@ class Service:
         if self.begins is None or record is None:
             return True
         try:
-            return self.begins.read_text("ascii") == str(record.service)
-        except FileNotFoundError:
+            return os.readlink(self.begins) == str(record.service)
+        except OSError:  # it is not there, or what the service has put in its place
             return False
 
 

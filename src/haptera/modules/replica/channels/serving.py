@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import secrets
 import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -20,7 +21,8 @@ from haptera.modules.service.module import Service
 from haptera.sdk import HapteraError, Target
 from haptera.sdk.uplink import CHANNELS, uplink
 
-# In a replica's folder: which process of it has begun on its channels.
+# In a replica's folder, which its program may write in: which process of it has begun on its
+# channels. A link that leads nowhere, so that nothing is opened there.
 BEGUN: Final = "begun"
 
 
@@ -89,7 +91,9 @@ def _plan(one: Service) -> ChannelPlan:
 def _begun(one: Service) -> None:
     """Note which process has what it needs; a look tells that it is ready."""
     if one.begins is not None and (record := one.home.record()) is not None:
-        one.begins.write_text(str(record.service), "ascii")
+        draft = one.begins.with_name(f"{BEGUN}.{secrets.token_hex(8)}")
+        draft.symlink_to(str(record.service))
+        draft.replace(one.begins)
 
 
 def _tls(run_dir: Path) -> ssl.SSLContext:
