@@ -1,5 +1,6 @@
 """What a disruptive step waits for: brake, budgets, fresh readings, its node's permit."""
 
+import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -358,6 +359,24 @@ def test_one_node_is_not_disturbed_more_than_three_times_an_hour() -> None:
     assert rig.needs("n01") == "room in the budget"
     rig.run(3_600)
     assert len(rig.called) == 1
+
+
+def test_the_next_disruptive_step_needs_a_place_and_a_permit_of_its_own() -> None:
+    hang, off = (
+        dataclasses.replace(OFF, name=name, changes=(Change("power", (source,), target),))
+        for name, source, target in (("hang", "on", "hung"), ("end", "hung", "off"))
+    )
+    look = dataclasses.replace(LOOK, outcomes=("off", "on", "hung"))
+    past = tuple(Disruption(node_id("n01"), at * MS, "boot") for at in (1, 2))
+    modules = (Manifest("bmc", "1", PARENT, (look,), (hang, off)),)
+    rig = Rig(("n01",), modules=modules, disruptions=past, finds={"look": "on"})
+    while not rig.called:
+        rig.run(0.1)
+    rig.finds["look"] = "hung"
+    rig.run(0.5)
+    assert len(rig.called) == 1
+    assert rig.why("n01") == "bmc.end waits: the budget of node n01 allows 3 an hour"
+    assert rig.asked["n01"] == ()
 
 
 def test_what_its_device_refused_counts_in_no_hour() -> None:
