@@ -75,6 +75,26 @@ def test_what_cannot_be_rehearsed_is_refused(cluster, capsys, words, said):
     assert (code, errors.splitlines()[0].startswith(f"error: {said}")) == (REFUSED, True)
 
 
+def test_a_change_whose_rehearsal_ends_badly_is_not_applied(cluster, capsys):
+    # A service on a node that is to stay off never comes to run.
+    bad = """\
+cluster: quick
+modules: [labnode, service]
+nodes: {"n[1-20]": {platform: labnode}}
+services: {web: {command: serve}}
+desired: {"n[1-20]": {power: off}, web@n1: {run: running}}
+"""
+    Path("bad.yaml").write_text(bad)
+    code, _, errors = typed(capsys, "apply", "bad.yaml", "--rehearsed")
+    assert (code, cluster.backend.revision()) == (REFUSED, 40)
+    assert "its rehearsal was done in 0 of 5 runs; service:web@n1: " in errors
+    code, _, errors = typed(capsys, "apply", "-", "--rehearsed")
+    assert (code, "leave out --plan and -" in errors) == (2, True)
+    # One that ends well is applied: only the token stands in its way here.
+    code, _, errors = typed(capsys, "apply", "site.yaml", "--rehearsed")
+    assert (code, "rehearsal" in errors, "scope write" in errors) == (REFUSED, False, True)
+
+
 def test_two_changes_are_compared_and_their_first_different_steps_shown(cluster, capsys):
     fewer = SITE.replace('desired: {"n[1-20]"', 'desired: {"n[1-19]"')
     Path("other.yaml").write_text(fewer)

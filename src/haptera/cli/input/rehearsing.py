@@ -15,11 +15,12 @@ from haptera.rehearsal.faults import FAULTS, parse_fault
 from haptera.rehearsal.invariants import parse_invariant
 from haptera.rehearsal.rehearse import DAYS_MAX, Rehearsal
 
+RUNS: Final = 5
 RUNS_MAX: Final = 1_000
 _DAY_MS: Final = 86_400_000
 _OPTIONS: Final = (
     click.option(
-        "--runs", metavar="N", type=click.IntRange(1, RUNS_MAX), default=5, show_default=True
+        "--runs", metavar="N", type=click.IntRange(1, RUNS_MAX), default=RUNS, show_default=True
     ),
     click.option(
         "--seed", metavar="N", type=int, default=1, show_default=True, help="Of the first run."

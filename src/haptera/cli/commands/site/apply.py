@@ -1,5 +1,6 @@
 """`haptera apply`: a site's files made what the cluster should be."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +17,9 @@ from haptera.cli.output.printing import Format, entities_option, print_entities,
 from haptera.cli.output.words import printable
 from haptera.cli.verb import answers, unwatched
 from haptera.client import ApiCall, calls, find
+from haptera.core.desired.ownership import Claim
 from haptera.model.entity import EntityId, parse_entity
+from haptera.model.errors import HapteraError
 from haptera.rest.schemas import AppliedView
 from haptera.selectors.selector import fold_entities
 from haptera.selectors.selector_ast import NODE
@@ -24,6 +27,7 @@ from haptera.site.syntax.template import LAB_OCTET
 
 DECLARES: Final = "declare"
 UNDECLARES: Final = "undeclare"
+_STANDARD_INPUT: Final = "-"
 _PATH: Final = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -33,6 +37,7 @@ _PATH: Final = click.Path(dir_okay=False, path_type=Path)
 @click.argument("files", metavar="[FILE...]", nargs=-1)
 @click.option("--plan", "plan_file", metavar="FILE", type=_PATH, help="Apply a saved plan instead.")
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
+@click.option("--rehearsed", is_flag=True, help="Rehearse it first; refuse it if that ends badly.")
 @click.option("--wait", "waits", is_flag=True, help="Wait until what it changed is as desired.")
 @within_option
 @terms_options
@@ -43,6 +48,7 @@ def apply(  # noqa: PLR0913 (an argument for each option)
     files: tuple[str, ...],
     plan_file: Path | None,
     dry_run: bool,
+    rehearsed: bool,
     waits: bool,
     within: str,
     terms: WriteTerms,
@@ -54,7 +60,8 @@ def apply(  # noqa: PLR0913 (an argument for each option)
 
     A write that may disrupt more than a tenth of the nodes needs the digest of its plan (--digest).
     At a terminal the plan is shown first, and you type its digest. A saved plan (--plan) is applied
-    only if the state it was made for has not changed.
+    only if the state it was made for has not changed. With --rehearsed it is played on a copy
+    first, as haptera rehearse does, and refused where a run is not done within a day.
 
     \b
     Examples:
@@ -63,6 +70,10 @@ def apply(  # noqa: PLR0913 (an argument for each option)
     """
     if bool(files) == (plan_file is not None):
         raise click.UsageError("name either files of a site or a saved plan (--plan)")
+    if rehearsed and (plan_file is not None or _STANDARD_INPUT in files):
+        raise click.UsageError("--rehearsed needs the files of a site: leave out --plan and -")
+    if rehearsed:
+        _check_rehearsed(ctx, files, Claim.TAKE if terms.take else Claim.LEAVE)
     if plan_file is None:
         answer = _apply_site(ctx, files, terms, dry_run=dry_run, output=output)
     elif dry_run or terms.take or terms.digest is not None:
@@ -76,6 +87,18 @@ def apply(  # noqa: PLR0913 (an argument for each option)
     if LAB_OCTET in find(ctx.obj).access.constants:
         _tell_of_lab(answer)
     return _wait(ctx, answer, within) if waits and not dry_run else 0
+
+
+def _check_rehearsed(ctx: click.Context, files: Sequence[str], claim: Claim) -> None:
+    # Only here: whoever does not rehearse does not wait for the engine to be imported.
+    from haptera.cli.commands.site.rehearse import rehearsed_apply
+
+    summary = rehearsed_apply(ctx, files, claim)
+    if not summary.is_good:
+        left = "".join(f"; {one.entity}: {one.why}" for one in summary.left[:1])
+        what = f"its rehearsal was done in {summary.settled} of {summary.runs} runs{left}"
+        do = f"see haptera rehearse {' '.join(files)}, or leave out --rehearsed"
+        raise HapteraError(what, do=do)
 
 
 def _tell(answer: AppliedView, *, dry_run: bool) -> None:

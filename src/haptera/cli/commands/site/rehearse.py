@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from haptera.cli.input.rehearsing import RehearsalOptions, rehearsal_options, taken_from
+from haptera.cli.input.rehearsing import RUNS, RehearsalOptions, rehearsal_options, taken_from
 from haptera.cli.input.rolls import roll_body, roll_options, take_option
 from haptera.cli.input.sites import files_argument, site_constants, site_files
 from haptera.cli.main import NOT_CONVERGED, OK, client_of, the_access, the_client
@@ -103,6 +103,20 @@ def apply(
         present = _present(client_of(ctx, access), brings)
     changed = [_changes(one, present, Claim.TAKE if take else Claim.LEAVE) for one in sites]
     return _compared(present, asked, *changed) if vs else _rehearsed(present, asked, *changed)
+
+
+def rehearsed_apply(ctx: click.Context, files: Sequence[str], claim: Claim) -> RehearsalSummary:
+    """The rehearsal of a site's files as they would be applied now, as often as by default.
+
+    Raises:
+        HapteraError: the change would be refused.
+    """
+    access = the_access(ctx)
+    site = parse_site(site_files(files), site_constants(files, access.constants))
+    present = _present(client_of(ctx, access), Additions(site.modules, site.controllers))
+    rehearsal = Rehearsal(_changes(site, present, claim))
+    runs = [*_played(present, rehearsal, range(1, 1 + RUNS))]
+    return _summary(present, rehearsal, runs)
 
 
 @rehearse.command("roll")
