@@ -132,6 +132,10 @@ printf '%s\n' "$listed" "$told"
 [[ $listed == *"$hot "*inlet-trend* ]] || fail "haptera health does not say why $hot is out"
 [[ $told == *"health  inlet-trend (bmc.temp.inlet): predicted"* ]] || fail "why does not say it"
 [[ $(haptera why "node:$jumpy") != *health* ]] || fail "why says that $jumpy is not well"
+scores=$(haptera health scores)
+printf '%s\n' "$scores"
+# Whether it would have come, nobody knows of a machine that was spared.
+[[ $scores =~ inlet-trend\ +0\ +0\ +1 ]] || fail "the prediction of $hot is not undecided"
 for node in "${nodes[@]}"; do touch "/mnt/$node/end"; done
 for log in "$root"/parent/serve.log "$root"/nodes/*/agent.log; do
   ! grep -q Traceback "$log" || fail "$log has a traceback"

@@ -53,6 +53,7 @@ THERE = {
     "image": "image:debian",
     "health": "health:n2",
     "health-rule": "health-rule:warm",
+    "health-score": "health-score:warm",
 }
 # Of these nothing is written by hand (replicas, leases), nothing without root (systems), or only by
 # routes of their own (freezes) and in site files (policies, budgets, modules).

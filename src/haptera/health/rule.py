@@ -111,7 +111,8 @@ class HealthRule:
     """A rule over some sensors of a machine; `sensors` is a pattern, as `temp.*`.
 
     Of a sensor with items (`ecc.corrected[dimm0]`) it reads each. `source` says where its limits
-    are from.
+    are from. Where fewer of its predictions than `precision`, in percent, come true, it only
+    suggests.
     """
 
     name: str
@@ -120,6 +121,7 @@ class HealthRule:
     grade: Grade
     mode: Mode = Mode.SUGGEST
     source: str = ""
+    precision: int | None = None
 
     @property
     def reach_s(self) -> int:

@@ -1,6 +1,7 @@
 """All machines of a cluster, as rules judge them: their tracks, symptoms and grades; pure."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from haptera.health.judge import Symptom, fingerprints, grade_of, is_of
@@ -27,6 +28,8 @@ class Ward:
         self._readers: dict[str, tuple[HealthRule, ...]] = {}
         self._several: dict[str, dict[str, Symptom]] = {}
         self._well_since: dict[str, float] = {}
+        # Rules that only suggest, whatever their mode is.
+        self.distrusted: frozenset[str] = frozenset()
         self.follow(rules)
 
     def follow(self, rules: Iterable[HealthRule]) -> None:
@@ -76,7 +79,10 @@ class Ward:
         before = self._several.get(machine, {})
         several = [*fingerprints(self.rules.values(), single, before)]
         self._several[machine] = {one.rule: one for one in several}
-        return tuple(sorted((*single, *several), key=_order))
+        found = sorted((*single, *several), key=_order)
+        return tuple(
+            replace(one, mode=Mode.SUGGEST) if one.rule in self.distrusted else one for one in found
+        )
 
     def grade(self, machine: str) -> Grade:
         """The grade of a machine's health."""

@@ -14,7 +14,7 @@ BUNDLED: Final[tuple[Extension, ...]] = (slurm.extension,)
 TAKEN: Final = frozenset(
     [
         *("backend", "budget", "freeze", "group", "health"),
-        *("health-rule", "image", "instance", "lease", "module", "node"),
+        *("health-rule", "health-score", "image", "instance", "lease", "module", "node"),
         *("policy", "pool", "replica", "roll", "service", "system", "desired", "last"),
     ]
 )

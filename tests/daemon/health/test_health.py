@@ -42,13 +42,17 @@ class Cluster:
     def __init__(self) -> None:
         self.jobs = Jobs()
         self.brake_why: str | None = None
-        self.health = HealthKeeper(
-            cast("Any", self), cast("Any", self.jobs), cast("Any", None), LIMITS
-        )
+        self.start_anew()
         self.views = {f"node:n{one}": a_view(f"node:n{one}") for one in range(1, 5)}
         self.desire("health-rule:inlet-hot", SITE, **RULE)
         self.now = BEGIN
         self.looked()
+
+    def start_anew(self) -> None:
+        """Another process of the parent."""
+        self.health = HealthKeeper(
+            cast("Any", self), cast("Any", self.jobs), cast("Any", None), LIMITS
+        )
 
     def desire(self, name: str, owner: str, **values: Any) -> None:
         before = self.views.get(name, a_view(name)).desired
@@ -250,3 +254,50 @@ def test_of_several_budgets_the_least_counts_and_what_none_says_is_no_limit() ->
     assert limits_of(budgets, LIMITS) == CareLimits(at_once=7, share=30, well_s=300)
     assert limits_of(budgets[:1], LIMITS).most(1_000) == 7
     assert limits_of(budgets[2:], LIMITS) == LIMITS
+
+
+RAMP = {"sensors": "temp.inlet", "pipeline": "window 2m | trend above 60 in 10m", "mode": "act"}
+
+
+def rises(cluster: Cluster) -> None:
+    """An inlet gets warmer until it is predicted to be too hot."""
+    for celsius in range(20, 36):
+        cluster.passes(10, n1=float(celsius))
+        cluster.looked()
+
+
+def stays(cluster: Cluster, celsius: float) -> None:
+    """It is at this all at once, until nothing is predicted any more."""
+    cluster.passes(600, n1=celsius)
+    cluster.looked()
+
+
+def scores(cluster: Cluster) -> dict[str, object]:
+    found = cluster.views.get("health-score:ramp")
+    return {} if found is None else {key: one.value for key, one in found.desired.items()}
+
+
+def test_predictions_are_scored_and_the_scores_outlive_the_parent(cluster) -> None:
+    cluster.desire("health-rule:ramp", SITE, **{**RAMP, "mode": "suggest"})
+    rises(cluster)
+    stays(cluster, 20.0)
+    assert scores(cluster) == {"came_true": 0, "came_not": 1, "undecided": 0}
+
+    cluster.start_anew()
+    rises(cluster)
+    stays(cluster, 70.0)
+    assert scores(cluster) == {"came_true": 1, "came_not": 1, "undecided": 0}
+
+
+def test_a_rule_that_was_wrong_too_often_only_suggests(cluster) -> None:
+    wrong = {"came_true": 1, "came_not": 19, "undecided": 0}
+    cluster.desire("health-rule:ramp", SITE, **RAMP, precision=80)
+    cluster.desire("health-score:ramp", WHO, **wrong)
+    cluster.start_anew()
+    rises(cluster)
+    assert cluster.care() == {}
+
+    cluster.desire("health-rule:ramp", SITE, **RAMP, precision=5)
+    cluster.start_anew()
+    rises(cluster)
+    assert cluster.care() == {"n1": "out"}

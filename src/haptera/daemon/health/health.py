@@ -7,7 +7,7 @@ read is not; a parent that starts anew judges by what it reads from then on.
 import asyncio
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Final, Protocol
 
 from haptera.daemon.queue.linked import linked
@@ -26,9 +26,10 @@ from haptera.health.care import (
 from haptera.health.judge import Symptom
 from haptera.health.readings import Timed
 from haptera.health.rule import Grade, HealthRule
+from haptera.health.scores import Score, ScoreBoard
 from haptera.health.ward import Ward
 from haptera.kinds import health, node, replica
-from haptera.kinds.rules import budget
+from haptera.kinds.rules import budget, health_score
 from haptera.kinds.rules import health_rule as health_rules
 from haptera.kinds.rules.budget import COUNT_MAX, Per
 from haptera.kinds.rules.health_rule import health_rule
@@ -48,7 +49,9 @@ NAME: Final = "health"
 # The author of the controller's own drains.
 WHO: Final = f"controller:{NAME}"
 LOOK_EVERY_S: Final = 5.0
-KINDS: Final = tuple(one.kind.name for one in (node, replica, health, health_rules, budget))
+KINDS: Final = tuple(
+    one.kind.name for one in (node, replica, health, health_rules, health_score, budget)
+)
 
 
 Views = Mapping[str, EntityView]
@@ -89,6 +92,8 @@ class HealthKeeper:
         self._board = board
         self._limits = limits or CareLimits()
         self.ward = Ward(BUNDLED)
+        # Once the scores that an earlier process has written were read.
+        self._scores: ScoreBoard | None = None
 
     async def run(self) -> None:
         """Keep it until cancelled."""
@@ -134,12 +139,22 @@ class HealthKeeper:
         self.ward.keep_only(nodes, now)
         there = by_kind[health.kind.name]
         held = _holders(by_kind[replica.kind.name].values())
+        scores = by_kind[health_score.kind.name]
+        board = self._scores = self._scores or ScoreBoard(_read_scores(scores.values()))
+        self.ward.distrusted = board.distrusted(self.ward.rules)
         patients = [self._patient(name, there.get(name), held, now) for name in sorted(nodes)]
         brake = self._source.brake().why
         why = None if brake is None else f"the brake is on: {brake}"
         limits = limits_of(by_kind[budget.kind.name].values(), self._limits)
         decision = decide_care(patients, limits, now, why)
-        return self._writes(patients, there, decision)
+        for one in patients:
+            in_care = one.stage is not None or one.name in decision.spare
+            board.look(one.name, one.symptoms, self.ward.rules, now, in_care=in_care)
+        writes = self._writes(patients, there, decision)
+        for name, score in board.scores.items():
+            entity = str(EntityId(health_score.kind.name, name, None))
+            _write(entity, scores.get(name), asdict(score), writes)
+        return writes
 
     def _follow(self, views: Iterable[EntityView]) -> None:
         rules: dict[str, HealthRule] = {one.name: one for one in BUNDLED}
@@ -192,6 +207,14 @@ class HealthKeeper:
             writes.duties[one.name] = Duty(DutyMode.DRAIN, why, WHO)
         elif stage is None and duty is not None and duty.who == WHO:
             writes.duties[one.name] = None
+
+
+def _read_scores(views: Iterable[EntityView]) -> dict[str, Score]:
+    """The scores of rules, as entities hold them."""
+    return {
+        one.name: Score(**{key: int(held.value) for key, held in one.desired.items()})
+        for one in views
+    }
 
 
 def limits_of(budgets: Iterable[EntityView], default: CareLimits) -> CareLimits:

@@ -13,6 +13,7 @@ from haptera.health.rule import (
     parse_pipeline,
 )
 from haptera.kinds.rules.rule import one_of
+from haptera.model.declared.desired_check import between
 from haptera.model.declared.schema import Kind, Plain
 from haptera.model.errors import Code, HapteraError
 
@@ -40,6 +41,7 @@ def health_rule(name: str, values: Mapping[str, str | int]) -> HealthRule:
         _grade(parsed) if given is None else Grade(str(given)),
         Mode(str(values.get(mode.name, Mode.SUGGEST))),
         str(values.get(origin.name, "")),
+        None if precision.name not in values else int(values[precision.name]),
     )
 
 
@@ -58,13 +60,15 @@ pipeline = Plain("health-rule", "pipeline", str, PIPELINE_BYTES_MAX, parse_pipel
 grade = Plain("health-rule", "grade", str, 16, one_of(GRADES))
 # Without it, `suggest`.
 mode = Plain("health-rule", "mode", str, 8, one_of(Mode))
+# In percent; below it, a rule that acts only suggests.
+precision = Plain("health-rule", "precision", int, 8, between(1, 100))
 # The source of its limits.
 origin = Plain("health-rule", "origin", str, 160)
 
 kind = Kind(
     "health-rule",
     (),
-    plain=(sensors, pipeline, grade, mode, origin),
+    plain=(sensors, pipeline, grade, mode, precision, origin),
     of_cluster=True,
     whole=_check_whole,
 )

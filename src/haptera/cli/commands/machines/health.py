@@ -19,6 +19,7 @@ from haptera.health.bundled import BUNDLED, BY_NAME
 from haptera.health.recorded import LINE_BYTES_MAX, RecordedSample, Told, parse_recorded, replay
 from haptera.health.rule import Fingerprint, Grade, HealthRule, Trend, parse_pipeline
 from haptera.kinds import health as kind
+from haptera.kinds.rules import health_score as score_kind
 from haptera.model.answers.views import EntityView
 from haptera.model.declared.desired_check import nearest
 from haptera.model.declared.schema import Plain
@@ -27,6 +28,7 @@ from haptera.model.walltime import utc_text, utc_text_s
 
 _TOLD: Final = ("TIME", "GRADE", "ENTITY", "SENSOR", "VALUE", "EXPECTED")
 _NODES: Final = ("NODE", "GRADE", "CARE", "SINCE", "LIMIT MET", "SAYS")
+_SCORES: Final = ("RULE", "CAME TRUE", "CAME NOT", "UNDECIDED", "PRECISION")
 _RULES: Final = ("RULE", "GRADE", "MODE", "SENSORS", "PIPELINE", "SOURCE")
 
 
@@ -78,6 +80,32 @@ def health(ctx: click.Context, output: str) -> int:
     else:
         print_names([one.name for one in views], views, output)
     return OK
+
+
+@health.command("scores")
+@answers(list[EntityView])
+@unwatched("rules seldom say something else: run it again")
+@names_option
+@click.pass_context
+def scores(ctx: click.Context, output: str) -> None:
+    r"""List what became of the predictions of each health rule.
+
+    A prediction is undecided if its machine was taken into care before. The precision is the share
+    of the others that came true.
+
+    \b
+    Examples:
+      haptera health scores
+      haptera health scores -o json
+
+    Exit codes: 0 listed, 2 wrong usage, 3 no parent answers.
+    """
+    views = the_client(ctx).ask(calls.entities(kind=score_kind.kind.name)).entities
+    if Format(output).for_people:
+        rows = [_score_row(one) for one in views]
+        print_table(_SCORES, rows, output, none="no prediction has been decided")
+    else:
+        print_names([one.name for one in views], views, output)
 
 
 @health.command("rules")
@@ -153,6 +181,16 @@ def _health_row(view: EntityView) -> tuple[str, ...]:
         when(kind.expected),
         shown(kind.says),
     )
+
+
+def _score_row(view: EntityView) -> tuple[str, ...]:
+    came_true, came_not, undecided = (
+        0 if (held := view.desired.get(one.name)) is None else int(held.value)
+        for one in (score_kind.came_true, score_kind.came_not, score_kind.undecided)
+    )
+    decided = came_true + came_not
+    precision = "-" if decided == 0 else f"{100 * came_true / decided:.0f} %"
+    return view.name, str(came_true), str(came_not), str(undecided), precision
 
 
 def _meant(text: str, sensors: str) -> HealthRule:
