@@ -20,6 +20,7 @@ changes_a_second=500
 changing_s=5
 wait_s=60
 
+more_on_failure() { "$python" "$here/audit.py" "$records"; }
 more_picture() { count outside; wc -l "$records"/*; }
 # shellcheck source=tools/waiting.sh
 source "$here/../../tools/waiting.sh"
