@@ -12,7 +12,7 @@ from haptera.core.desired.proposals import TAKEN_OVER_MAX
 from haptera.core.engine import Engine
 from haptera.core.modules.catalog import Catalog
 from haptera.core.state.allowance import TURN_WORK_MAX
-from haptera.core.state.intake import TAKEN_WORK_MAX, TAKING, TAKING_EACH, take
+from haptera.core.state.intake import TAKEN_WORK_MAX, TAKING, TAKING_EACH, admit
 from haptera.core.state.limits import S
 from haptera.core.state.timers import WOKEN_MAX
 from haptera.kinds import KINDS
@@ -150,7 +150,7 @@ def test_events_are_taken_in_their_order_as_many_as_a_turn_has_time_for() -> Non
     events: list[Event] = [Asked(one) for one in names()]
     inbox, taken = deque(events), list[list[Event]]()
     while inbox:
-        taken.append(take(inbox))
+        taken.append(admit(inbox))
     assert [event for some in taken for event in some] == events
     assert {len(some) for some in taken[:-1]} == {TAKEN_WORK_MAX // TAKING}
 
@@ -159,4 +159,4 @@ def test_an_event_that_says_much_leaves_less_time_for_others_and_is_taken_alone_
     many = TAKEN_WORK_MAX // TAKING_EACH
     half, whole = Recalled("n000", (WEB,) * (many // 2)), Recalled("n000", (WEB,) * many)
     inbox: deque[Event] = deque([half, half, whole, Ticked()])
-    assert [take(inbox) for _ in range(4)] == [[half], [half], [whole], [Ticked()]]
+    assert [admit(inbox) for _ in range(4)] == [[half], [half], [whole], [Ticked()]]
