@@ -21,7 +21,7 @@ class Desk:
     """A parent's queue, a node that asks it, and the images that there are."""
 
     def __init__(self, store: Store) -> None:
-        self.images = {"a"}
+        self.store, self.images = store, {"a"}
         self.looks = self.asked = 0
         self.jobs = ParentQueue(store, list, lambda _: {}, lambda done: done())
         self.jobs.has_image = self._has
@@ -67,6 +67,19 @@ async def test_a_job_is_given_out_soon_after_its_image_has_come(desk: Desk) -> N
     async with asyncio.TaskGroup() as tasks:
         looking = tasks.create_task(desk.jobs.run())
         told = await desk.ask(wait_ms=WAIT_MS_MAX)
+        looking.cancel()
+    assert [one.spec.image for one in told.work] == ["a"]
+
+
+async def test_a_parent_that_restarts_gives_out_nothing_before_it_has_seen_the_image(
+    desk: Desk,
+) -> None:
+    await desk.jobs.submit(ONE)
+    restarted = Desk(desk.store)
+    assert (await restarted.ask()).work == ()
+    async with asyncio.TaskGroup() as tasks:
+        looking = tasks.create_task(restarted.jobs.run())
+        told = await restarted.ask(wait_ms=WAIT_MS_MAX)
         looking.cancel()
     assert [one.spec.image for one in told.work] == ["a"]
 

@@ -74,6 +74,8 @@ class ParentQueue:
         self.on_end: Callable[[Job], None] = lambda _: None
         # True of an image that nodes can have, by its name or digest.
         self.has_image: Callable[[str], bool] = lambda _: False
+        # Nothing is given out whose image was not seen yet.
+        self._look_for_images()
         # Where each pool stands, in words, by its name.
         self.pools: dict[str, str] = {}
 
@@ -268,6 +270,7 @@ class ParentQueue:
         self._broken, self._written = True, None
         self._queue = JobQueue(await asyncio.to_thread(self._store.load_queue), _now())
         self._broken = False
+        self._look_for_images()
         for key in self._queue.jobs:
             self.news.changed(key)
         self._turn_over()
