@@ -185,17 +185,20 @@ class FakeBackend:
 
     def _entities(self, selectors):
         views = [self._view(one) for _, one in sorted(self.store.items())]
-        return [view for view in views if self._all_mean(selectors, view)]
+        nodes = {one.name: one for one in views if one.kind == "node"}
+        subjects = [ViewSubject(view, nodes) for view in views]
+        return [
+            view
+            for view, subject in zip(views, subjects, strict=True)
+            if all(one.means(subject) for one in selectors)
+        ]
 
     def means(self, selector, entity):
         if entity not in self.store or not selector.could_mean(entity):
             return False
-        return selector.by_name or self._all_mean([selector], self._view(self.store[entity]))
-
-    def _all_mean(self, selectors, view):
-        held = [self._view(one) for entity, one in self.store.items() if entity.kind == "node"]
-        nodes = {one.name: one for one in held}
-        return all(one.means(ViewSubject(view, nodes)) for one in selectors)
+        return selector.by_name or any(
+            view.entity == str(entity) for view in self._entities([selector])
+        )
 
     def entity(self, entity):
         return self._view(self.store[entity]) if entity in self.store else None

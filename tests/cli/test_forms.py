@@ -194,6 +194,8 @@ def test_each_verb_with_a_shape_was_asked():
     others = {"watch", "power", "minos build", "minos show", "submit", "module reload"}
     # Each of these has a file of tests of its own.
     others |= {
+        "debug story",
+        "health scores",
         "roll timeline",
         "rehearse apply",
         "rehearse roll",

@@ -67,7 +67,7 @@ def test_an_address_at_which_no_node_reaches_it_is_refused(tmp_path, address):
         1,
         "",
         told(
-            "nodes must reach their parent at one IPv4 address, and this is not one",
+            "nodes and their parent reach each other at one IPv4 address, and this is not one",
             f"--listen {address}",
             "give an address of this machine; 127.0.0.1 if the nodes are on it too",
         ),

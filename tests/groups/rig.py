@@ -117,6 +117,11 @@ class GroupLab(Lab):
             answer = api.ask("GET", f"/v1/entities/{entity}")
         return answer[2] if answer is not None and answer[0] == 200 else {}
 
+    def is_heard(self, node: str) -> bool:
+        """Whether the parent knows that the node's agent is up."""
+        agent = self.view(f"node:{node}").get("observed", {}).get("agent", {})
+        return (agent.get("value"), agent.get("known")) == ("up", True)
+
     def says(self, *words: str) -> str:
         """What the command says, whatever it exits with."""
         haptera = shutil.which("haptera", path=".venv/bin") or "haptera"

@@ -316,10 +316,10 @@ def test_n2_where_half_of_all_nodes_fall_silent_another_leads_and_nothing_is_pla
 
 def test_n3_a_new_node_is_used_at_the_next_demand(lab: GroupLab) -> None:
     for node in ("n5", "n6"):
-        lab.says("power", "off", node)
+        lab.says("power", "off", "--take", node)
     lab.until("both are vacated", lambda: not {"n5", "n6"} & {one.node for one in lab.living()})
     lab.until("three run", lambda: len(lab.living()) == 3)
-    lab.says("power", "on", "n5,n6")
+    lab.says("power", "on", "--take", "n5,n6")
 
     lab.apart()
 
@@ -332,10 +332,10 @@ def test_n7_a_drained_node_s_replica_leads_until_its_replacement_runs(lab: Group
     names = [f"replica:ledger.{one.rank}@{node}" for node in free]
     seen = len(lab.starts())
     # The scenario before this one may just have switched one of them on.
-    lab.until("the free nodes are on", lambda: all(map(lab.agent_pid, free)))
+    lab.until("the free nodes are heard", lambda: all(map(lab.is_heard, free)))
     try:
         with lab.frozen(*free):
-            lab.says("power", "off", one.node)
+            lab.says("power", "off", "--take", one.node)
             lab.until("its replacement is declared", lambda: any(map(lab.view, names)))
             acted = len(lab.effects_of(one))
             lab.until("it acts on", lambda: len(lab.effects_of(one)) > acted + 20)
@@ -345,7 +345,7 @@ def test_n7_a_drained_node_s_replica_leads_until_its_replacement_runs(lab: Group
         lab.until("it ends", lambda: not one.lives)
         lab.until("the node is off", lambda: not lab.agent_pid(one.node))
     finally:
-        lab.says("power", "on", one.node)
+        lab.says("power", "on", "--take", one.node)
 
 
 def test_n8_of_nodes_that_are_drained_together_only_as_many_lose_a_replica_as_may(
@@ -354,7 +354,7 @@ def test_n8_of_nodes_that_are_drained_together_only_as_many_lose_a_replica_as_ma
     """All but one: nobody can be moved, so only one replica may end."""
     kept = lab.apart()[0].node
     others = [node for node in NODES if node != kept]
-    lab.says("power", "off", ",".join(others))
+    lab.says("power", "off", "--take", ",".join(others))
     try:
         lab.until("one has ended", lambda: len(lab.living()) == 2)
         lab.until(
@@ -366,7 +366,7 @@ def test_n8_of_nodes_that_are_drained_together_only_as_many_lose_a_replica_as_ma
         said = lab.until("its node says why", lambda: _why_held(lab.says("why", f"node:{waiting}")))
         assert "runs here" in said
     finally:
-        lab.says("power", "on", ",".join(others))
+        lab.says("power", "on", "--take", ",".join(others))
 
 
 def _why_held(text: str) -> str | None:

@@ -103,19 +103,27 @@ def submit(  # noqa: PLR0913 (an argument for each option)
         spec = SubmitSpec(
             command, size, limit_s, again, backend, user, image, folder, binds, devices
         )
+    except UnicodeError:
+        raise  # What is no text is said so by all verbs.
     except ValueError as error:
         raise HapteraError(str(error), do="see haptera submit --help") from None
     # With a key of its own: where the answer is lost, the same is asked again, and queued once.
     body = SubmitBody(spec, name, priority, count, secrets.token_hex(_KEY_BYTES))
     made = client.ask(calls.submit(body))
+    _print_made(made, output)
     keys = range(made.first, made.last + 1)
+    return max(_status(client, key) for key in keys) if wait else 0
+
+
+def _print_made(made: Submitted, output: str) -> None:
+    """The names of the jobs."""
     if not Format(output).for_people:
-        print_names([f"job:{key}" for key in keys], made, output)
+        names = [f"job:{key}" for key in range(made.first, made.last + 1)]
+        print_names(names, made, output)
     elif made.first == made.last:
         say(f"job:{made.first}")
     else:
         say(f"job:{made.first} to job:{made.last}")
-    return max(_status(client, key) for key in keys) if wait else 0
 
 
 def _status(client: Client, key: int) -> int:
