@@ -1,4 +1,4 @@
-"""How many files an addition touches besides its own: CONTRIBUTING.md says so, and this counts."""
+"""The files that an addition touches besides its own, counted as CONTRIBUTING.md has them."""
 
 import re
 from collections import defaultdict

@@ -23,7 +23,7 @@ class WrongError(Exception):
 
 
 class Process(NamedTuple):
-    """Who noted it; of one rank, a later process is higher."""
+    """The program that noted it; of one rank, a later process is higher."""
 
     group: str
     rank: int
@@ -62,7 +62,7 @@ Records = Mapping[Process, list[str]]
 
 
 def audit(records: Records) -> str:
-    """What all records together say.
+    """The findings of all records together.
 
     Raises:
         WrongError: they contradict each other.
@@ -101,7 +101,7 @@ def input_of(group: str, records: Records) -> list[Line]:
 
 
 def followed(process: Process, noted: list[str]) -> tuple[int, list[Line]]:
-    """Where one process began, and the messages that it was given, each the next of the last."""
+    """The beginning of one process, and its messages, each the next of the last."""
     start, lines = int(noted[0].removeprefix("start ")), [Line.of(one.split()) for one in noted[1:]]
     for number, line in enumerate(lines, start + 1):
         if line.number != number:
@@ -129,7 +129,7 @@ def check_source(source: str, given: Iterable[Line], feeds: Records) -> None:
 
 
 def check_said(said: list[str], given: list[Line]) -> None:
-    """What the reflectors said is what was given to who hears them."""
+    """The hearers of the reflectors were given exactly what these said."""
     for index, (one, line) in enumerate(zip(said, given, strict=False)):
         if one != line.digest:
             raise WrongError(f"output {index + 1} of the reflectors came as {line}")

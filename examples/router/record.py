@@ -1,4 +1,4 @@
-"""What a program notes of each message, in a file of its process, for who looks from outside."""
+"""Notes of a program on each message, in a file of its process, for checks from outside."""
 
 import hashlib
 import os

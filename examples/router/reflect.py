@@ -45,7 +45,7 @@ async def reflect(channels: AsyncChannels, record: Record) -> None:
 
 
 def changes_of(table: Table, message: ChannelMessage) -> Iterator[bytes]:
-    """What a message changes, as messages to routers."""
+    """The changes by a message, as messages to routers."""
     try:
         said = parse(message.data)
     except MalformedError:

@@ -47,7 +47,7 @@ class Heard:
 
 @dataclass(slots=True)
 class Source:
-    """What one peer has announced in its last session, and before."""
+    """The announcements of one peer, in its last session and before."""
 
     incarnation: int
     opened: Open
@@ -159,7 +159,7 @@ def _updated(source: Source, message: Update) -> Iterator[Prefix]:
 
 
 def _passed_on(route: Attributes) -> Iterator[Attribute]:
-    """What nobody here knows goes on as partial where it may, and ends here where it may not."""
+    """Unknown attributes go on as partial where they may, and end here where they may not."""
     for one in route:
         if known(one):
             yield one

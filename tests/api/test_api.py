@@ -134,7 +134,7 @@ def tried(app, method, path, **who):
 
 
 def verdict(answer):
-    """How a request was refused to who asked; "let in", whatever came of it then."""
+    """The refusal of a request; "let in", whatever came of it then."""
     return answer.status if answer.status in (401, 403) or answer.status >= 500 else "let in"
 
 

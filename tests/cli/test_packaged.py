@@ -1,4 +1,4 @@
-"""What installed packages bring besides kinds and modules: verbs, and controllers of a site."""
+"""Installed packages bring verbs, and controllers of a site, besides kinds and modules."""
 
 import click
 import pytest

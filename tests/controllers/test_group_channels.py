@@ -1,4 +1,4 @@
-"""What replicas are told of their channels, and what is said of those that cannot be."""
+"""The values for replicas by their channels, and the words on those that cannot be."""
 
 from haptera.controllers.group_channels import hearing_fault
 from haptera.controllers.groups import decide

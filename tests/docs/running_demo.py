@@ -12,7 +12,7 @@ from tests.docs.pages import ROOT
 
 
 def lacking(name: str) -> str | None:
-    """What a demo needs and is not here, in words."""
+    """The missing needs of a demo, in words."""
     needs = (ROOT / "examples" / name / "needs").read_text("utf-8").split()
     asked = subprocess.run([ROOT / "tools/need", *needs], capture_output=True, text=True)
     return asked.stderr.strip() if asked.returncode else None

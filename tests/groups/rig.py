@@ -118,7 +118,7 @@ class GroupLab(Lab):
         return answer[2] if answer is not None and answer[0] == 200 else {}
 
     def is_heard(self, node: str) -> bool:
-        """Whether the parent knows that the node's agent is up."""
+        """True where the parent knows that the node's agent is up."""
         agent = self.view(f"node:{node}").get("observed", {}).get("agent", {})
         return (agent.get("value"), agent.get("known")) == ("up", True)
 

@@ -1,4 +1,4 @@
-"""What a BMC measures, by a real one and its event log, and by what ipmitool prints of others."""
+"""Sensors of BMCs: of a real one with its event log, and in the words of ipmitool on others."""
 
 import asyncio
 import subprocess

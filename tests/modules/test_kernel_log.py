@@ -1,4 +1,4 @@
-"""What a kernel's log counts as, by logs in its form; and the heartbeats of applications."""
+"""Counts from a kernel's log, by logs in its form; and the heartbeats of applications."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a replica that has turned may put in place of the files of leases: no file at all."""
+"""A replica that has turned may replace the files of leases by anything but a file."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""What a service may put in place of its keeper's notes: its folder is where it runs."""
+"""A service may put anything in place of its keeper's notes: it runs in their folder."""
 
 import os
 from collections.abc import Callable

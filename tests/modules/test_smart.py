@@ -1,4 +1,4 @@
-"""What disks say of themselves, by answers in the shapes of `smartctl`, and by what is none."""
+"""The health of disks, by answers in the shapes of `smartctl`, and by nonsense."""
 
 import asyncio
 from pathlib import Path

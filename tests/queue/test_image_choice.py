@@ -1,4 +1,4 @@
-"""Who gets a job in an image: only who can run it, and first who has the image already."""
+"""Jobs in images go only to nodes that can run them, and first to those with the image."""
 
 from typing import Any
 

@@ -49,7 +49,7 @@ ROOT = JobSpec(("sh", "-c", "id -u; cat /proc/self/cgroup"), Size(1, 0), user="r
 
 @pytest.fixture(scope="module", autouse=True)
 def own_mounts() -> None:
-    """What a test that fails leaves mounted is gone with this process."""
+    """Leave no mounts of a test that fails: they end with this process."""
     tree.own_mounts()
 
 
@@ -73,7 +73,7 @@ class Node:
         return home_of(self.rig.run_dir, work)
 
     async def ends(self, home: JobHome) -> Holding:
-        """How a job ended, once it has."""
+        """The end of a job, once it has come."""
         token = int(home.path.name.partition("-")[2])
         await until(lambda: token in self.heard and self.heard[token].phase in OVER)
         return self.heard[token]
@@ -149,7 +149,7 @@ async def serving(rig: Rig) -> AsyncIterator[Node]:
 
 
 def mounts(rig: Rig) -> list[str]:
-    """What is mounted below this rig in any namespace that some process is in."""
+    """The mounts below this rig in any namespace that some process is in."""
     found = set()
     for place in Path("/proc").glob("[0-9]*/mountinfo"):
         try:

@@ -44,7 +44,7 @@ def container(image: Path, place: Path, site: str) -> Iterator[Callable[..., tup
 
 
 def _bundle(builder: str, place: Path) -> Path:
-    """What the image says of its process, over what runc gives any."""
+    """A bundle with the image's own process, over runc's defaults."""
     said = json.loads(output("buildah", "inspect", builder))["Docker"]["config"]
     assert said["Healthcheck"]["Test"] == ["CMD", "/usr/lib/haptera/alive"]
     state, bundle = place / "state", place / "bundle"

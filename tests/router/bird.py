@@ -78,7 +78,7 @@ class Bird:
         return {line.split()[0] for line in lines if "/" in line}
 
     def is_served(self) -> bool:
-        """Whether it listens for its peer."""
+        """True while it listens for its peer."""
         with socket.socket() as one:
             return one.connect_ex((self.address, PORT)) == 0
 

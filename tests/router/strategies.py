@@ -73,7 +73,7 @@ OPTIONALS = [
 
 @st.composite
 def attributes(draw: st.DrawFn) -> Attributes:
-    """What a route must have, and some of the rest."""
+    """The mandatory attributes of a route, and some of the rest."""
     mandatory = (
         draw(of_code(ORIGIN, TRANSITIVE, st.sampled_from([b"\x00", b"\x01", b"\x02"]))),
         Attribute(2, TRANSITIVE, draw(paths())),

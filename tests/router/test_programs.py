@@ -89,7 +89,7 @@ def announcing(bird: Bird, leads: Callable[[], int | None]) -> Program:
 
 
 def holds(records: Path) -> bool:
-    """Whether all have come to the end, and nothing was lost, doubled or altered."""
+    """True once all have come to the end, and nothing was lost, doubled or altered."""
     with suppress(WrongError):
         return bool(audit(read(records)))
     return False

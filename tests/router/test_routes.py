@@ -163,7 +163,7 @@ LISTS = st.lists(PREFIXES, max_size=3, unique=True).map(tuple)
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[Heard]:
-    """What two peers send: a session each that may begin anew, with another router id too."""
+    """The messages of two peers: sessions that may begin anew, with another router id too."""
     sessions = {"east": 0, "west": 0}
     heard = []
     for _ in range(draw(st.integers(0, 12))):

@@ -54,7 +54,7 @@ def test_what_python_or_a_library_raises_is_told_with_its_type_and_printed(
     raises, told, capsys: pytest.CaptureFixture[str]
 ) -> None:
     failures = Failures(("tests",), lambda: 0)
-    assert failures.told(raised(raises), "look of node:n1") == told
+    assert failures.describe(raised(raises), "look of node:n1") == told
     printed = capsys.readouterr().err
     assert printed.startswith("look of node:n1 failed:\nTraceback (most recent call last):\n")
     assert f"in {raises.__name__}\n" in printed
@@ -71,7 +71,7 @@ def test_what_python_or_a_library_raises_is_told_with_its_type_and_printed(
 def test_what_the_author_raises_in_own_words_is_told_bare_and_not_printed(
     raises, told, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert Failures(("tests",), lambda: 0).told(raised(raises), "look of node:n1") == told
+    assert Failures(("tests",), lambda: 0).describe(raised(raises), "look of node:n1") == told
     assert capsys.readouterr().err == ""
 
 
@@ -82,7 +82,7 @@ def test_one_line_that_raises_again_and_again_is_printed_once_a_minute(
     failures = Failures(("tests",), lambda: times[-1])
 
     def printed(raises) -> bool:
-        failures.told(raised(raises), "look of node:n1")
+        failures.describe(raised(raises), "look of node:n1")
         return capsys.readouterr().err != ""
 
     assert [printed(of_python), printed(of_python), printed(of_the_system)] == [True, False, True]
@@ -97,14 +97,14 @@ def test_of_more_lines_than_are_kept_the_one_printed_longest_ago_is_forgotten(
 ) -> None:
     failures = Failures((), lambda: 0)
     for number in range(PRINTED_MAX):
-        failures.told(type(f"Bug{number}", (Exception,), {})("no"), "look")
-    failures.told(raised(of_python), "look")
-    failures.told(raised(of_python), "look")
+        failures.describe(type(f"Bug{number}", (Exception,), {})("no"), "look")
+    failures.describe(raised(of_python), "look")
+    failures.describe(raised(of_python), "look")
     assert capsys.readouterr().err.count(" failed:\n") == PRINTED_MAX + 1
 
 
 def test_long_words_are_cut_with_their_type() -> None:
-    told = Failures((), lambda: 0).told(ValueError("ü" * TEXT_BYTES_MAX), "look")
+    told = Failures((), lambda: 0).describe(ValueError("ü" * TEXT_BYTES_MAX), "look")
     assert told.startswith("ValueError: ü")
     assert TEXT_BYTES_MAX - 1 <= len(told.encode()) <= TEXT_BYTES_MAX
 
@@ -135,5 +135,5 @@ def test_what_a_module_may_not_use_is_told_with_what_would_let_it(
     number: int, path: str | None, hint: str
 ) -> None:
     error = OSError(number, "refused", path)
-    told = Failures([], lambda: 0).told(error, "start")
+    told = Failures([], lambda: 0).describe(error, "start")
     assert told == f"{type(error).__name__}: {error}{hint}"

@@ -103,7 +103,7 @@ def with_attribute(attributes: Attributes, attribute: Attribute) -> Attributes:
 
 
 def as_path_length(value: bytes) -> int:
-    """How long a path is when paths are compared: a set counts as one."""
+    """The length of a path for comparison: a set counts as one."""
     return sum(1 if kind == AS_SET else len(members) for kind, members in segments(value))
 
 
@@ -170,7 +170,7 @@ def _check(attribute: Attribute) -> None:
 
 
 def _is_host(address: bytes) -> bool:
-    """Whether it can be one machine's: neither 0/8, nor loopback, nor multicast and above."""
+    """True of an address that a machine can have: not 0/8, loopback, multicast or above."""
     return address[0] not in (0, 127) and address[0] < 224
 
 
@@ -198,7 +198,7 @@ _KNOWN: Final[dict[int, tuple[int, Callable[[int], bool]]]] = {
 
 
 def known(attribute: Attribute) -> bool:
-    """Whether this code knows what an attribute means."""
+    """True of an attribute whose meaning this code knows."""
     return attribute.code in _KNOWN
 
 

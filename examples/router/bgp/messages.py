@@ -76,7 +76,7 @@ class Prefix(NamedTuple):
 
 
 class Capability(NamedTuple):
-    """What a speaker says that it can do."""
+    """The capabilities of a speaker."""
 
     code: int
     value: bytes
@@ -92,7 +92,7 @@ class Open:
     capabilities: tuple[Capability, ...]
 
     def can(self, capability: Capability) -> bool:
-        """Whether it says so of itself."""
+        """True where the speaker has this capability."""
         return capability in self.capabilities
 
 
@@ -156,7 +156,7 @@ def encode(message: Message) -> bytes:
 
 
 def size_of(header: bytes) -> int:
-    """How many octets the message has that begins with this header.
+    """The length in octets of the message that begins with this header.
 
     Raises:
         MalformedError: no message begins so.
@@ -267,7 +267,7 @@ def _parse_capabilities(octets: bytes) -> Iterator[Capability]:
 
 
 def _pairs(octets: bytes) -> Iterator[tuple[int, bytes]]:
-    """What is written as type, length, value."""
+    """The encoding as type, length, value."""
     at = 0
     while at < len(octets):
         end = at + 2 + (octets[at + 1] if at + 1 < len(octets) else 0)

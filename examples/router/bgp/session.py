@@ -47,7 +47,7 @@ class SessionEndedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
-    """Who this side is, and what it expects of the other one."""
+    """The identity of this side, and its expectations of the other one."""
 
     as_number: int
     router_id: bytes
@@ -99,7 +99,7 @@ class Session:
         self._hold_s = hold_s or None
 
     async def received(self) -> AsyncIterator[Update | RouteRefresh]:
-        """What the other side sends, until the session ends.
+        """The messages of the other side, until the session ends.
 
         Raises:
             SessionEndedError: it has ended.

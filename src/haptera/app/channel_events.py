@@ -1,4 +1,4 @@
-"""What the program of a replica is given from the channels that its group hears."""
+"""The events for the program of a replica, from the channels that its group hears."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -13,7 +13,7 @@ class ChannelsError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ChannelStart:
-    """Where a replica begins: with this state, which holds its input up to this number."""
+    """The beginning of a replica: this state, which holds its input up to this number."""
 
     state: bytes | None
     number: int

@@ -50,7 +50,7 @@ def parse_header(line: bytes) -> Header:
 
 @dataclass(slots=True)
 class FrameBuffer:
-    """What has come of frames."""
+    """Frames, read from the bytes that have come."""
 
     _bytes: bytearray = field(default_factory=bytearray)
 
@@ -79,7 +79,7 @@ class FrameBuffer:
 
 @dataclass(slots=True)
 class ChannelTalk:
-    """What a program has been given, and what it has said that is not confirmed."""
+    """The messages given to a program, and its outputs that are not confirmed."""
 
     number: int | None = None
     offers: bool = False
@@ -93,7 +93,7 @@ class ChannelTalk:
     _state: bytearray = field(default_factory=bytearray)
 
     def opening(self) -> Iterator[bytes]:
-        """What is said first on a new connection."""
+        """The first words on a new connection."""
         if self.number is None:
             self.unconfirmed.clear()
             yield frame({"op": "hello", "blob": self._blob, "have": len(self._state)})
@@ -158,7 +158,7 @@ class ChannelTalk:
         return None
 
     def _recover(self, header: Header, data: bytes) -> None:
-        """What comes before the program begins; other frames are of a later haptera."""
+        """The frames before the program begins; unknown ones are of a later haptera."""
         match header["op"]:
             case "piece":
                 if header["blob"] != self._blob:

@@ -14,7 +14,6 @@ import socket
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 from haptera.app.channel_events import (
@@ -60,7 +59,7 @@ def connected(path: Path) -> socket.socket:
 
 
 class Channels:
-    """What a group hears and says, for one process of one replica; for one thread."""
+    """The channels of a group, for one process of one replica; for one thread."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -80,16 +79,11 @@ class Channels:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._break()
 
     def start(self) -> ChannelStart:
-        """Where to begin, with the state of a sibling; waits until that is known.
+        """The place to begin at, with the state of a sibling; waits until that is known.
 
         Raises:
             ChannelsError: the group's policy is to fail, or it was called before.
@@ -140,7 +134,7 @@ class Channels:
                 self._break()
 
     def _receives(self, until: float | None) -> bool:
-        """Whether something came before that time."""
+        """True if something came before that time."""
         link = self._connected()
         within_s = None if until is None else max(0.0, until - time.monotonic())
         if not select.select([link], [], [], within_s)[0]:

@@ -21,7 +21,7 @@ Link = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class AsyncChannels:
-    """What a group hears and says, for one process of one replica.
+    """The channels of a group, for one process of one replica.
 
     One task iterates; all tasks of its loop may emit.
     """
@@ -55,7 +55,7 @@ class AsyncChannels:
             self._break(self._link[1])
 
     async def start(self) -> ChannelStart:
-        """Where to begin, with the state of a sibling; waits until that is known.
+        """The place to begin at, with the state of a sibling; waits until that is known.
 
         Raises:
             ChannelsError: the group's policy is to fail, or it was called before.

@@ -164,7 +164,7 @@ def _make(path: Path) -> None:
 
 
 def _is_file(path: Path) -> bool:
-    """Whether a plain file is there, and no link to one."""
+    """True where a plain file is there, and no link to one."""
     try:
         return stat.S_ISREG(path.lstat().st_mode)
     except FileNotFoundError:

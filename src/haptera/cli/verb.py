@@ -17,7 +17,7 @@ Callback = TypeVar("Callback", bound=Callable[..., Any])
 
 
 def former_option(old: str, new: str) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
-    """What an option was called before: it does the same, and says what it is called now."""
+    """A former name of an option: it does the same, and says the present name."""
     former, name = (option.strip("-").replace("-", "_") for option in (old, new))
 
     def decorated(command: Callable[..., Result]) -> Callable[..., Result]:
@@ -36,7 +36,7 @@ def former_option(old: str, new: str) -> Callable[[Callable[..., Result]], Calla
 
 
 def answers(*shapes: Any) -> Callable[[Callback], Callback]:
-    """What the verb can write with `-o json`, as types."""
+    """Declare what the verb can write with `-o json`, as types."""
     return lambda callback: _with(callback, _ANSWERS, shapes)
 
 

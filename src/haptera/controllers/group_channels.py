@@ -1,4 +1,4 @@
-"""What the replicas of a group are told of their channels; pure.
+"""The settings of a group's replicas for their channels; pure.
 
 The servers that carry them are the replicas of another group, where these are placed.
 """
@@ -22,7 +22,7 @@ Groups = Mapping[str, EntityView]
 
 @dataclass(frozen=True, slots=True)
 class ReplicaChannels:
-    """What is to be written of each replica, and what is wrong, in words for people.
+    """The values for each replica, and the faults, in words for people.
 
     Where a group `waits`, its carrier runs nowhere yet: it is not begun, to be told of it at once.
     """
@@ -38,7 +38,7 @@ def channels_of(
     replicas: Mapping[str, Sequence[EntityView]],
     nodes: Mapping[str, EntityView],
 ) -> ReplicaChannels:
-    """What a group's replicas are told of its channels."""
+    """The values for a group's replicas, by its channels."""
     carrier = desired(view, group.carrier.name)
     if carrier is None:
         return ReplicaChannels()
@@ -66,7 +66,7 @@ def _addresses(replicas: Sequence[EntityView], nodes: Mapping[str, EntityView]) 
 
 
 def hearing_fault(name: str, groups: Groups) -> str:
-    """What is wrong with what a group hears: one that is not there, or itself, over others."""
+    """The fault in what a group hears: a missing group, or itself, over others."""
     seen, wanted = set[str](), [name]
     while wanted:
         one = wanted.pop()

@@ -106,7 +106,7 @@ class ScoreBoard:
 def _outcome(
     one: Symptom, test: Trend, due: float, now: float, *, in_care: bool
 ) -> PredictionOutcome | None:
-    """What has come of a prediction; None while it stands."""
+    """The result of a prediction; None while it stands."""
     sign = 1.0 if test.side is Beyond.ABOVE else -1.0
     if sign * one.value >= sign * test.limit:
         return PredictionOutcome.CAME_TRUE

@@ -1,4 +1,4 @@
-"""What installed packages bring by their entry points: kinds, modules, controllers and verbs."""
+"""The entry points of installed packages: kinds, modules, controllers and verbs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -98,7 +98,7 @@ def imported(one: Brought) -> Any:
 
 
 def imported_as(shape: type[Shape], some: tuple[Brought, ...]) -> Shape:
-    """What one package brings under a name.
+    """An entry of one package, under a name.
 
     Raises:
         HapteraError: several bring something, or it cannot be imported, or is no such thing.

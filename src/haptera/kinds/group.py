@@ -50,7 +50,7 @@ class LeaderPolicy(StrEnum):
 
 
 class Recover(StrEnum):
-    """What a replica begins with where nobody supplies a state and its input is not kept whole.
+    """A replica's beginning where nobody supplies a state and its input is not kept whole.
 
     EMPTY: with the oldest message that is kept. WAIT: not yet. FAIL: it is to end.
     """

@@ -29,7 +29,7 @@ class Occupant:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What a holder that takes jobs has, and who is there; some can run jobs in images."""
+    """The capacity of holders that accept jobs; some can run jobs in images."""
 
     holder: str
     capacity: Size

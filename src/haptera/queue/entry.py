@@ -54,7 +54,7 @@ class StoredQueue:
 
 @dataclass(slots=True)
 class Holder:
-    """Who holds jobs: `held` is job by token; until `lease_ns` nobody else gets these.
+    """A holder of jobs: `held` is job by token; until `lease_ns` nobody else gets these.
 
     `images` are those that it has; None: it runs jobs in none.
     """

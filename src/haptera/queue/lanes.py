@@ -7,7 +7,7 @@ from haptera.queue.job import Job, Lane
 
 
 class Lanes:
-    """Who waits; each lane in the order of priority, then of submission.
+    """The jobs that wait; each lane in the order of priority, then of submission.
 
     Lanes whose image is among the `lacking` ones have no head: nobody could run it.
     """

@@ -53,7 +53,7 @@ class Present:
 
 @dataclass(frozen=True)
 class Additions:
-    """What a change brings to a cluster: names of modules, and controllers with their settings."""
+    """The additions to a cluster by a change: names of modules, and controllers with settings."""
 
     modules: Collection[str] = ()
     controllers: Collection[ControllerPlace] = ()

@@ -98,7 +98,7 @@ class QueryName:
         return str(self.schema.get("examples", ["1"])[0])
 
     def refusal(self, text: str) -> str | None:
-        """What to write instead of a text that has not the form; None: it has it."""
+        """The form to write instead of a text that lacks it; None: it has it."""
         if (choices := self.schema.get("enum")) is not None:
             return None if text in choices else f"one of {', '.join(choices)}"
         if self.schema["type"] != "integer":

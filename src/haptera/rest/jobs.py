@@ -52,7 +52,7 @@ class SubmitBind(Bind, frozen=True, gc=False, forbid_unknown_fields=True, omit_d
 
 
 class SubmitSpec(JobSpec, frozen=True, gc=False, forbid_unknown_fields=True, omit_defaults=True):
-    """What a job is to run, as it is asked for; the rest as a `JobSpec` has it."""
+    """The request of a job; its fields are those of `JobSpec`."""
 
     command: Annotated[
         tuple[Argument, ...],

@@ -1,4 +1,4 @@
-"""What begins a roll, and what is answered."""
+"""The body of a request that begins a roll, and its answer."""
 
 from typing import Annotated, Final
 
@@ -15,7 +15,7 @@ UNAVAILABLE_DEFAULT: Final = "10%"
 
 
 class RollBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Which systems are to run an image, how many first, and how many may be away at once.
+    """A roll: its systems, their image, how many are first, and how many may be away at once.
 
     The roll is called `name`, or as its image. After `deadline_s` seconds it halts.
     """
@@ -31,7 +31,7 @@ class RollBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 
 
 class RollStarted(msgspec.Struct, frozen=True):
-    """How many systems are in a roll, and whose desired images and in which rolls they were.
+    """A roll that has begun: its number of systems, the owners of their images, other rolls.
 
     `plans` are what the roll disrupts until its end, if that was asked by `dry_run`.
     """

@@ -40,7 +40,7 @@ class Failures:
         self._now = now
         self._printed: dict[_Place, int] = {}
 
-    def told(self, error: Exception, what: str, secrets: Iterable[str] = ()) -> str:
+    def describe(self, error: Exception, what: str, secrets: Iterable[str] = ()) -> str:
         """The words for `why`, cut; what was called stands above a traceback that is printed.
 
         None of them has a secret in it: the other side may say again what it was sent.

@@ -227,7 +227,7 @@ class _Host:
             self._answer(failed)
 
     def _told(self, call: CallFrame, error: Exception) -> str:
-        return self._failures.told(error, f"{call.part} of {call.entity}", self._secrets(call))
+        return self._failures.describe(error, f"{call.part} of {call.entity}", self._secrets(call))
 
     def _secrets(self, call: CallFrame) -> tuple[str, ...]:
         """The secrets that its functions have."""

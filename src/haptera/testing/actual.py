@@ -178,7 +178,7 @@ class Actual:
         self._report(entity, variable)
 
     def value(self, entity: EntityId, variable: Variable[Any]) -> str:
-        """What a variable really is, whoever has read it."""
+        """The real value of a variable, read by anybody or not."""
         value = self.values.get(entity, {}).get(variable.name)
         if variable.values is Applied:
             is_current = value == self._wishes.contents(entity, variable.name)

@@ -82,7 +82,7 @@ class BenchProcess(Generic[Made]):
             told.append(Exited(call.module, f"ended: status {end.code}", call.process))
         except Exception as error:  # noqa: BLE001  the author's code may raise anything
             if not timer.expired():
-                text = self._failures.told(error, f"{call.part} of {call.entity}")
+                text = self._failures.describe(error, f"{call.part} of {call.entity}")
                 told.append(Failed(call.id, text))
         return told
 

@@ -34,7 +34,7 @@ Offer = tuple[Callable[[], bool], Callable[[], None]]
 
 @dataclass(slots=True)
 class MemoryGroup:
-    """What the carrier holds of a group; `forgotten` are the first messages of its input."""
+    """The streams of a group; `forgotten` counts the first messages of its input."""
 
     hears: tuple[str, ...] = ()
     said: list[tuple[Voice, int, OutputPosition, bytes]] = field(default_factory=list)

@@ -44,7 +44,7 @@ class Parented(Protocol):
         """Ask the parent for changes of desired state; returns the ticket of its reply."""
 
     def wall_s(self) -> float:
-        """What the wall clocks show."""
+        """The time of the wall clocks."""
 
 
 class SimulatedSource:

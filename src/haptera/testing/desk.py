@@ -1,7 +1,6 @@
 """One controller at work on a simulated cluster: real engines, and a clock of its own."""
 
 from collections.abc import Callable, Iterable, Mapping
-from types import TracebackType
 from typing import Final, Generic, Self, TypeVar
 
 from haptera.core.state.limits import S
@@ -71,10 +70,5 @@ class Desk(Generic[Settings]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

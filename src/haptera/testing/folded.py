@@ -137,7 +137,7 @@ class FoldedWorld:
             self.controllers.run_until(end)
 
     def wall_s(self) -> float:
-        """What the wall clock shows, in seconds since 1970."""
+        """The time of the wall clock, in seconds since 1970."""
         return (self.clock.now + self.wall_offset_ns) / S
 
     def set_wall(self, wall_s: float) -> None:
@@ -182,7 +182,7 @@ class FoldedWorld:
         return digest({"": sorted(map(str, plain.values()))})
 
     def _row(self, entity: EntityId) -> EntityState | None:
-        """What the parent has of an entity; None where it is down, and hears nothing."""
+        """The parent's row of an entity; None where it is down, and hears nothing."""
         return None if self.parent.engine is None else self.parent.engine.table.get(entity)
 
     def _restart(self) -> None:

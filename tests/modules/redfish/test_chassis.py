@@ -1,4 +1,4 @@
-"""What Redfish services of several makes say of their sensors, in shapes like theirs."""
+"""Sensors of Redfish services, in the shapes of several makers."""
 
 import asyncio
 from collections.abc import Mapping

@@ -223,7 +223,7 @@ class JobRoutes:
         return Duty(body.mode, body.reason, f"user:{caller.name}", deadline_s)
 
     def _meant(self, select: str | None, state: JobState | None = None) -> Callable[[Job], bool]:
-        """Whether a query means a job."""
+        """True where a query means a job."""
         if select is None:
             return lambda job: state in (None, job.state)
         choice, now_s = parse_job_selector(select).choice, self.wall_s()

@@ -86,7 +86,7 @@ class PatchBatch:
     async def _changes(
         self, numbers: Sequence[int], found: dict[int, HapteraError]
     ) -> AsyncIterator[Change]:
-        """What these change now; those that cannot be are `found`."""
+        """The changes by these patches now; those that cannot be are `found`."""
         for done, number in enumerate(numbers, 1):
             try:
                 changes = self.patcher.changes(self.patches[number])

@@ -35,16 +35,16 @@ class RollStart:
 
     @property
     def owners(self) -> list[str]:
-        """Whose the images are that the systems should run now."""
+        """The owners of the images that the systems should run now."""
         return sorted({one.desired[system.image.name].owner for one in self.systems})
 
     def patches_at_end(self) -> list[EntityPatch]:
-        """What it will have changed when it is done."""
+        """The changes that it will have made when it is done."""
         new: dict[str, str | int | None] = {system.image.name: self.body.image}
         return [EntityPatch(one.entity, new) for one in self.systems]
 
     def patches(self) -> list[EntityPatch]:
-        """What begins it, to be written whole."""
+        """The changes that begin it, to be written whole."""
         begun = beginning(self.body, self.systems, self.wall_s)
         return [EntityPatch(entity, values) for entity, values in begun.items()]
 

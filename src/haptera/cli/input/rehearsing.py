@@ -59,7 +59,7 @@ _OPTIONS: Final = (
 
 @dataclass(frozen=True)
 class RehearsalOptions:
-    """How a change is rehearsed: how often, with which seeds, faults and conditions; on what."""
+    """The options of a rehearsal: runs, seeds, faults, conditions, and the copy's source."""
 
     runs: int
     seed: int
@@ -101,7 +101,7 @@ def rehearsal_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def taken_from(options: dict[str, Any]) -> RehearsalOptions:
-    """How it is rehearsed, taken out of all options."""
+    """The options of a rehearsal, removed from all options."""
     return RehearsalOptions(
         **{name: options.pop(name) for name in RehearsalOptions.__dataclass_fields__}
     )

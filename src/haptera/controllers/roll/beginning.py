@@ -38,7 +38,7 @@ def to_be_changed(body: RollBody, entities: Iterable[EntityView]) -> list[Entity
 
 
 def beginning(body: RollBody, systems: Sequence[EntityView], wall_s: float) -> Patches:
-    """What begins a roll of these systems at this time, in seconds since 1970; written whole."""
+    """The changes that begin a roll of these systems, to be written whole."""
     beside: dict[str, str | int | None] = {
         system.spare.name: body.image,
         system.roll.name: name_of(body),
@@ -60,7 +60,7 @@ def next_attempt(systems: Iterable[EntityView]) -> int:
 
 
 def value_of(view: EntityView, name: str) -> str | int | None:
-    """What is desired of an entity by this name."""
+    """The desired value of an entity by this name."""
     held = view.desired.get(name)
     return None if held is None else held.value
 

@@ -73,7 +73,7 @@ class StepRunner:
         return f"{self._side.instance:x}-{self._count}"
 
     def lacks_slot(self, row: EntityState, node: EntityState | None, step: Step) -> str | None:
-        """What a step would wait for that was begun now; None where there is a slot for it."""
+        """The slot that a step begun now would wait for; None where there is one."""
         return self._calls.lacks_slot(row, node, step)
 
     def claim_slot(

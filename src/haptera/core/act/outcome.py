@@ -41,7 +41,7 @@ def found(row: EntityState, change: Change, since: int) -> bool:
 def is_over(
     row: EntityState, change: Change, stepping: StepRun, domain: Domain, state: int
 ) -> bool:
-    """Whether it is known what became of a change: read since, or out of any look's reach."""
+    """True where the result of a change is known: read since, or out of any look's reach."""
     fact = row.belief.known.get(change.variable)
     if fact is not None:
         return fact.method is Method.READ and fact.at >= stepping.settled_at

@@ -93,7 +93,7 @@ class Decider:
     blocked: Callable[[EntityId, Part], Lacking | None]
 
     def decide(self, situation: Situation, planned: Planned, now: int) -> Decision:
-        """What comes next of the plan, or why nothing does; with all that this claims."""
+        """The next part of the plan, or why there is none; with all that this claims."""
         row = situation.row
         if row.work.stepping is not None:
             decision = self._under_way(situation, now)
@@ -343,7 +343,7 @@ def _other_side(row: EntityState, part: Part) -> str:
 
 
 def _last_words(row: EntityState) -> str:
-    """What came of the last step that failed: a look has failed since, and works again."""
+    """The outcome of the last step that failed: a look has failed since, and works again."""
     failed = (one for one in reversed(row.attempts.tried) if not one.worked)
     last = next(failed, None)
     return "the next part failed" if last is None else f"{last.path}: {last.outcome}"

@@ -64,7 +64,7 @@ class Calls:
         return self.slots.acquire(_caller(row.id, part), self._claim(row, node, part), since)
 
     def lacks_slot(self, row: EntityState, node: EntityState | None, part: Part) -> str | None:
-        """What this part would wait for if it was to be called now; None: there is a slot."""
+        """The slot that a call of this part would wait for now; None: there is one."""
         claim = self._claim(row, node, part)
         if self.slots.has_for(_caller(row.id, part), claim):
             return None

@@ -127,7 +127,7 @@ class Slots:
         return False
 
     def has_for(self, caller: SlotCaller, claim: SlotClaim) -> bool:
-        """Whether `acquire` would give it a slot now."""
+        """True where `acquire` would give it a slot now."""
         if caller in self._granted:
             return True
         return caller not in self._waiting and self._has_room(caller.module, claim)

@@ -101,7 +101,7 @@ class Budgets:
         return entity in self._held
 
     def holds_here(self, entity: EntityId) -> bool:
-        """Whether it has its place for a step from here."""
+        """True where it has its place for a step from here."""
         return None in self._by.get(entity, ())
 
     def held_here(self) -> list[EntityId]:

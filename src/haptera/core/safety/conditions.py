@@ -56,7 +56,7 @@ class Checked(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PermitNotes:
-    """What is remembered of requests for permits from one decision to the next.
+    """The requests for permits, remembered from one decision to the next.
 
     `refused` has until when a node is left alone, and why; `asked` since when a request is
     unanswered; `overridden` until when a node need not permit anything, because an admin said so.
@@ -69,7 +69,7 @@ class PermitNotes:
 
 @dataclass(frozen=True, slots=True)
 class ConditionSources:
-    """What the conditions are read from."""
+    """The sources of the conditions."""
 
     side: Side
     peer: Callable[[str], Peer | None]
@@ -108,7 +108,7 @@ class Conditions:
         )
 
     def check(self, case: DisruptiveCase) -> Checked:
-        """What stands in the way of this step now, and what it claims meanwhile."""
+        """The obstacle to this step now, and its claims meanwhile."""
         of_service = case.row.kind.serves is not None
         if of_service and not (is_to_serve(case.row) and is_serving(case.row)):
             return Checked(None)
@@ -130,7 +130,7 @@ class Conditions:
         return Checked(lacking, (*claims, _permit(case.row, why)))
 
     def kept(self, row: EntityState) -> tuple[EntityClaim, ...]:
-        """What it holds and goes on holding, whatever comes next.
+        """The claims that it holds and goes on holding, whatever comes next.
 
         A disruptive step under way keeps all that it has; who was disrupted, and is to serve,
         keeps its place until it serves again.
@@ -147,7 +147,7 @@ class Conditions:
         return tuple(claims)
 
     def standing(self, row: EntityState, step: Step) -> Ask | None:
-        """What is requested for this step already."""
+        """The requests for this step that are made already."""
         if row.work.stepping is not None:
             return self._permits.ask_for(row.id, row.work.stepping.intent.id, step)
         asked = self._permits.ask_of(row.id)
@@ -277,7 +277,7 @@ class Conditions:
         return self._unsaid(case, refused, standing if is_asked else None)
 
     def _unsaid(self, case: DisruptiveCase, refused: Permit | None, ask: Ask | None) -> Lacking:
-        """How far asking has come, in words."""
+        """The progress of a request, in words."""
         name, now, needs = case.row.id.node, case.now, _permit_of(case.row)
         text = None
         if refused is not None:

@@ -25,7 +25,7 @@ class Pace:
         self._forgotten = 0
 
     def turn_at(self, now: int, entity: EntityId, group: Group) -> int:
-        """When it is, or would be, this entity's turn: the same time until that is long past."""
+        """The time of this entity's turn: the same one until that is long past."""
         at = self._turns.get(entity)
         if at is None or at < now - BOOT_TURN_NS:
             return max(now, self._second(now, {None, group}) * S)

@@ -57,7 +57,7 @@ class RoomAsks:
             self._put(self._next_id(), entity, late_ms)
 
     def lacking(self, entity: EntityId, now: int) -> Lacking | None:
-        """What the parent has against a step now, or that it has not answered yet."""
+        """The parent's objection to a step now, or that it has not answered yet."""
         if self._side.is_root:
             return None
         ask = self._asks.get(entity)
@@ -95,7 +95,7 @@ class RoomAsks:
         return tuple(self._asks)
 
     def holds(self, entity: EntityId) -> bool:
-        """Whether room is asked for this entity."""
+        """True where room is requested for this entity."""
         return entity in self._asks
 
     def lacks_permits(self, now: int) -> bool:

@@ -93,7 +93,7 @@ class Safety:
         self._conditions = Conditions(sources)
 
     def check(self, row: EntityState, domain: Domain, step: Step, now: int) -> Checked:
-        """What stands in the way of this disruptive step now, and what it claims meanwhile."""
+        """The obstacle to this disruptive step now, and its claims meanwhile."""
         node = self._table.node_of(row)
         if node is None and (row.kind.serves is None or not row.kind.of_cluster):
             return Checked(Lacking("it is on no node that could permit it: no-permit"))
@@ -101,15 +101,15 @@ class Safety:
         return self._conditions.check(DisruptiveCase(row, node or row, step, domain, asked, now))
 
     def holds(self, entity: EntityId) -> bool:
-        """Whether it may hold or wait for something here."""
+        """True of an entity that may hold or wait for something here."""
         return entity in self._holders
 
     def kept(self, row: EntityState) -> tuple[EntityClaim, ...]:
-        """What it holds and goes on holding, whatever comes next."""
+        """The claims that it holds and goes on holding, whatever comes next."""
         return self._conditions.kept(row)
 
     def boots_at(self, row: EntityState, now: int) -> int:
-        """When it would be this one's turn to boot."""
+        """The time of this one's turn to boot."""
         return self._pace.turn_at(now, row.id, group_of(self._table.node_of(row)))
 
     def renew(self, turn: Turn, row: EntityState) -> None:
@@ -292,5 +292,5 @@ class Safety:
 
 
 def _disrupts(row: EntityState) -> bool:
-    """Whether a disruptive step is under way on it."""
+    """True while a disruptive step is under way on it."""
     return row.work.stepping is not None and row.work.stepping.step.disruptive

@@ -60,7 +60,7 @@ class Story:
 
 
 def _is_alike(before: Decision, decision: Decision) -> bool:
-    """Whether they differ in nothing but when to decide again."""
+    """True of decisions that differ in nothing but when to decide again."""
     return (
         before.status == decision.status
         and before.next == decision.next

@@ -138,7 +138,7 @@ def _write(file: Path, files: Mapping[str, bytes]) -> None:
 
 
 class BackedUp(NamedTuple):
-    """What is in a backup: desired state, and which cluster it is of, if that is there."""
+    """The content of a backup: desired state, and its cluster, if that is there."""
 
     made_s: int
     stored: Stored
@@ -146,7 +146,7 @@ class BackedUp(NamedTuple):
 
 
 def look_into(file: Path) -> BackedUp:
-    """What a backup has, without making a parent of it.
+    """Read a backup, without making a parent of it.
 
     Raises:
         HapteraError: the backup is not sound, or of a later version.

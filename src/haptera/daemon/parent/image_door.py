@@ -37,7 +37,7 @@ def image_servers(
     table: EntityTable,
     jobs: ParentQueue,
 ) -> Iterator[Server]:
-    """What serves images, to nodes also those of their jobs, where this parent makes any.
+    """The servers of images, to nodes also of those of their jobs, where this parent makes any.
 
     Raises:
         HapteraError: the address is in use.

@@ -50,7 +50,7 @@ class JobBounds:
 
     @property
     def memory_bytes(self) -> int | None:
-        """What each process may have, where no cgroup bounds all of them together."""
+        """The limits of each process, where no cgroup bounds all of them together."""
         if self.cgroup is not None and "memory" in _own(self.cgroup):
             return None
         return self.size.memory_mb * _BYTES_PER_MB or None
@@ -84,7 +84,7 @@ class JobBounds:
         return {*KEPT, Capability.SYS_ADMIN} if needs_more else KEPT
 
     def environment(self) -> Mapping[str, str]:
-        """What a user's programs look for; in an image there are other users."""
+        """The environment that a user's programs expect; in an image there are other users."""
         if self.user is None or self.container is not None:
             return {}
         name = self.user.pw_name
@@ -92,7 +92,7 @@ class JobBounds:
         return {"USER": name, "LOGNAME": name, "HOME": self.user.pw_dir, "SHELL": shell}
 
     def command(self, spec: JobSpec, name: str) -> list[str]:
-        """What its keeper is to run."""
+        """The command for its keeper."""
         return list(spec.command) if self.container is None else self.container.command(name)
 
     def make(self) -> None:

@@ -35,7 +35,7 @@ class CdiMount(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Edits(msgspec.Struct, frozen=True, rename="camel"):
-    """What a container gets."""
+    """The additions to a container."""
 
     env: tuple[str, ...] = ()
     device_nodes: tuple[DeviceNode, ...] = ()
@@ -77,14 +77,14 @@ def shown(source: str, target: str, *, writable: bool) -> dict[str, Any]:
 
 
 def _forbidden(source: str) -> Iterator[str]:
-    """What the mount forbids that a place is in; one that is not there is the runtime's to tell."""
+    """The flags of the mount that holds a place; the runtime reports a missing one."""
     with suppress(OSError):
         if os.statvfs(source).f_flag & os.ST_NOEXEC:
             yield "noexec"
 
 
 def edits(names: Iterable[str], folders: Iterable[Path] = FOLDERS) -> list[Edits]:
-    """What a container gets for these devices, and once for each kind of them.
+    """The additions to a container for these devices, and once for each kind of them.
 
     Raises:
         OSError: one is not known here.
@@ -112,7 +112,7 @@ def edits(names: Iterable[str], folders: Iterable[Path] = FOLDERS) -> list[Edits
 
 
 def _specs(folders: Iterable[Path]) -> Iterator[CdiSpec]:
-    """What can be read; a file that cannot has no devices."""
+    """The content of a file; an unreadable one has no devices."""
     for folder in folders:
         for place in sorted(folder.glob("*.json")):
             try:

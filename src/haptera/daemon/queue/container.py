@@ -79,11 +79,11 @@ class JobContainer:
 
     @property
     def log(self) -> Path:
-        """What the runtime complains of."""
+        """The complaint of the runtime."""
         return self.folder / _LOG
 
     def command(self, name: str) -> list[str]:
-        """What the job's keeper is to run.
+        """The command for the job's keeper.
 
         Limits are those of the keeper's cgroup, which the runtime is to leave as it is (rootless).
         """
@@ -179,7 +179,7 @@ def runtime_fault(home: Path) -> str | None:
 
 
 def _given(spec: JobSpec) -> Iterator[dict[str, Any]]:
-    """What a job sees of its node: what it asks for, and where names are resolved."""
+    """The places of its node that a job sees: its own mounts, and the files that resolve names."""
     if RESOLV.exists():
         yield bind(RESOLV, str(RESOLV), "ro", *QUIET)
     for one in spec.mounts:

@@ -35,7 +35,7 @@ _CHANGES: Final = ("Entries", "Last Add Time", "Last Del Time", "Overflow")
 
 
 class LogInfo(msgspec.Struct, frozen=True):
-    """What a BMC says of its log as a whole."""
+    """The state of a BMC's log as a whole."""
 
     entries: int
     used_percent: float | None
@@ -51,7 +51,7 @@ class LogInfo(msgspec.Struct, frozen=True):
 
 
 class LogCursor(msgspec.Struct, frozen=True):
-    """How far a log was read, and what was counted until there; it outlives this process."""
+    """A cursor in a log, with the counts up to it; it outlives this process."""
 
     info: LogInfo
     # The record that was read last, by all that it says; None where the log was empty.

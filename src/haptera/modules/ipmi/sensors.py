@@ -1,4 +1,4 @@
-"""What ipmitool prints of a BMC's analog sensors (IPMI 2.0, chapters 33 and 43), as numbers."""
+"""The analog sensors of a BMC (IPMI 2.0, chapters 33 and 43) from ipmitool, as numbers."""
 
 import csv
 import re

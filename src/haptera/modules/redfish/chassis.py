@@ -128,7 +128,7 @@ def _number(one: Document, name: str) -> float | None:
 
 
 def _linked(read: Read, document: Document, name: str) -> Document | None:
-    """What a member links to; of a list of sensors with all of them, where the service has that."""
+    """The resource that a member links to; a list of sensors expanded, where the service can."""
     place = document.text(name, "@odata.id")
     if place is None:
         return None

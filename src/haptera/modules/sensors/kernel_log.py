@@ -35,7 +35,7 @@ PATTERNS: Final[Mapping[str, str]] = {
 
 
 class KernelLog:
-    """How far a log was read, and what was counted so far: at first what is still in it."""
+    """A cursor in a log, with the counts up to it: at first of all that is still in it."""
 
     def __init__(self) -> None:
         self._last = -1
@@ -78,7 +78,7 @@ def patterns_of(own: Mapping[str, str]) -> Mapping[str, re.Pattern[str]]:
 
 
 def heartbeats(tree: KernelTree, files: Mapping[str, str]) -> Measured:
-    """When each application last touched its file; of one without a file, nothing."""
+    """The age of each application's heartbeat file; of one without a file, nothing."""
     return {
         beat.series(name): _touched_at(tree.root / path.lstrip("/")) for name, path in files.items()
     }

@@ -1,4 +1,4 @@
-"""What disks say of themselves (SMART), as `smartctl --json` has it of ATA, SCSI and NVMe."""
+"""The health of disks (SMART), as `smartctl --json` has it of ATA, SCSI and NVMe."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -57,7 +57,7 @@ class _Temperature(msgspec.Struct):
 
 
 class _Answer(msgspec.Struct):
-    """What is read of an answer; a disk has a part of it only."""
+    """The members of an answer that are read; a disk has only some of them."""
 
     smart_status: _Status = msgspec.field(default_factory=_Status)
     ata_smart_attributes: _Table = msgspec.field(default_factory=_Table)
@@ -82,7 +82,7 @@ async def smart(tree: KernelTree) -> Measured:
 
 
 def numbers_of(printed: str) -> Mapping[Reading, float]:
-    """What a disk says; nothing of what it does not say, or what nobody understands."""
+    """The numbers of a disk; none for what is missing or cannot be understood."""
     try:
         answer = msgspec.json.decode(printed, type=_Answer)
     except msgspec.DecodeError:

@@ -161,7 +161,7 @@ class Home:
             return None
 
     def _text(self, name: str) -> str | None:
-        """What one of its small files says; None where it is none."""
+        """The content of one of its small files; None where it is none."""
         try:
             with keeper.open_plain(str(self.path / name)) as file:
                 text = file.read(LAST_BYTES_MAX).decode(errors="replace")

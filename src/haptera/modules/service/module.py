@@ -71,7 +71,7 @@ class Service:
 
     @property
     def has_begun(self) -> bool:
-        """Whether the process that runs now has what it needs to begin."""
+        """True where the process that runs now has what it needs to begin."""
         record = self.home.record()
         if self.begins is None or record is None:
             return True

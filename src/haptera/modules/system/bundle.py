@@ -156,7 +156,7 @@ def _mounts(around: SystemSurroundings) -> list[dict[str, Any]]:
 
 
 def mount(place: str, sort: str, *options: str) -> dict[str, Any]:
-    """What the runtime mounts, of this sort."""
+    """A mount by the runtime, of this sort."""
     return {"destination": place, "type": sort, "source": sort, "options": [*options]}
 
 

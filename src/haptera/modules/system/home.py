@@ -84,7 +84,7 @@ class SystemHome:
                 yield root, said
 
     def noted(self) -> Iterator[Staged]:
-        """What is noted of roots, whether or not they are mounted still."""
+        """The notes on roots, mounted still or not."""
         for place in (self.path / "roots").glob(f"*/{STAGED}"):
             if (said := _read(place, Staged)) is not None:
                 yield said

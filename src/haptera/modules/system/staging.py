@@ -151,7 +151,7 @@ def check_fits(manifest: ImageManifest) -> None:
 
 
 def images_of_jobs(run_dir: Path) -> SystemHome:
-    """Where the roots of images are mounted in which jobs run."""
+    """The folder where the images of jobs are mounted."""
     return SystemHome(run_dir.absolute() / IMAGES_OF_JOBS)
 
 

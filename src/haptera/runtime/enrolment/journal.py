@@ -132,7 +132,7 @@ class Journal:
 
     @property
     def _folders(self) -> tuple[Path, Path]:
-        """Where modules read who this node is: one that carries channels sees its own only."""
+        """The folders where modules read the node's identity; `channels` has its own copy."""
         return self._directory, private_directory(self._directory / CHANNELS)
 
     def key(self) -> Key:

@@ -60,7 +60,7 @@ def _story(client: Client, entity: str, output: str) -> None:
 
 
 def _lines(one: DecisionView) -> Iterator[tuple[str, str]]:
-    """What had happened, what was decided, and what that claims."""
+    """The lines of a decision: what had happened, what was decided, and its claims."""
     for name, value in one.seen.items():
         yield "seen", f"{name} is {value}" if value is not None else f"{name} is not known"
     yield from (("ended", line) for line in one.ended)

@@ -25,7 +25,7 @@ _ORDER: Final = tuple(Condition)
 
 
 class _Standing(NamedTuple):
-    """How nodes stand that are told in one line: `jobs` as `haptera queue` has it."""
+    """Nodes alike, in one line: `jobs` as `haptera queue` has it."""
 
     condition: Condition
     power: str

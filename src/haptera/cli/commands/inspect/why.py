@@ -126,7 +126,7 @@ def _of_pool(client: Client, view: EntityView) -> list[str]:
 
 
 def _of_health(client: Client, view: EntityView) -> list[str]:
-    """What health rules say of a node, and what is done about it."""
+    """The findings of health rules on a node, and what is done about them."""
     if view.kind != "node":
         return []
     found = client.ask(calls.entities(f"health:{view.name}")).entities

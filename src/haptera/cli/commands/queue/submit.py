@@ -144,7 +144,7 @@ def _exit(job: JobView) -> int:
 
 
 def _bind(text: str) -> SubmitBind:
-    """What is shown where: /srv/data:/data, :rw at its end to write.
+    """A place of the node and where it is seen: /srv/data:/data, :rw at its end to write.
 
     Raises:
         HapteraError: it says something else.

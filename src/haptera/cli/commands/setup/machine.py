@@ -125,7 +125,7 @@ def _parted(text: str) -> list[str]:
 
 
 def _read(path: Path) -> bytes:
-    """What a small file has in it: the state is its daemon's user's, who may have put anything."""
+    """The content of a small file; its owner, the daemon's user, may have put anything there."""
     with open_regular(path) as file:
         content = file.read(FILE_BYTES_MAX + 1)
     if len(content) > FILE_BYTES_MAX:

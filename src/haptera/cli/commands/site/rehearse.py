@@ -39,7 +39,7 @@ Answer = TypeVar("Answer", RehearsalSummary, SearchedHistories, ComparedRehearsa
 
 
 class RehearseGroup(click.Group):
-    """What is none of its commands is a file: `haptera rehearse FILE` rehearses `apply`."""
+    """A group whose first word may be a file: `haptera rehearse FILE` rehearses `apply`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and args[0] not in {*self.commands, *ctx.help_option_names}:

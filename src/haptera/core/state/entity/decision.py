@@ -92,7 +92,7 @@ Next = Look | Step | Wait | Withdraw | StopUnwanted
 
 
 class Decision(msgspec.Struct, frozen=True, gc=False):
-    """What one side does about an entity, as a value.
+    """The decision of one side on an entity, as a value.
 
     Once it is carried out, the entity holds exactly the `claims` that it names. `looks` are to be
     taken at once, whatever comes next. It is decided again at `wake_at`, if nothing happens before;

@@ -54,7 +54,7 @@ class SuppliedState(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Voice:
-    """Whose outputs these are: a group's, or those of one of its replicas."""
+    """The source of outputs: a group, or one of its replicas."""
 
     group: str
     rank: int | None = None
@@ -91,7 +91,7 @@ class Carrier(Protocol):
         """Store it, and return its number; ChangedEndError: something else was stored before."""
 
     async def bounds(self, group: str) -> StreamBounds:
-        """What is kept of a group's input."""
+        """The range of a group's input that is kept."""
 
     def heard(self, group: str, after: int) -> AsyncIterator[StoredMessage]:
         """A group's input, message by message, for ever."""

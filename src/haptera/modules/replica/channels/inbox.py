@@ -1,4 +1,4 @@
-"""What one replica hears, in order; pure: stored messages in, events for its program out.
+"""The input of one replica, in order; pure: stored messages in, events for its program out.
 
 The input of a group is one stream, so a message has one number for all replicas. What was said by
 other groups keeps its number in their streams beside it. Both count without a gap: where one is
@@ -39,7 +39,7 @@ class StoredMessage:
 
 @dataclass(slots=True)
 class Inbox:
-    """How far one replica has heard: the number of its input, and of each group's output."""
+    """The position of one replica: the number of its input, and of each group's output."""
 
     number: int = 0
     heard: dict[str, int] = field(default_factory=dict)

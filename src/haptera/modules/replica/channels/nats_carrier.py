@@ -326,7 +326,7 @@ def _check_status(status: str, one: Msg) -> None:
 
 
 def _id(voice: Voice, epoch: int, position: OutputPosition) -> str:
-    """What an output is known by: another epoch's is another, so that no chain passes it."""
+    """The identity of an output: another epoch's is another, so that no chain passes it."""
     return f"{voice.subject}/{epoch}/{position}"
 
 

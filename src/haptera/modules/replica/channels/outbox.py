@@ -1,4 +1,4 @@
-"""What one replica says, on its way into its group's stream; pure: events in, effects out.
+"""The outputs of one replica on their way into its group's stream; pure.
 
 All replicas of a group say the same outputs at the same positions. Each keeps what the stream does
 not hold yet; the leader alone publishes it. A publication names what the stream must end with (a
@@ -19,7 +19,7 @@ RING_BYTES_MAX: Final = 16 << 20
 
 
 class OutputPosition(NamedTuple):
-    """Where an output stands: the number of the input that it answers, and which one since.
+    """The position of an output: the number of its input, and its own number since.
 
     Where every replica speaks for itself, its incarnation comes first; else that is (0, 0).
     """
@@ -172,7 +172,7 @@ class Outbox:
         return [Confirm(end.position)]
 
     def _next(self) -> list[Effect]:
-        """What is to be done now."""
+        """The effects that are due now."""
         if self.stale:
             return [] if self.in_flight else [ReadEnd()]
         if self.epoch is None or self.end is None or self.end.epoch > self.epoch:

@@ -1,4 +1,4 @@
-"""How a new incarnation of a replica gets the state of its group, and how a sibling supplies it.
+"""The handover of a group's state, from a sibling to a new incarnation of a replica.
 
 The state goes through the carrier, in pieces: it is there until a newer one is, so what broke off
 goes on, and a group whose replicas all ended still finds the last state that one of them supplied.
@@ -55,7 +55,7 @@ async def recovered(
 
 
 def _goes_on(state: SuppliedState, bounds: StreamBounds) -> bool:
-    """Whether all that came after this state is kept."""
+    """True where all that came after this state is kept."""
     return bounds.first - 1 <= state.number <= bounds.last
 
 

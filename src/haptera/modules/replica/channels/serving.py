@@ -27,7 +27,7 @@ BEGUN: Final = "begun"
 
 
 def is_carried(target: Target) -> bool:
-    """Whether a replica has channels."""
+    """True of a replica that has channels."""
     return target.values.get(replica.carriers.name) is not None
 
 

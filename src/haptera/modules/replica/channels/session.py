@@ -41,7 +41,7 @@ FOLLOW_EVERY_S: Final = 0.2
 
 @dataclass(frozen=True, slots=True)
 class ChannelPlan:
-    """Whose channels these are: of one incarnation of a replica.
+    """The owner of channels: one incarnation of a replica.
 
     Where it `speaks_alone`, it says its outputs as itself, and needs no lead for that.
     """
