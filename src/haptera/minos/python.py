@@ -139,7 +139,8 @@ def _application() -> tuple[dict[str, Path], dict[str, Path]]:
 def own_files(home: Path) -> set[Path]:
     """The source files of haptera that a node needs: what it starts, and what that imports.
 
-    `home` is the directory of the package. An import inside a function counts like any other.
+    `home` is the directory of the package. An import inside a function counts like any other, and
+    in `runtime` so does a name in a string: that is how it starts and forks processes.
     """
     needed = {path for pattern in _STARTED for path in home.glob(pattern)}
     unread = [*needed]
@@ -159,14 +160,17 @@ def _file_of(home: Path, name: str) -> Path | None:
 
 
 def _imported(home: Path, path: Path) -> Iterator[str]:
-    """The names that a file of haptera's imports, and the packages in which it stands."""
+    """The modules that a file of haptera's imports or names, and the packages it stands in."""
+    packages = path.relative_to(home).parents
+    forks = home / "runtime" in path.parents
     for node in ast.walk(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Import):
             yield from (one.name for one in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
             yield node.module
             yield from (f"{node.module}.{one.name}" for one in node.names)
-    packages = path.relative_to(home).parents
+        elif forks and isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value.partition(":")[0]
     yield from (".".join(("haptera", *package.parts)) for package in packages)
 
 
