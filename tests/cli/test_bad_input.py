@@ -97,7 +97,7 @@ def test_a_wrong_token_is_refused(home, tmp_path):
     errors = told(
         "no valid token",
         PAGE,
-        "create a new token (haptera token make), because tokens expire and can be revoked;"
+        "create a new token (haptera token make NAME), because tokens expire and can be revoked;"
         " or use the client file that this parent wrote last, .haptera/client.json",
     )
     site = home / "site.yaml"

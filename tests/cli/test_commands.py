@@ -241,7 +241,7 @@ def test_nodes_that_a_lab_does_not_run_are_told_by_apply(cluster, capsys, tmp_pa
     assert typed(capsys, "apply", "--dry-run", str(site))[2] == ""
     path.write_text(json.dumps({**json.loads(path.read_text()), "constants": {"x": "1"}}))
     code, _, errors = typed(capsys, "apply", "--dry-run", str(site))
-    do = "restart the lab with this site (haptera lab --site)"
+    do = "restart the lab with this site (haptera lab --site FILE)"
     assert (code, errors.splitlines()) == (
         OK,
         [

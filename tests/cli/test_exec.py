@@ -80,7 +80,7 @@ def test_what_haptera_could_not_run_or_lost_is_no_status_of_the_command(parent, 
     parent.backend.comes_of = [Unable("system:login@n1 does not run")]
     refused = said("n1/login", "true")
     assert "system:login@n1 does not run" in refused
-    assert "haptera why system:login@n1 tells how it is" in refused
+    assert "see how it is: haptera why system:login@n1" in refused
     parent.backend.comes_of = [ExecTold(), Unable("the agent of n1 is gone")]
     assert "the agent of n1 is gone" in said("n1", "true")
     for words in (["n1"], ["n1", "--"], ["n1", "-i", "cat"]):

@@ -137,7 +137,7 @@ def test_all_that_is_wrong_is_told(cluster, client_of):
     with pytest.raises(RefusedError) as refused:
         client_of(access(cluster, "wrong")).ask(calls.entities())
     advice = (
-        "create a new token (haptera token make), because tokens expire and can be revoked;"
+        "create a new token (haptera token make NAME), because tokens expire and can be revoked;"
         " or use the client file that this parent wrote last, .haptera/client.json"
     )
     assert [(one.what, one.do) for one in refused.value.errors] == [("no valid token", advice)]

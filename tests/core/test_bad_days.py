@@ -402,7 +402,7 @@ def test_what_its_controller_has_halted_is_stuck_and_says_why_until_it_goes_on()
     assert (halted.condition, halted.why, halted.unblock) == (
         Condition.STUCK,
         f"halted: {refused}",
-        "haptera roll resume, undo or abort",
+        "haptera roll resume NAME, or undo or abort",
     )
 
     told(engine, S, Proposed(2, (UnsetDesired(roll, "halted"),)))

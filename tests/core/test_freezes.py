@@ -116,7 +116,7 @@ def test_what_is_frozen_is_looked_at_and_left_as_it_is() -> None:
     ]
     assert told(engine, 2 * S, Answered(1, "off", 2 * S)) == []
     assert standing(engine) == (Condition.WAITING, WHY)
-    assert needs(engine) == "the end of the freeze, or haptera thaw"
+    assert needs(engine) == "the end of the freeze, or haptera thaw SELECTOR"
     assert told(engine, 12 * S, Ticked()) == [call(2, Work.LOOK, "look", 13 * S)]
 
 

@@ -571,7 +571,7 @@ def test_what_waits_for_an_agent_that_may_stay_silent_is_told_before_with_the_wa
     )
     assert group.why == (
         "labnode.switch_off waits on n1: no agent is heard there, which would have to permit it;"
-        " haptera override NODE --why TEXT goes on without"
+        " `haptera override NODE --why TEXT` goes on without"
     )
     table = lab_node(power="off")
     table.apply(SetDesired(LAB, "power", "off", "site"), 1)

@@ -44,8 +44,8 @@ def refused(answer: bytes, url: str, status: int) -> HapteraError:
         )
     if status == HTTPStatus.UNAUTHORIZED:
         advice = (
-            "create a new token (haptera token make), because tokens expire and can be revoked;"
-            " or use the client file that this parent wrote last, .haptera/client.json"
+            "create a new token (haptera token make NAME), because tokens expire and can be"
+            " revoked; or use the client file that this parent wrote last, .haptera/client.json"
         )
         return RefusedError(status, [HapteraError(view.what, where=url, do=advice, code=view.code)])
     errors = [

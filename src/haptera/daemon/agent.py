@@ -244,7 +244,7 @@ class _Agent:
             raise HapteraError(
                 "this node has no session and no invitation",
                 where=self._settings.directory,
-                do="boot it through its parent, or join it: haptera setup agent",
+                do="boot it through its parent, or join it: haptera setup agent --from FILE",
             )
         enrolment = await enrol(
             await asyncio.to_thread(invited),

@@ -74,5 +74,5 @@ kind = Kind(
     (),
     plain=(image, select, canary, unavailable, on_failure, deadline, wish, finished, halted),
     of_cluster=True,
-    halts=Halt(halted, "haptera roll resume, undo or abort"),
+    halts=Halt(halted, "haptera roll resume NAME, or undo or abort"),
 )

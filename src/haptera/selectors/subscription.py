@@ -42,7 +42,7 @@ def parse_wanted(
     selector = parse_selector(ALL if select is None else select)
     if selector.by_age:
         what = f"{selector}: an age, or a number, changes without an event"
-        raise ParseError(what, do="leave it out here; haptera status takes it")
+        raise ParseError(what, do="leave it out here; `haptera status` takes it")
     return Subscription(chosen, None if kinds is None else frozenset(kinds), selector)
 
 

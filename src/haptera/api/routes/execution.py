@@ -66,7 +66,7 @@ class ExecutionRoute:
         first = await anext(told)
         if isinstance(first, Unable):
             await told.aclose()
-            do = f"haptera why {entity} tells how it is"
+            do = f"see how it is: haptera why {entity}"
             raise HapteraError(first.text, where=str(entity), do=do, code=Code.CONFLICT)
         return ExecutionStream(self, caller, first, told, body.within_s)
 

@@ -27,7 +27,7 @@ class InventoryRoute:
             raise HapteraError(
                 "there is no such image here, or no list of its files",
                 where=f"image {image}",
-                do="haptera image list shows the images; build one again that is there",
+                do="see which there are: haptera image list; build one again that is there",
                 code=Code.NOT_FOUND,
             )
         return Response(told, media_type="application/json")

@@ -129,8 +129,8 @@ class Decider:
             return _AS_DESIRED
         frozen = row.stance.frozen
         if frozen is not None and isinstance(plan.links[0], Do):
-            verdict = Verdict(Condition.WAITING, frozen, "the end of the freeze, or haptera thaw")
-            return Decision(verdict)
+            needs = "the end of the freeze, or haptera thaw SELECTOR"
+            return Decision(Verdict(Condition.WAITING, frozen, needs))
         return self._first_link(situation, planned, plan.links[0], now)
 
     def _barred(self, row: EntityState, planned: Planned, now: int) -> Decision:

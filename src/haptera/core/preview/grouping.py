@@ -48,8 +48,8 @@ COUNTING: Final = 10
 TOLD_A_TURN_MAX: Final = 100_000
 
 SILENT: Final = (
-    "no agent is heard there, which would have to permit it; haptera override NODE --why TEXT goes"
-    " on without"
+    "no agent is heard there, which would have to permit it; `haptera override NODE --why TEXT`"
+    " goes on without"
 )
 # Which services are hit, which nodes are waited for, what is frozen, and in how many rounds.
 _Laid = tuple[str | None, str | None, list[PlanFreeze], int | None]

@@ -87,7 +87,7 @@ class LeaseInEtcd:
                     f"holds the store of term {self._own.known};"
                     f" {found.begun_by} has begun term {found.term}",
                     where=self._holder.decode(),
-                    do="follow that parent: haptera standby",
+                    do="follow that parent: haptera standby --dir DIR --listen ADDRESS",
                     code=Code.CONFLICT,
                 )
             case LeaseChoice.TAKE:

@@ -142,7 +142,7 @@ class SecretStore:
             return None
         except (OSError, msgspec.DecodeError) as error:
             what = f"secret {name}: its list of users cannot be read: {error}"
-            raise HapteraError(what, do=f"set it again: haptera secret allow {name}") from None
+            raise HapteraError(what, do=f"haptera secret allow {name} MODULE") from None
 
     def check_user(self, name: str, user: EntityId) -> None:
         """See that an entity of a module may name a secret.

@@ -100,7 +100,7 @@ def read_write(path: Path, revision: int) -> list[Changed]:
         what = f"part of the write of revision {revision} may already be deleted from the history"
         raise HapteraError(
             what,
-            do="set its values again: haptera history shows the rest",
+            do="set its values again: `haptera history` shows the rest",
             code=Code.HISTORY_GONE,
         )
     return [Changed(*row) for _, *row in rows]

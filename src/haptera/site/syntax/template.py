@@ -21,7 +21,7 @@ _TOKEN = re.compile(
 )
 # What the second octet of a lab's addresses is called, which is known in a lab only.
 LAB_OCTET: Final = "x"
-_IN_LABS: Final = "only a lab knows it: haptera lab starts one; to check a lab's site, add --lab"
+_IN_LABS: Final = "only a lab knows it: `haptera lab` starts one; to check a lab's site, add --lab"
 # As a mapping begins, in braces.
 _PAIR = re.compile(r"\s*[A-Za-z_]+:\s")
 _DO = "write {NAME}, {NAME+1} or {NAME:02}; braces of the text itself are doubled: {{ or }}"

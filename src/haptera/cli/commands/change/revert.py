@@ -71,7 +71,7 @@ def revert(
 def _agree(planned: AppliedView, *, unasked: bool) -> None:
     """Have a person agree to it, unless it may go `unasked`."""
     if planned.wide and unasked:
-        do = "leave out --yes and type its digest, or --save it, then haptera apply --plan"
+        do = "leave out --yes and type its digest, or --save it, then haptera apply --plan FILE"
         raise HapteraError(
             "the plan may disrupt too many nodes for --yes", do=do, code=Code.NOT_CONFIRMED
         )

@@ -39,14 +39,14 @@ _MORE = ("ATTRIBUTES", "REASON")
 _THEN = ("ENTITY", "CONDITION", "STATE", "REASON")
 # How the first one of a kind comes to be, where that is not by a site file.
 _MADE_BY = {
-    "freeze": "haptera freeze SELECTOR -m TEXT makes one",
+    "freeze": "`haptera freeze SELECTOR -m TEXT` makes one",
     "health": "the parent makes one of a node that a health rule speaks of",
-    "image": "haptera image build NAME DIR makes one",
+    "image": "`haptera image build NAME DIR` makes one",
     "instance": "pools make them; declare one in the site file, then haptera apply FILE",
-    "job": "haptera submit COMMAND makes one",
+    "job": "`haptera submit COMMAND` makes one",
     "lease": "groups have them; declare one in the site file, then haptera apply FILE",
     "replica": "groups have them; declare one in the site file, then haptera apply FILE",
-    "roll": "haptera roll SELECTOR --image NAME begins one",
+    "roll": "`haptera roll SELECTOR --image NAME` begins one",
 }
 _DECLARED = "declare one in the site file, then haptera apply FILE"
 

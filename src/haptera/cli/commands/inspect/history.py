@@ -87,7 +87,7 @@ def history(  # noqa: PLR0913 (an argument for each option)
     if watch:
         if audit or everything:
             # What happened is written down a little after it is told.
-            text = "leave out --audit and --all; haptera watch shows all events"
+            text = "leave out --audit and --all; `haptera watch` shows all events"
             raise click.UsageError(f"--watch shows changes of desired state only: {text}")
         events = calls.events(selector, types=_CHANGES)
         keep_showing(client, events, lambda: _show(client, asked, output), output)

@@ -98,8 +98,8 @@ def wait_for(client: Client, selector: str, standing: str, within: str) -> int:
     what = f"{count} of {selector} {'is' if count == 1 else 'are'} not {standing} within {within}"
     # What is as desired has nothing to be asked why of.
     settled = all(one.condition in SETTLED for one in left)
-    do = "see how it is: haptera get" if settled else "ask why: haptera why"
-    do = f"{do} {shlex.quote(selector)}"
+    asked = shlex.quote(selector)
+    do = f"see how it is: haptera get {asked}" if settled else f"ask why: haptera why {asked}"
     print_error(HapteraError(what, do=do, code=Code.NOT_CONVERGED))
     print_standing(left, Format.TABLE)
     return NOT_CONVERGED

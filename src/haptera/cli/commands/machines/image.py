@@ -125,7 +125,7 @@ def list_images(ctx: click.Context, output: str) -> None:
         print_names([one.name for one in views], views, output)
         return
     rows = [(one.name, _state(one), _noted(one), _recipe(one)) for one in views]
-    none = "there is no image: haptera image build NAME DIR makes one"
+    none = "there is no image: `haptera image build NAME DIR` makes one"
     print_table(("IMAGE", "STATE", "DIGEST, SIZE", "MADE OF"), rows, output, none=none)
 
 
@@ -181,7 +181,8 @@ def rm(ctx: click.Context, name: str, take: bool, why: str | None, within: str) 
         raise HapteraError(
             f"used by {', '.join(users[:_NAMED_MAX])}{more}",
             where=entity,
-            do="set another image for these, or cancel jobs; a roll that is over: haptera roll rm",
+            do="set another image for these, or cancel jobs; a roll that is over:"
+            " haptera roll rm NAME",
             code=Code.CONFLICT,
         )
     return _remove(client, entity, take, why, within)

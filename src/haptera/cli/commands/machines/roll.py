@@ -103,7 +103,7 @@ def status(ctx: click.Context, name: str | None, watch: bool) -> None:
 
     def show() -> None:
         rows = [one for one in _progress(client) if name in (None, one.name)]
-        none = "there is no roll: haptera roll SELECTOR --image NAME begins one"
+        none = "there is no roll: `haptera roll SELECTOR --image NAME` begins one"
         print_table(_HEADERS, [tuple(map(str, one)) for one in rows], "table", none=none)
 
     if watch:
@@ -219,7 +219,7 @@ def _awaited(client: Client, name: str, within: str) -> int:
     if one.state is RollState.DONE:
         say(_line(one))
         return OK
-    do = f"haptera roll status {name}; then haptera roll resume, abort or undo"
+    do = f"haptera roll status {name}; then haptera roll resume {name}, or abort or undo"
     print_error(HapteraError(f"it is {one.state}: {one.why}", where=roll_entity(name), do=do))
     return REFUSED if one.state in _OVER else NOT_CONVERGED
 

@@ -109,7 +109,7 @@ def names(directory: Path, output: str) -> None:
         print_names([one.name for one in views], views, output)
     else:
         rows = [(one.name, "*" if one.users is None else ", ".join(one.users)) for one in views]
-        none = "there is no secret: haptera secret set NAME < FILE stores one"
+        none = "there is no secret: `haptera secret set NAME < FILE` stores one"
         print_table(("SECRET", "MODULES"), rows, output, none=none)
 
 

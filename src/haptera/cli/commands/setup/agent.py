@@ -70,7 +70,7 @@ def agent(  # noqa: PLR0913 (an argument for each option)
     access = _access(source, token, authority)
     name = node or socket.gethostname().partition(".")[0]
     # Not needed yet: whether it is given says all that could be wrong, while somebody looks.
-    ask_bare(calls.invite(name, why="haptera setup agent"), access)
+    ask_bare(calls.invite(name, why="by `haptera setup agent`"), access)
     own = _own_address(access) if address is None else address
     check_address(own, "--address")
     words = ["--address", own, "--from", f"{etc}/agent.json", "--node", name]

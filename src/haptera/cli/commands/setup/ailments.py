@@ -70,7 +70,7 @@ def _silent(one: InstalledParent) -> Iterator[Ailment]:
 
 def _unusable(one: InstalledParent) -> Iterator[Ailment]:
     for path, why in one.unusable.items():
-        do = "put a backup back, see haptera restore; or mend the file, while the parent is stopped"
+        do = "put a backup back: haptera restore FILE; or mend it, while the parent is stopped"
         yield Ailment(f"{path} cannot be used: {why}", do)
 
 

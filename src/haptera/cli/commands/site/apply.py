@@ -1,5 +1,6 @@
 """`haptera apply`: a site's files made what the cluster should be."""
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -97,7 +98,7 @@ def _check_rehearsed(ctx: click.Context, files: Sequence[str], claim: Claim) -> 
     if not summary.is_good:
         left = "".join(f"; {one.entity}: {one.why}" for one in summary.left[:1])
         what = f"its rehearsal was done in {summary.settled} of {summary.runs} runs{left}"
-        do = f"see haptera rehearse {' '.join(files)}, or leave out --rehearsed"
+        do = f"see haptera rehearse {shlex.join(files)}, or leave out --rehearsed"
         raise HapteraError(what, do=do)
 
 
@@ -110,7 +111,7 @@ def _tell(answer: AppliedView, *, dry_run: bool) -> None:
         print_groups(answer.plan)
     if answer.not_started:
         names = ", ".join(answer.not_started)
-        do = "restart it with this site (haptera serve --site)"
+        do = "restart it with this site (haptera serve --site FILE)"
         say(f"not in use: {names}: the parent started without; {do}", err=True)
 
 
@@ -120,7 +121,8 @@ def _tell_of_lab(answer: AppliedView) -> None:
     for does, told in ((DECLARES, "no machine runs for"), (UNDECLARES, "a machine still runs for")):
         if nodes := [one for said, one in changed if said == does and one.kind == NODE]:
             names = fold_entities(nodes)
-            say(f"{told} {names}: restart the lab with this site (haptera lab --site)", err=True)
+            do = "restart the lab with this site (haptera lab --site FILE)"
+            say(f"{told} {names}: {do}", err=True)
 
 
 def _wait(ctx: click.Context, answer: AppliedView, within: str) -> int:

@@ -204,7 +204,7 @@ def _read_attributes(texts: Sequence[str]) -> dict[str, str]:
             raise DuplicateError(f"{name} is there twice", where=where, do="say it once")
         if is_secret(source):
             what = "attributes are seen by all, and this looks like a secret"
-            raise HapteraError(what, where=where, do="keep it with `haptera secret set`")
+            raise HapteraError(what, where=where, do="keep it with `haptera secret set NAME`")
         found[name] = source
     return found
 

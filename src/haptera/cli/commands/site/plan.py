@@ -36,7 +36,7 @@ _PATH: Final = click.Path(dir_okay=False, path_type=Path)
 
 @click.command()
 @answers(AppliedView)
-@unwatched("a plan is a snapshot: `--save` it, and `haptera apply --plan` shows changes since")
+@unwatched("a plan is a snapshot: `--save` it, and `haptera apply --plan FILE` shows changes since")
 @click.argument("files", metavar="[FILE...]", nargs=-1)
 @click.option("--save", metavar="FILE", type=_PATH, help="Save the plan, for `apply --plan FILE`.")
 @click.option("--take", is_flag=True, help="Take over values of other owners.")
@@ -79,7 +79,7 @@ def plan(
             raise click.UsageError("problems have no names: leave out -o name")
         return answer_problems(problem, output, explained_line if explain else answer_line)
     if explain:
-        raise click.UsageError("--explain needs --problem; for entities, use haptera chain")
+        raise click.UsageError("--explain needs --problem; for entities: haptera chain ENTITY")
     access = the_access(ctx)
     body = site_body(files, access.constants)
     answer = client_of(ctx, access).ask(calls.apply(body, dry_run=True, take=take))
