@@ -159,7 +159,7 @@ def test_a_list_is_read_over_all_its_pages(tmp_path: Path) -> None:
 def test_a_list_without_end_is_read_for_a_while(tmp_path: Path) -> None:
     told = Told(body={"Members": [], "Members@odata.nextLink": SYSTEMS})
     with fake_service(tmp_path, lambda _: told) as service:
-        with pytest.raises(Exception, match="has 0 systems"):
+        with pytest.raises(RedfishError, match="lists no system"):
             power(service)
         assert len(service.asked) < 40
 
@@ -178,6 +178,47 @@ def test_references_are_absolute_or_relative(tmp_path: Path, reference: str) -> 
     with fake_service(tmp_path, answers) as service:
         asyncio.run(service.bmc().power_on())
         assert service.lines[-2:] == [f"GET {SYSTEM}", f"POST {RESET}"]
+
+
+@pytest.mark.net
+@pytest.mark.parametrize("link", [str, lambda place: {"@odata.id": place}], ids=["text", "object"])
+def test_a_reference_is_a_text_or_an_object(tmp_path: Path, link: Callable[[str], object]) -> None:
+    info = {"target": link(RESET), "@Redfish.ActionInfo": link("/redfish/v1/info")}
+
+    def answers(asked: Asked) -> Told:
+        match asked.path:
+            case "/redfish/v1/Systems":
+                return Told(body={"Members": [], "@odata.nextLink": link(f"{SYSTEMS}?page=2")})
+            case "/redfish/v1/Systems?page=2":
+                return Told(body={"Members": [None, link(SYSTEM), link(f"{SYSTEM}/")]})
+            case "/redfish/v1/info":
+                values = [{"Name": "ResetType", "AllowableValues": ["ForceOn"]}]
+                return Told(body={"Parameters": values})
+            case _:
+                page = asked.path.rstrip("/") == SYSTEM and asked.method == "GET"
+                shown = system(Actions={"#ComputerSystem.Reset": info})
+                return Told(body=shown) if page else usual(asked, shown)
+
+    with fake_service(tmp_path, answers) as service:
+        asyncio.run(service.bmc().power_on())
+        assert service.lines[-1] == f"POST {RESET}"
+        assert service.changes[0].body == {"ResetType": "ForceOn"}
+
+
+@pytest.mark.net
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [(Told(200, b"<html>it starts</html>", {"Content-Type": "text/html"}), "is not a Redfish"),
+     (Told(200, {"Members": []}), "lists no system")],
+)  # fmt: skip
+def test_a_page_for_people_is_told_from_a_list_without_systems(
+    tmp_path: Path, told: Told, words: str
+) -> None:
+    with (
+        fake_service(tmp_path, lambda _: told) as service,
+        pytest.raises(RedfishError, match=words),
+    ):
+        power(service)
 
 
 @pytest.mark.net
@@ -259,6 +300,22 @@ def test_a_task_is_followed_to_its_end(
 @pytest.mark.net
 @pytest.mark.parametrize(
     "accepted",
+    [{"TaskMonitor": TASK, "@odata.id": "/redfish/v1/TaskService/Tasks/7"}, {"@odata.id": TASK},
+     {"TaskMonitor": {"@odata.id": TASK}}],
+)  # fmt: skip
+def test_a_task_that_only_the_body_names_is_followed_and_its_words_are_told(
+    tmp_path: Path, accepted: dict[str, object]
+) -> None:
+    failed = {"TaskState": "Exception", "Messages": [{"Message": "no power supply"}]}
+    with fake_service(tmp_path, tasks(Told(200, failed), accepted=Told(202, accepted))) as service:
+        with pytest.raises(RedfishError, match="its task ended as Exception: no power supply"):
+            asyncio.run(service.bmc().power_on())
+        assert service.lines[-1] == f"GET {TASK}"
+
+
+@pytest.mark.net
+@pytest.mark.parametrize(
+    "accepted",
     [Told(202, b"", {"Location": TASK, "Retry-After": "100"}), Told(202), Told(202, {"Id": "7"})],
 )
 def test_a_task_that_takes_longer_is_left_to_the_next_look(tmp_path: Path, accepted: Told) -> None:
@@ -325,6 +382,22 @@ def test_a_connection_that_ended_without_a_word_is_made_anew(tmp_path: Path) -> 
         asyncio.run(service.bmc().boot_from_network_once())
         asyncio.run(service.bmc().power_on())
         assert [one.line for one in service.changes] == [f"PATCH {SYSTEM}", f"POST {RESET}"]
+
+
+@pytest.mark.net
+def test_what_follows_an_interim_answer_is_not_that_to_the_next_request(tmp_path: Path) -> None:
+    late = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+    settings = {"@Redfish.Settings": {"SettingsObject": {"@odata.id": f"{SYSTEM}/SD"}}}
+
+    def answers(asked: Asked) -> Told:
+        if asked.path.endswith("/SD"):
+            return Told(102, late)
+        return (
+            Told(403, error("no")) if asked.method == "PATCH" else usual(asked, system(**settings))
+        )
+
+    with fake_service(tmp_path, answers) as service, pytest.raises(Refused, match="403 no"):
+        asyncio.run(service.bmc().boot_from_network_once())
 
 
 @pytest.mark.net

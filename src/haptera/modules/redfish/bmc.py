@@ -17,10 +17,11 @@ from haptera.modules.power import PowerName, check_graceful
 from haptera.modules.quirks import Quirk, quirks_by, quirks_of
 from haptera.modules.redfish.chassis import sensors_of
 from haptera.modules.redfish.connection import RedfishConnection
-from haptera.modules.redfish.documents import Document, path_of
+from haptera.modules.redfish.documents import Document
 from haptera.modules.redfish.exchange import (
     ANSWER_S_MAX,
     CALL_S_MAX,
+    RedfishAnswer,
     RedfishError,
     ServiceAddress,
     Trust,
@@ -203,8 +204,8 @@ class RedfishBmc:
         left_s = connection.left_s
         system = self._shown(connection, path)
         latency_s = left_s - connection.left_s
-        managers = system.shown.documents("Links", "ManagedBy")
-        manager = _document(connection, managers[0].text("@odata.id") if managers else None)
+        managers = system.answer.links("Links", "ManagedBy")
+        manager = _document(connection, managers[0]) if managers else Document({})
         held = _document(connection, SESSIONS_PATH).documents("Members")
         return BmcSurvey(
             power=system.power or str(system.shown.text("PowerState")),
@@ -314,16 +315,15 @@ class RedfishBmc:
         return system
 
     def _shown(self, connection: RedfishConnection, path: str) -> ComputerSystem:
-        system = ComputerSystem.of(connection.read(path))
-        if not system.shown.members:
-            raise RedfishError(
-                f"BMC at {self.address} is not a Redfish service: no object at {path}"
-            )
-        return system
+        return ComputerSystem.of(_object(connection, path))
 
     def _only_path(self, connection: RedfishConnection) -> str:
-        found = list(_members(connection))
-        if len(found) != 1:
+        # One may be listed twice, with a slash at its end and without.
+        listed = [*_members(connection)]
+        found = list({one.rstrip("/"): one for one in reversed(listed)}.values())
+        if not found:  # As of a BMC that was just switched on.
+            raise RedfishError(f"BMC at {self.address} lists no system")
+        if len(found) > 1:
             raise HapteraError(
                 f"BMC at {self.address} has {len(found)} systems",
                 do=f"name one: bmc: {self._service.service}{SYSTEMS_PATH}/ID",
@@ -331,12 +331,18 @@ class RedfishBmc:
         return found[0]
 
 
-def _document(connection: RedfishConnection, reference: str | None) -> Document:
+def _object(connection: RedfishConnection, path: str) -> RedfishAnswer:
+    answer = connection.read(path)
+    if not answer.document.members:
+        name = connection.name
+        raise RedfishError(f"{name} is not a Redfish service: no object at {path}")
+    return answer
+
+
+def _document(connection: RedfishConnection, path: str) -> Document:
     """What is there, if it can be read."""
-    if reference is None:
-        return Document({})
     try:
-        return connection.read(path_of(reference, ROOT_PATH)).document
+        return connection.read(path).document
     except RedfishError:
         return Document({})
 
@@ -344,21 +350,18 @@ def _document(connection: RedfishConnection, reference: str | None) -> Document:
 def _members(connection: RedfishConnection) -> Iterator[str]:
     """The paths of a service's systems, over all pages of their list (DSP0266, *nextLink*)."""
     try:
-        answer = connection.read(SYSTEMS_PATH)
+        answer = _object(connection, SYSTEMS_PATH)
     except RedfishError as error:
         if error.status != HTTPStatus.NOT_FOUND:
             raise
         root = connection.read(ROOT_PATH)
-        place = root.document.text("Systems", "@odata.id") or SYSTEMS_PATH
-        answer = connection.read(path_of(place, root.path))
+        answer = connection.read(root.link("Systems") or SYSTEMS_PATH)
     for _ in range(PAGES_MAX):
-        links = (one.text("@odata.id") for one in answer.document.documents("Members"))
-        yield from (path_of(one, answer.path) for one in links if one is not None)
-        more = answer.document.text("Members@odata.nextLink")
-        more = more or answer.document.text("@odata.nextLink")
+        yield from answer.links("Members")
+        more = answer.link("Members@odata.nextLink") or answer.link("@odata.nextLink")
         if more is None:
             return
-        answer = connection.read(path_of(more, answer.path))
+        answer = connection.read(more)
 
 
 def _change_first(

@@ -35,13 +35,10 @@ _PLACES: Final[dict[str, Reading]] = {"Intake": inlet, "CPU": cpu}
 
 def sensors_of(read: Read, system: Document, system_path: str) -> Iterator[BmcSensor]:
     """All sensors of the chassis of a system that was read at this path."""
-    for link in system.documents("Links", "Chassis")[:CHASSIS_MAX]:
-        place = link.text("@odata.id")
-        path = None if place is None else path_of(place, system_path)
-        chassis = None if path is None else read(path)
-        if path is None or chassis is None:
-            continue
-        yield from _of_chassis(partial(_linked, read), chassis)
+    for link in system.links("Links", "Chassis")[:CHASSIS_MAX]:
+        chassis = read(path_of(link, system_path))
+        if chassis is not None:
+            yield from _of_chassis(partial(_linked, read), chassis)
 
 
 def _of_chassis(follow: Follow, chassis: Document) -> Iterator[BmcSensor]:
@@ -129,7 +126,7 @@ def _number(one: Document, name: str) -> float | None:
 
 def _linked(read: Read, document: Document, name: str) -> Document | None:
     """The resource that a member links to; a list of sensors expanded, where the service can."""
-    place = document.text(name, "@odata.id")
+    place = document.link(name)
     if place is None:
         return None
     path = path_of(place, ROOT_PATH)

@@ -13,7 +13,6 @@ from typing import Any, Final, Self
 import msgspec
 
 from haptera.modules.effects import Effect, LoginError, NotYetError, failure_of
-from haptera.modules.redfish.documents import path_of
 from haptera.modules.redfish.etags import tags_of
 from haptera.modules.redfish.exchange import (
     RedfishAnswer,
@@ -56,7 +55,7 @@ class RedfishConnection:
         self._credentials = credentials
         self._in_session = in_session
         self._exchange = RedfishExchange(service, trust, now)
-        self._name = self._exchange.name
+        self.name = self._exchange.name
 
     def __enter__(self) -> Self:
         return self
@@ -87,7 +86,7 @@ class RedfishConnection:
         """
         answer = self._ask("GET", path)
         if not _is_good(answer):
-            said = f"{self._name} answers {answer.said}"
+            said = f"{self.name} answers {answer.said}"
             raise RedfishError(said, status=answer.status, after_s=answer.after_s)
         return answer
 
@@ -132,9 +131,7 @@ class RedfishConnection:
 
     def _finished(self, answer: RedfishAnswer) -> RedfishAnswer:
         """The last answer of a task, or the one so far where it lasts longer than this call."""
-        place = answer.location
-        if place is None and (named := answer.document.text("@odata.id")) is not None:
-            place = path_of(named, answer.path)
+        place = answer.location or answer.link("TaskMonitor") or answer.link()
         if answer.status != HTTPStatus.ACCEPTED or place is None:
             return answer
         while answer.status == HTTPStatus.ACCEPTED or _state(answer) in _RUNS:
@@ -147,17 +144,18 @@ class RedfishConnection:
             except LoginError as error:  # What it refuses is the reading, not the task.
                 raise RedfishError(str(error)) from None
             if answer.status in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
-                raise RedfishError(f"{self._name} knows its task no more")
+                raise RedfishError(f"{self.name} knows its task no more")
         return answer
 
     def _check(self, answer: RedfishAnswer) -> None:
         if _state(answer) in _FAILED:
-            raise RedfishError(f"{self._name}: its task ended as {_state(answer)}")
+            ended = f"{self.name}: its task ended as {_state(answer)}: {answer.words}"
+            raise RedfishError(ended.rstrip(": "))
         if _is_good(answer):
             return
         effect = effect_of(answer.status)
         if effect is Effect.UNKNOWN:
-            raise RedfishError(f"{self._name} answers {answer.said}", status=answer.status)
+            raise RedfishError(f"{self.name} answers {answer.said}", status=answer.status)
         if effect is Effect.NOT_YET:
             raise NotYetError(answer.said, answer.after_s)
         raise failure_of(effect, answer.said)
@@ -180,7 +178,7 @@ class RedfishConnection:
             sessions.end(known, self._exchange)
         answer = self._exchange.ask(method, path, content, {**more, **self._authentication()})
         if answer.status == HTTPStatus.UNAUTHORIZED:
-            raise LoginError(f"{self._name} refuses the login: {answer.said}")
+            raise LoginError(f"{self.name} refuses the login: {answer.said}")
         return answer
 
     def _known_session(self) -> RedfishSession | None:

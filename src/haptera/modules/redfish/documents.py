@@ -46,6 +46,15 @@ class Document:
         parts = found if isinstance(found, list) else []
         return [Document(one) for one in parts if isinstance(one, dict)]
 
+    def link(self, *path: str) -> str | None:
+        """A reference to another resource: `{"@odata.id": TEXT}`, or the text alone."""
+        return _reference(self._find(path))
+
+    def links(self, *path: str) -> Sequence[str]:
+        found = self._find(path)
+        references = map(_reference, found if isinstance(found, list) else [])
+        return [one for one in references if one is not None]
+
     def document(self, *path: str) -> "Document | None":
         found = self._find(path)
         return Document(found) if isinstance(found, dict) else None
@@ -55,6 +64,11 @@ class Document:
         for name in path:
             found = found.get(name) if isinstance(found, Mapping) else None
         return found
+
+
+def _reference(found: Any) -> str | None:
+    text = found.get("@odata.id") if isinstance(found, Mapping) else found
+    return text if isinstance(text, str) and text else None
 
 
 def path_of(reference: str, beside: str) -> str:

@@ -9,7 +9,7 @@ import socket
 import ssl
 import threading
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from email.message import Message
@@ -122,8 +122,14 @@ class RedfishAnswer:
     @property
     def location(self) -> str | None:
         """The path that it names in its head."""
-        place = self.headers["Location"]
-        return None if place is None else path_of(place, self.path)
+        return self._path(self.headers["Location"])
+
+    def link(self, *path: str) -> str | None:
+        """The path of the resource that it refers to."""
+        return self._path(self.document.link(*path))
+
+    def links(self, *path: str) -> Sequence[str]:
+        return [path_of(one, self.path) for one in self.document.links(*path)]
 
     @property
     def after_s(self) -> float | None:
@@ -141,11 +147,20 @@ class RedfishAnswer:
 
     @property
     def said(self) -> str:
-        """Its status, and its words for people (DSP0266, *Error responses*)."""
+        """Its status, and its words for people."""
+        return f"{self.status} {self.words}".rstrip()
+
+    @property
+    def words(self) -> str:
+        """Its words for people, of an error or of a task (DSP0266, *Error responses*)."""
         found = self.document.document("error") or Document({})
-        texts = [one.text("Message") for one in found.documents("@Message.ExtendedInfo")]
+        told = found.documents("@Message.ExtendedInfo") or self.document.documents("Messages")
+        texts = [one.text("Message") for one in told]
         words = "; ".join(one for one in texts if one) or found.text("message") or ""
-        return f"{self.status} {words[:WORDS_MAX]}".rstrip()
+        return words[:WORDS_MAX]
+
+    def _path(self, reference: str | None) -> str | None:
+        return None if reference is None else path_of(reference, self.path)
 
 
 class RedfishExchange:
@@ -229,6 +244,7 @@ class RedfishExchange:
         except ssl.SSLCertVerificationError as error:
             raise RedfishError(f"{self.name} is not trusted: {error.verify_message}") from None
         except (OSError, http.client.HTTPException, ValueError) as error:
+            self.close()  # What still comes would be taken for the answer to the next request.
             raise RedfishError(f"{self.name} does not answer: {error!r}"[:WORDS_MAX]) from None
         codings = answer.headers["Content-Encoding"] or ""
         return RedfishAnswer(answer.status, answer.headers, self._decoded(coded, codings), path)
@@ -238,6 +254,8 @@ class RedfishExchange:
     ) -> tuple[http.client.HTTPResponse, bytes]:
         self._http.request(method, path, content, headers)
         answer = self._http.getresponse()
+        if answer.status < HTTPStatus.OK:
+            raise http.client.HTTPException(f"{answer.status} is no last answer")
         return answer, self._content(answer)
 
     def _content(self, answer: http.client.HTTPResponse) -> bytes:

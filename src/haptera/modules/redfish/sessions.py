@@ -172,18 +172,14 @@ def open_session(
 def _linked(exchange: RedfishExchange) -> str:
     """Where sessions are, by the service's root, where they are not at the usual place."""
     root = exchange.ask("GET", ROOT_PATH, None, {})
-    place = root.document.text("Links", "Sessions", "@odata.id")
-    return SESSIONS_PATH if place is None else path_of(place, root.path)
+    return root.link("Links", "Sessions") or SESSIONS_PATH
 
 
 def _path(answer: RedfishAnswer) -> str | None:
     """Where the session is, by the head or by what its body says."""
-    if answer.location is not None:
-        return answer.location
-    place, number = answer.document.text("@odata.id"), answer.document.text("Id")
-    if place is None and number is None:
-        return None
-    return path_of(place or f"{SESSIONS_PATH}/{number}", answer.path)
+    number = answer.document.text("Id")
+    usual = None if number is None else path_of(f"{SESSIONS_PATH}/{number}", answer.path)
+    return answer.location or answer.link() or usual
 
 
 def _refusal(name: str, answer: RedfishAnswer) -> Exception:

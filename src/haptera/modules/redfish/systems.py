@@ -54,8 +54,7 @@ class ComputerSystem:
     @property
     def settings_path(self) -> str | None:
         """Where changes of it are written, if not to itself (DSP0266, *Settings resource*)."""
-        found = self.shown.text("@Redfish.Settings", "SettingsObject", "@odata.id")
-        return None if found is None else path_of(found, self.path)
+        return self.answer.link("@Redfish.Settings", "SettingsObject")
 
     @property
     def reset(self) -> ResetAction | None:
@@ -64,9 +63,9 @@ class ComputerSystem:
             return None
         # DSP0266, *Actions*, says which path it is; a target is there all the same.
         usual = f"{self.path.rstrip('/')}/Actions/ComputerSystem.Reset"
-        info = action.text("@Redfish.ActionInfo")
+        info = action.link("@Redfish.ActionInfo")
         return ResetAction(
-            path_of(action.text("target") or usual, self.path),
+            path_of(action.link("target") or usual, self.path),
             action.texts("ResetType@Redfish.AllowableValues"),
             None if info is None else path_of(info, self.path),
         )
