@@ -12,7 +12,7 @@ from haptera.model.entity import node_id
 from haptera.modules.console import ConsoleError, ConsoleRecord
 from haptera.modules.effects import DeviceError, Effect, LoginError, NotYetError
 from haptera.modules.ipmi import module
-from haptera.modules.ipmi.answers import COMPLETIONS, Completion, failure
+from haptera.modules.ipmi.answers import COMPLETIONS, SESSION_WORDS, Completion, failure
 from haptera.modules.ipmi.bmc import TOOL, IpmiBmc, IpmiSettings
 from haptera.modules.ipmi.consoles import record_session
 from haptera.modules.power import UnsettledError, boot, look_power, switch_off
@@ -248,6 +248,21 @@ LOGINS = {
     "Error in open session response message : no matching cipher suite":
         (HapteraError, "does not have this cipher suite"),
     "Get Auth Capabilities error": (DeviceError, "does not answer"),
+    # A session of IPMI 2.0 whose role is refused only once it is there, and those of IPMI 1.5.
+    "Set Session Privilege Level to ADMINISTRATOR failed: Unknown (0x81)":
+        (LoginError, "refuses the login: .*ADMINISTRATOR"),
+    "Set Session Privilege Level to ADMINISTRATOR failed": (DeviceError, "does not answer"),
+    "Address lookup for bmc1 failed": (DeviceError, "Address lookup for bmc1 failed"),
+    "Activate Session error:\tInvalid user name": (LoginError, "refuses the login"),
+    "Activate Session error:\tNULL user name not enabled": (LoginError, "refuses the login"),
+    "Activate Session error:\tRequested privilege level exceeds limit":
+        (LoginError, "refuses the login"),
+    "Activate Session error:\tInsufficient privilege level": (LoginError, "refuses the login"),
+    "Activate Session error:\tNo session slot available":
+        (NotYetError, "has no place for a session"),
+    "Activate Session error:\tNo slot available for given user - limit reached":
+        (NotYetError, "has no place for a session"),
+    "Activate Session command failed": (DeviceError, "does not answer"),
 }  # fmt: skip
 
 
@@ -256,7 +271,28 @@ def test_a_bmc_that_refuses_is_told_from_one_that_is_not_there(words: str) -> No
     kind, match = LOGINS[words]
     last = "Error: Unable to establish IPMI v2 / RMCP+ session"
     with pytest.raises(kind, match=match):
-        raise failure("BMC at 10.0.0.1:623", f"{words}\n{last}\n", last)
+        raise failure("BMC at 10.0.0.1:623", f"{words}\n{last}\n")
+
+
+@pytest.mark.parametrize(
+    "ends",
+    ["Close Session command failed", "Close Session command failed: Invalid data field in request",
+     "Failed to Close Session: invalid session ID 0200a1b2"],
+)  # fmt: skip
+def test_what_a_session_ends_with_is_not_what_a_command_ended_with(ends: str) -> None:
+    said = "Set Chassis Power Control to Soft failed: Node busy"
+    error = failure("BMC at 10.0.0.1:623", f"Running Get VSO Capabilities\n{said}\n{ends}\n")
+    assert (type(error), str(error)) == (NotYetError, "Node busy (C0h)")
+    lost = failure("BMC at 10.0.0.1:623", f"Unable to set Chassis Power Control to Soft\n{ends}\n")
+    assert (type(lost), "Unable to set" in str(lost)) == (DeviceError, True)
+
+
+def test_the_words_of_a_session_are_those_of_the_installed_ipmitool() -> None:
+    place = shutil.which(TOOL)
+    if place is None:
+        pytest.skip("ipmitool is missing")
+    content = Path(place).read_bytes()
+    assert [one for one in SESSION_WORDS if one.encode() not in content] == []
 
 
 @pytest.mark.net

@@ -61,15 +61,39 @@ COMPLETIONS: Final = (
 )
 _BY_WORDS: Final = {one.words: one for one in COMPLETIONS}
 
-# Where no session comes about (table 13-15, RMCP+ and RAKP message status codes).
+# Where no session comes about: the status codes of RMCP+ and RAKP messages (table 13-15); and the
+# completion codes of Activate Session (22-21) and Set Session Privilege Level (22-23).
+_REFUSED: Final = (
+    "RAKP 2 HMAC is invalid",
+    "unauthorized name",
+    "unauthorized role requested",
+    "unauthorized GUID",
+    "invalid role",
+    "invalid integrity check value",
+    "invalid name length",
+    "Invalid user name",
+    "NULL user name not enabled",
+    "Requested privilege level exceeds limit",
+    "Insufficient privilege level",
+)
+_NO_PLACE: Final = (
+    "insufficient resources for session",
+    "insufficient resources for role",
+    "No session slot available",
+    "No slot available",
+)
+# Those of them that ipmitool has, for a test to find there.
+SESSION_WORDS: Final = (*_REFUSED, *_NO_PLACE)
 _LOGIN: Final = re.compile(
-    r"RAKP 2 HMAC is invalid|unauthorized (?:name|role requested|GUID)|invalid role"
-    r"|invalid integrity check value|invalid name length"
+    rf"{'|'.join(_REFUSED)}|Set Session Privilege Level to \w+ failed: Unknown \(0x8[012]\)"
 )
 _CIPHER: Final = re.compile(
     r"(?:invalid|no matching) (?:authentication|integrity|confidentiality|cipher)[a-z ]*"
 )
-_FULL: Final = re.compile(r"insufficient resources for (?:session|role)")
+_FULL: Final = re.compile("|".join(_NO_PLACE))
+_NO_ADDRESS: Final = re.compile(r"Address lookup for .* failed")
+# A session that was lost ends with an error of its own, after that of its command.
+_CLOSING: Final = ("Close Session", "Failed to Close Session")
 
 
 def fields_of(printed: str) -> Mapping[str, str]:
@@ -86,15 +110,15 @@ def fields_of(printed: str) -> Mapping[str, str]:
     return found
 
 
-def failure(bmc: str, errors: str, last: str) -> Exception:
-    """What to raise of an ipmitool that failed: all of its words, and the last of their lines."""
+def failure(bmc: str, errors: str) -> Exception:
+    """What to raise of an ipmitool that failed, by all of its words."""
     if "Unable to establish" in errors:
         return _no_session(bmc, errors)
+    lines = [line.strip() for line in errors.splitlines() if line.strip()]
+    last = next((one for one in reversed(lines) if not one.startswith(_CLOSING)), "no words")
     _, failed, words = last.rpartition(" failed: ")
-    if not failed:
-        return DeviceError(f"{bmc}: {last}")
-    known = _BY_WORDS.get(words)
-    if known is None:  # A code of the maker's own.
+    known = _BY_WORDS.get(words) if failed else None
+    if known is None:  # No answer, or a code of the maker's own.
         return DeviceError(f"{bmc}: {last}")
     return failure_of(known.effect, f"{words} ({known.code:02X}h)")
 
@@ -107,4 +131,6 @@ def _no_session(bmc: str, errors: str) -> Exception:
     if (found := _CIPHER.search(errors)) is not None:
         what = f"{bmc} does not have this cipher suite: {found[0].strip()}"
         return HapteraError(what, do="set `cipher_suite: 3`, or the one that it has")
+    if (found := _NO_ADDRESS.search(errors)) is not None:
+        return DeviceError(f"{bmc}: {found[0]}")
     return DeviceError(f"{bmc} does not answer")

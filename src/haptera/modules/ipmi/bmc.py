@@ -192,7 +192,7 @@ class IpmiBmc:
         if ended.status == 0:
             _patience.answered(self.address)
             return ended.out
-        error = failure(bmc, ended.errors, ended.last_error)
+        error = failure(bmc, ended.errors)
         if isinstance(error, LoginError):
             now = asyncio.get_running_loop().time()
             _patience.refused(self.address, self._credentials, error, now)
