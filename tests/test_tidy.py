@@ -63,7 +63,6 @@ NOT_BOUNDED = {
     "src/haptera/lab/bmc.py": "a lab is to fail loudly",
     "src/haptera/lab/supervisor.py": "a lab is to fail loudly",
     "src/haptera/modules/netboot/servers.py": "the parts of one server",
-    "src/haptera/modules/replica/channels/door.py": "one task of one program",
     "src/haptera/modules/replica/channels/session.py": "the parts of one talk with one program",
     "src/haptera/runtime/enrolment/enrol_server.py": "its parts; who connects has a boundary below",
     "src/haptera/sdk/controlling.py": "two tasks of one controller",

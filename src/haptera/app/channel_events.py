@@ -5,6 +5,8 @@ from typing import Final
 
 # The largest message, and the largest piece of a state that is handed over.
 MESSAGE_BYTES_MAX: Final = 512 << 10
+# The largest state: its carrier forgets the first pieces of one that is not much larger.
+STATE_BYTES_MAX: Final = 192 << 20
 
 
 class ChannelsError(Exception):

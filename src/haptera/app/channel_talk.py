@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from haptera.app.channel_events import (
     MESSAGE_BYTES_MAX,
+    STATE_BYTES_MAX,
     ChannelMessage,
     ChannelsError,
     ChannelStart,
@@ -41,7 +42,7 @@ def parse_header(line: bytes) -> Header:
     try:
         header = json.loads(line)
         size = header.setdefault("size", 0)
-    except (ValueError, AttributeError, TypeError):
+    except (ValueError, AttributeError, TypeError, RecursionError):
         raise ConnectionError("this is no frame") from None
     if not isinstance(size, int) or not 0 <= size <= MESSAGE_BYTES_MAX:
         raise ConnectionError(f"a frame has no {size} bytes")
@@ -121,6 +122,8 @@ class ChannelTalk:
 
     def supplied(self, state: bytes) -> Iterator[bytes]:
         """The state after what was given so far, in pieces."""
+        if len(state) > STATE_BYTES_MAX:
+            raise ChannelsError(f"a state of {len(state)} bytes is more than {STATE_BYTES_MAX}")
         for at in range(0, len(state), MESSAGE_BYTES_MAX):
             yield frame({"op": "piece"}, state[at : at + MESSAGE_BYTES_MAX])
         digest = hashlib.sha256(state).hexdigest()

@@ -222,3 +222,24 @@ def test_a_hole_in_what_is_heard_is_told(tmp_path: Path, server: NatsServer) -> 
             assert (await one.next()).number == 7
 
     benched(tmp_path, trial)
+
+
+def test_what_is_no_output_of_a_group_is_a_hole_for_who_hears_it(
+    tmp_path: Path, server: NatsServer
+) -> None:
+    async def trial(bench: NatsBench) -> None:
+        async with program(bench, "reader", 0) as reader:
+            await reader.start()
+            client = await nats.connect(f"nats://{ADDRESS}")
+            for headers in (
+                None,
+                {"Nats-Msg-Id": "out.ledger.7/0/0.0.x.1", "Haptera-Epoch": "0"},
+                {"Nats-Msg-Id": "out.ledger.x/0/0.0.1.1", "Haptera-Epoch": "0"},
+            ):
+                await client.request("out.ledger.7", b"bad", headers=headers, timeout=30)
+            await client.request("in.reader", b"good", timeout=30)
+            await client.close()
+            assert await reader.next() == Hole("", 1, 3)
+            assert await reader.next() == ChannelMessage(4, "", 0, 0, 0, b"good")
+
+    benched(tmp_path, trial)

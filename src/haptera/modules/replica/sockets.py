@@ -15,11 +15,12 @@ _CREDENTIALS: Final = struct.Struct("3i")
 def bound(folder: Path, name: str) -> socket.socket:
     """By the folder's descriptor: the path of a socket has 107 bytes at most."""
     door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    # It is bound with this mode: by its name, a program may have put another file there meanwhile.
+    os.fchmod(door.fileno(), 0o600)
     place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         (folder / name).unlink(missing_ok=True)
         door.bind(f"/proc/self/fd/{place}/{name}")
-        (folder / name).chmod(0o600)
     finally:
         os.close(place)
     return door

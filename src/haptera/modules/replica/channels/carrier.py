@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
+import msgspec
+
 from haptera.modules.replica.channels.inbox import StoredMessage
 from haptera.modules.replica.channels.outbox import PublishOutput, StreamEnd
 
@@ -35,7 +37,7 @@ class StreamBounds(NamedTuple):
     last: int
 
 
-class SuppliedState(NamedTuple):
+class SuppliedState(msgspec.Struct, frozen=True):
     """A state that is kept whole: up to which input it goes, and where its pieces lie.
 
     After the pieces of the state, which has `size` bytes, come the outputs that the supplier had

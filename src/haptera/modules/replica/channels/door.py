@@ -2,16 +2,17 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from pathlib import Path
 from typing import Final
 
 from haptera.app.channel_talk import HEADER_BYTES_MAX
 from haptera.modules.replica.channels.carrier import CarrierError
 from haptera.modules.replica.sockets import bound
+from haptera.sdk.boundary import Boundary
 
 CHANNELS_SOCKET: Final = "channels.sock"
-# After a carrier that could not be reached, the program is let in again so late.
+# After a session that has ended, the program is let in again so late.
 AGAIN_S: Final = 0.2
 
 Serving = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -35,25 +36,40 @@ async def channels_door(folder: Path, serve: Serving) -> AsyncIterator[Path]:
 class _Door:
     def __init__(self, serve: Serving) -> None:
         self._serve = serve
-        self._session: asyncio.Task[None] | None = None
+        self._sessions: set[asyncio.Task[None]] = set()
 
     async def attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await self.end()
-        self._session = asyncio.create_task(self._serving(reader, writer))
-        await asyncio.wait([self._session])
+        before = frozenset(self._sessions)
+        session = asyncio.create_task(self._serving(before, reader, writer))
+        self._sessions.add(session)
+        session.add_done_callback(self._sessions.discard)
+        await asyncio.wait([session])
 
-    async def _serving(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serving(
+        self,
+        before: Collection[asyncio.Task[None]],
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
         try:
-            await self._serve(reader, writer)
-        except* (OSError, CarrierError, ValueError, TypeError, KeyError):
-            # Either side has gone, or the program says what is no frame: it connects again.
+            await _end(before)
+            with Boundary("a program on its channels"):
+                try:
+                    await self._serve(reader, writer)
+                except* (OSError, CarrierError):
+                    pass  # either side has gone, or the program says what is no frame
             await asyncio.sleep(AGAIN_S)
         finally:
             writer.close()
 
     async def end(self) -> None:
-        """Let a new program in only when the one before is out."""
-        session, self._session = self._session, None
-        while session is not None and not session.done():
-            session.cancel()  # again, where what it awaits has swallowed that
-            await asyncio.wait([session], timeout=AGAIN_S)
+        """Let out whoever is in."""
+        await _end(frozenset(self._sessions))
+
+
+async def _end(sessions: Collection[asyncio.Task[None]]) -> None:
+    """Let a new program in only when all before it are out."""
+    while left := [one for one in sessions if not one.done()]:
+        for one in left:
+            one.cancel()  # again, where what it awaits has swallowed that
+        await asyncio.wait(left, timeout=AGAIN_S)

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
+import msgspec
 import nats.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -157,20 +158,25 @@ class NatsCarrier:
 
     async def heard(self, group: str, after: int) -> AsyncIterator[StoredMessage]:
         async for sequence, one in self._read(f"in-{token(group)}", after):
-            yield _stored(sequence, one)
+            # What is no message of ours is a hole for who hears it.
+            with suppress(ValueError, LookupError):
+                yield _stored(sequence, one)
 
     async def supply(self, group: str, blob: str, piece: bytes) -> int:
         return int((await self._asked(f"state.{token(group)}.piece", piece, {BLOB: blob}))["seq"])
 
     async def supplied(self, group: str, state: SuppliedState) -> None:
-        said = json.dumps(state._asdict()).encode()
+        said = msgspec.json.encode(state)
         await self._asked(f"state.{token(group)}.whole", said, {BLOB: state.blob})
 
     async def state(self, group: str) -> SuppliedState | None:
         found = await self._last(f"state-{token(group)}", f"state.{token(group)}.whole")
         if found is None:
             return None
-        return SuppliedState(**json.loads(base64.b64decode(found["data"])))
+        try:
+            return msgspec.json.decode(base64.b64decode(found["data"]), type=SuppliedState)
+        except msgspec.DecodeError as error:
+            raise CarrierError(f"state.{token(group)} is none: {error}") from error
 
     async def pieces(self, group: str, state: SuppliedState) -> AsyncIterator[bytes]:
         if state.last < state.first:
@@ -193,7 +199,8 @@ class NatsCarrier:
                     one = await came.get()
                     if (one.headers or {}).get("Status"):
                         break  # nobody can
-                    found |= {int(rank): leads for rank, leads in json.loads(one.data).items()}
+                    with suppress(msgspec.DecodeError):
+                        found |= msgspec.json.decode(one.data, type=dict[int, bool])
         except TimeoutError:
             pass
         except nats.errors.Error as error:

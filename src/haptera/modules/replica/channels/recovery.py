@@ -5,14 +5,16 @@ goes on, and a group whose replicas all ended still finds the last state that on
 """
 
 import asyncio
+import hashlib
 import secrets
 from collections.abc import Sequence
 from typing import Final
 
-from haptera.app.channel_talk import Header
+from haptera.app.channel_events import STATE_BYTES_MAX
 from haptera.kinds.group import Recover
 from haptera.modules.replica.channels.carrier import Carrier, StreamBounds, SuppliedState
 from haptera.modules.replica.channels.outbox import NumberedOutput
+from haptera.modules.replica.channels.program_frames import SuppliedFrame
 
 # A supplier that has not finished within this time is asked again.
 SUPPLIED_WITHIN_S: Final = 60.0
@@ -83,29 +85,47 @@ class StateInPieces:
         self._carrier = carrier
         self._group = group
         self._blob = secrets.token_hex(8)
-        self._numbers: list[int] = []
+        self._digest, self._size = hashlib.sha256(), 0
+        self._first, self._last = 1, 0
 
     async def add(self, piece: bytes) -> None:
-        """Store what comes next of it."""
-        self._numbers.append(await self._carrier.supply(self._group, self._blob, piece))
+        """Store what comes next of it.
 
-    async def end(self, said: Header, outputs: Sequence[NumberedOutput]) -> None:
+        Raises:
+            ConnectionError: the carrier would not keep all of it.
+        """
+        self._digest.update(piece)
+        self._size += len(piece)
+        if self._size > STATE_BYTES_MAX:
+            raise ConnectionError(f"a state has {STATE_BYTES_MAX} bytes at most")
+        await self._store(piece)
+
+    async def end(self, said: SuppliedFrame, outputs: Sequence[NumberedOutput]) -> None:
         """Store that it is whole, and with it what its supplier has said that is not stored.
 
         Who begins after the messages that led to these outputs will not say them by itself.
+
+        Raises:
+            ConnectionError: it is not what the program says of it; nobody could begin with it.
         """
+        if (self._size, self._digest.hexdigest()) != (said.bytes, said.digest):
+            raise ConnectionError("the state that was supplied is another than its digest says")
         for one in outputs:
-            await self.add(one.data)
-        numbers = [(one.position.number, one.position.nth) for one in outputs]
-        first, last = (self._numbers[0], self._numbers[-1]) if self._numbers else (1, 0)
+            await self._store(one.data)
         state = SuppliedState(
             self._blob,
-            said["number"],
-            said["heard"],
-            said["digest"],
-            said["bytes"],
-            numbers,
-            first,
-            last,
+            said.number,
+            said.heard,
+            said.digest,
+            said.bytes,
+            [(one.position.number, one.position.nth) for one in outputs],
+            self._first,
+            self._last,
         )
         await self._carrier.supplied(self._group, state)
+
+    async def _store(self, piece: bytes) -> None:
+        at = await self._carrier.supply(self._group, self._blob, piece)
+        if self._last == 0:
+            self._first = at
+        self._last = at

@@ -28,6 +28,15 @@ from haptera.modules.replica.channels.outbox import (
     ReadEnd,
     StreamEnd,
 )
+from haptera.modules.replica.channels.program_frames import (
+    EmitFrame,
+    HelloFrame,
+    OfferFrame,
+    PieceFrame,
+    ProgramFrame,
+    SuppliedFrame,
+    program_frame,
+)
 from haptera.modules.replica.channels.recovery import (
     NoStateError,
     StateInPieces,
@@ -80,6 +89,10 @@ class ChannelSession:
         default_factory=asyncio.Queue
     )
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    # What the program was not told yet, as it reads slowly: the last of each counts for all before.
+    _confirmed: OutputPosition | None = None
+    _is_wanted: bool = False
+    _untold: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def serve(self) -> None:
         """Talk, until either side breaks.
@@ -91,28 +104,30 @@ class ChannelSession:
         """
         await self.carrier.prepare(self.plan.group, self.plan.hears)
         hello, _ = await self._frame()
-        if hello.get("op") != "hello":
+        if not isinstance(hello, HelloFrame):
             raise ConnectionError("a program says hello first")
-        if "number" in hello:
-            self._inbox = Inbox.after(hello["number"], hello["heard"])
-        else:
-            try:
+        try:
+            if hello.number is None:
                 await self._begin(hello)
-            except NoStateError as error:
-                self._say({"op": "failed", "why": str(error)})
-                return
+            else:
+                self._inbox = Inbox.after(hello.number, hello.heard)
+            await self._check_kept()
+        except NoStateError as error:
+            self._say({"op": "failed", "why": str(error)})
+            return
         self.started()
         async with asyncio.TaskGroup() as tasks:
             for one in (self._read(tasks), self._hear(), self._lead(tasks), self._settle(tasks)):
                 tasks.create_task(one)
+            tasks.create_task(self._tell())
 
-    async def _begin(self, hello: Header) -> None:
+    async def _begin(self, hello: HelloFrame) -> None:
         """Hand over where the program begins, with the state of a sibling."""
         state = await recovered(self.carrier, self.plan.group, self.plan.rank, self.plan.recover)
         if state is None:
             self._say({"op": "start", "number": 0, "heard": {}, "digest": ""})
             return
-        have = hello.get("have", 0) if hello.get("blob") == state.blob else 0
+        have = hello.have if hello.blob == state.blob else 0
         at, numbers = 0, iter(state.outputs)
         async for piece in self.carrier.pieces(self.plan.group, state):
             if at < state.size:
@@ -131,15 +146,20 @@ class ChannelSession:
         self._say({"op": "output", "number": number, "nth": nth}, data)
         self._outbox.emitted(NumberedOutput(self.plan.position(number, nth), data))
 
-    async def _hear(self) -> None:
-        """Give the program its input; it is given no more than it reads."""
-        group = self.plan.group
-        bounds = await self.carrier.bounds(group)
+    async def _check_kept(self) -> None:
+        """See that what the program was given is there.
+
+        Raises:
+            NoStateError: it is not.
+        """
+        bounds = await self.carrier.bounds(self.plan.group)
         if bounds.last < self._inbox.number:
             why = f"the carrier has lost messages: it ends at {bounds.last}"
-            self._say({"op": "failed", "why": f"{why}, and {self._inbox.number} were heard"})
-            raise ConnectionError(why)
-        async for stored in self.carrier.heard(group, self._inbox.number):
+            raise NoStateError(f"{why}, and {self._inbox.number} were heard")
+
+    async def _hear(self) -> None:
+        """Give the program its input; it is given no more than it reads."""
+        async for stored in self.carrier.heard(self.plan.group, self._inbox.number):
             for event in self._inbox.stored(stored):
                 if isinstance(event, Hole):
                     hole = {"source": event.source, "first": event.first, "last": event.last}
@@ -155,23 +175,53 @@ class ChannelSession:
         pieces = StateInPieces(self.carrier, self.plan.group)
         while True:
             said, data = await self._frame()
-            match said.get("op"):
-                case "emit":
+            match said:
+                case EmitFrame(number, nth):
+                    self._check_given(number)
                     await self._until(lambda: not self._outbox.is_full)
-                    position = self.plan.position(said["number"], said["nth"])
-                    self._do(self._outbox.emitted(NumberedOutput(position, data)), tasks)
-                case "offer":
+                    output = NumberedOutput(self.plan.position(number, nth), data)
+                    self._do(self._outbox.emitted(output), tasks)
+                case OfferFrame():
                     await self.carrier.offer(
                         self.plan.group, self.plan.rank, self._leads, self._want
                     )
-                case "piece":
+                case PieceFrame():
                     await pieces.add(data)
-                case "supplied":
+                case SuppliedFrame(number):
+                    self._check_given(number)
                     alone = self.plan.speaks_alone
                     await pieces.end(said, [] if alone else [*self._outbox.ring])
                     pieces = StateInPieces(self.carrier, self.plan.group)
-                case _:
+                case HelloFrame():
+                    raise ConnectionError("a program says hello once")
+                case None:
                     pass  # of a later haptera
+                case other:
+                    assert_never(other)
+
+    def _check_given(self, number: int) -> None:
+        """See that a frame names a message that the program was given.
+
+        An output after a later one would count as stored for all of its siblings, with all before.
+
+        Raises:
+            ConnectionError: it was not.
+        """
+        if number > self._inbox.number:
+            raise ConnectionError(f"the program was not given message {number}")
+
+    async def _tell(self) -> None:
+        """Tell the program what it asks for by its frames; no more than it reads."""
+        while True:
+            await self._untold.wait()
+            self._untold.clear()
+            if self._is_wanted:
+                self._is_wanted = False
+                self._say({"op": "wanted"})
+            if (stored := self._confirmed) is not None:
+                self._confirmed = None
+                self._say({"op": "confirmed", "number": stored.number, "nth": stored.nth})
+            await self.writer.drain()
 
     async def _lead(self, tasks: asyncio.TaskGroup) -> None:
         """See whether this replica leads; where it does not, what the leader published."""
@@ -209,8 +259,8 @@ class ChannelSession:
                     self._asked.put_nowait(tasks.create_task(self._publish(one)))
                 case Confirm(position):
                     if position[:2] == self.plan.position(0, 0)[:2]:
-                        stored = {"number": position.number, "nth": position.nth}
-                        self._say({"op": "confirmed", **stored})
+                        self._confirmed = position
+                        self._untold.set()
                 case _:
                     assert_never(one)
 
@@ -232,14 +282,15 @@ class ChannelSession:
         return self._outbox.epoch is not None
 
     def _want(self) -> None:
-        self._say({"op": "wanted"})
+        self._is_wanted = True
+        self._untold.set()
 
     def _say(self, header: Header, data: bytes | None = None) -> None:
         self.writer.write(frame(header, data))
 
-    async def _frame(self) -> tuple[Header, bytes]:
+    async def _frame(self) -> tuple[ProgramFrame | None, bytes]:
         try:
             header = parse_header(await self.reader.readuntil(b"\n"))
-            return header, await self.reader.readexactly(header["size"])
+            return program_frame(header), await self.reader.readexactly(header["size"])
         except (asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
             raise ConnectionError("the program hung up") from error
