@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from haptera.client import protocol
 from tests.cli.rig import ADDRESS, SITE, client_of, environment, served
 from tests.lab.rig import WAIT_S_MAX
 
@@ -33,15 +32,3 @@ def test_each_example_prints_what_the_page_says(tmp_path):
                 timeout=WAIT_S_MAX,
             )
             assert (done.stdout, done.stderr) == (output, "")
-
-
-def test_the_limits_are_those_of_the_code():
-    said = dict(LIMIT.findall(PAGE))
-    assert said == {
-        "CONNECT_WITHIN_S": f"{protocol.CONNECT_WITHIN_S:.0f} s",
-        "ANSWER_WITHIN_S": f"{protocol.ANSWER_WITHIN_S:.0f} s",
-        "TELL_WAITING_AFTER_S": f"{protocol.TELL_WAITING_AFTER_S:.0f} s",
-        "ANSWER_BYTES_MAX": f"{protocol.ANSWER_BYTES_MAX >> 20} MiB",
-        "SILENCE_S": f"{protocol.SILENCE_S:.0f} s",
-        "BACK_OFF_S": f"{protocol.BACK_OFF_S[0]} s to {protocol.BACK_OFF_S[-1]:.0f} s",
-    }

@@ -11,7 +11,6 @@ import msgspec
 import pytest
 
 from haptera.cli.main import OK, run
-from haptera.planner.explain import graph
 from tests.cli.drawing.examples import EXAMPLES
 from tests.docs.answer_schemas import FOLDER, GRAPH
 from tests.docs.problem_schema import valid_by
@@ -64,8 +63,3 @@ def test_drawings_are_of_the_published_form(name: str) -> None:
     written = json.loads(json.dumps(msgspec.to_builtins(EXAMPLES[name])))
     assert valid_by(written, FILE, "DrawingView")
     assert not valid_by(written | {"form": "loose"}, FILE, "DrawingView")
-
-
-def test_the_limits_are_those_of_the_code() -> None:
-    for limit in ("STATES_MAX", "AROUND_MAX", "TRIES_MAX", "EDGES_MAX"):
-        assert f"| `{limit}` | {getattr(graph, limit):,} |" in PAGE

@@ -6,10 +6,7 @@ from pathlib import Path
 import pytest
 
 from haptera.cli.main import run
-from haptera.lint.reachability import CHOICES_CLASS_MAX
 from haptera.model.answers.finding import REFUSED, RULES, Level, Rule
-from haptera.planner.domain.classes import CLASSES_MAX
-from haptera.planner.domain.witness import CHOICES_MAX
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/reference/lint.md").read_text(encoding="utf-8")
 
@@ -51,9 +48,3 @@ def test_the_table_has_each_rule_as_the_code_has_it() -> None:
         rule: f"{about.level} | {refused[rule]} | {about.text}" for rule, about in RULES.items()
     }
     assert {*MODULES, *SITES} == {linked for linked, _, _ in rows if linked}
-
-
-def test_the_limits_are_those_of_the_code() -> None:
-    assert f"more than `{CHOICES_MAX:,}` choices" in PAGE
-    assert f"after `{CHOICES_CLASS_MAX:,}` choices" in PAGE
-    assert f"more than `{CLASSES_MAX}` classes" in PAGE

@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from haptera.cli.input import problem_line
 from haptera.cli.input.problem_line import answer_line, explained_line
-from haptera.planner.explain import problem_json
 from tests.docs.problem_schema import FILE, text, valid
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/reference/problem.md").read_text(
@@ -67,15 +65,3 @@ def test_examples_are_of_the_published_form(name: str) -> None:
 def test_the_published_schema_is_that_of_the_code() -> None:
     told = "write it anew: python -m tests.docs.problem_schema"
     assert FILE.read_text(encoding="utf-8") == text(), told
-
-
-def test_the_limits_are_those_of_the_code() -> None:
-    for module, limit in (
-        (problem_line, "PROBLEM_BYTES_MAX"),
-        (problem_line, "EXPANSIONS_PROBLEM_MAX"),
-        (problem_line, "TRIES_MAX"),
-        (problem_json, "VALUES_MAX"),
-        (problem_json, "MOVES_MAX"),
-        (problem_json, "COST_MAX"),
-    ):
-        assert f"| `{limit}` | {getattr(module, limit):,} |" in PAGE

@@ -1,4 +1,4 @@
-"""The page on selectors: what it shows is read and can be so; its limits are those of the code."""
+"""The page on selectors: what it shows is read and can be so."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from haptera.kinds.meaning import check_selector
-from haptera.kinds.rules.rule import OF_BYTES_MAX
 from haptera.model.answers.views import Condition
 from haptera.model.errors import HapteraError
 from haptera.selectors import nodeset, selector
@@ -40,16 +39,3 @@ def test_the_words_are_those_of_the_code() -> None:
     grammar = section("Grammar")
     assert all(f'"{one}."' in grammar for one in StateLayer if one)
     assert all(f'"{one}"' in grammar for one in (*OLDER, *nodeset.SetOperator))
-
-
-def test_the_limits_are_those_of_the_code() -> None:
-    told = dict(re.findall(r"^\| `([A-Z_]+)`: .* \| ([0-9,]+) \|$", PAGE, re.MULTILINE))
-
-    assert told == {
-        name: f"{getattr(nodeset, name):,}"
-        for name in ("NODES_MAX", "NODESET_BYTES_MAX", "STEPS_MAX", "WILD_MAX", "GROUPS_MAX")
-    }
-    assert f"at most {selector.SELECTOR_BYTES_MAX:,} bytes" in PAGE
-    assert f"`PARTS_MAX` of {selector.PARTS_MAX} names" in PAGE
-    assert f"`DEPTH_MAX` of {selector.DEPTH_MAX} deep" in PAGE
-    assert f"within {OF_BYTES_MAX} bytes" in PAGE
