@@ -19,6 +19,7 @@ from haptera.model.walltime import duration
 from haptera.rest.schemas import Event
 from tests.api.fake_backend import FakeBackend
 from tests.api.serving import WITHIN_S, serving
+from tests.lab.rig import until
 
 N1, N2, N10 = (node_id(f"r1n{number}") for number in (1, 2, 10))
 R2N1 = node_id("r2n1")
@@ -108,21 +109,16 @@ def test_without_a_terminal_the_counts_and_what_is_stuck_are_lines():
         async def run():
             async with asyncio.timeout(WITHIN_S):
                 showing = asyncio.ensure_future(show(Access(one.url, "read-token")))
-                await until(out, "1 converged")
+                await until(lambda: "1 converged" in out.getvalue())
                 await asyncio.to_thread(
                     one.do, one.backend.say, N1, condition=Condition.STUCK, why="a refusal"
                 )
-                await until(out, "node:r1n1 is stuck for 1.5 s: a refusal")
+                await until(lambda: "stuck for 1.5 s: a refusal" in out.getvalue())
                 showing.cancel()
 
         with contextlib.redirect_stdout(out):
             asyncio.run(run())
     assert "  1 stuck\n" in out.getvalue()
-
-
-async def until(out, text):
-    while text not in out.getvalue():  # noqa: ASYNC110 - a file tells nobody that it was written
-        await asyncio.sleep(0.01)
 
 
 @pytest.mark.net

@@ -53,15 +53,11 @@ from tests.daemon.channel_rig import (
     certificate,
     rig,
 )
+from tests.lab.rig import until
 
 pytestmark = pytest.mark.net
 
 DAY_S = 86_400.0
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    while not holds():  # noqa: ASYNC110  what is waited for is no event of ours
-        await asyncio.sleep(0.01)
 
 
 async def test_a_parent_asks_how_an_agent_sees_an_entity(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Commands that a parent has run on a node: what they write, how they end, and with whom."""
 
-import asyncio
 import os
 import signal
 import socket
@@ -22,6 +21,7 @@ from haptera.model.entity import EntityId, node_id
 from haptera.runtime.network.peer_messages import ExecAnswer, ExecAsked, ExecTold, Unable
 from haptera.wire.ipc import Frames
 from tests.daemon.channel_rig import WITHIN_S, Rig, rig
+from tests.lab.rig import until
 
 pytestmark = pytest.mark.net
 
@@ -144,5 +144,4 @@ def alive(process: int) -> bool:
 
 
 async def until_gone(*processes: int) -> None:
-    while any(alive(one) for one in processes):  # noqa: ASYNC110  it is nobody's event
-        await asyncio.sleep(0.01)
+    await until(lambda: not any(alive(one) for one in processes))

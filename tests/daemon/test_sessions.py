@@ -19,6 +19,7 @@ from haptera.runtime.network.peer_messages import Answer, ListAsked, Unable
 from haptera.runtime.network.udp import Udp
 from haptera.wire.updates import Codec
 from tests.daemon.channel_rig import HOST, Wall, engine_of, no_work, rig
+from tests.lab.rig import until
 from tests.runtime.test_enrol import Parent, call, parent
 
 pytestmark = pytest.mark.net
@@ -67,11 +68,6 @@ async def enrolled(
                 lambda: channel.ask("n01", ListAsked()),
                 heard,
             )
-
-
-async def gone(one: Parent) -> None:
-    while one.store.sessions():  # noqa: ASYNC110  # the disk is waited for
-        await asyncio.sleep(0.01)
 
 
 async def test_who_is_put_out_has_no_session_and_none_for_the_same_token(tmp_path: Path) -> None:
@@ -149,12 +145,12 @@ async def test_who_is_not_declared_for_long_is_put_out(tmp_path: Path) -> None:
     async with enrolled(tmp_path / "p", declared, paused_s=0.01) as (one, sessions, *_):
         declared.clear()
         sessions.heed([node_id("n01")])
-        await gone(one)
+        await until(lambda: not one.store.sessions())
 
 
 async def test_who_was_undeclared_while_nobody_served_is_put_out(tmp_path: Path) -> None:
     async with enrolled(tmp_path / "p", set(), paused_s=0.01) as (one, *_):
-        await gone(one)
+        await until(lambda: not one.store.sessions())
 
 
 async def test_an_undeclared_node_is_answered_nothing_from_then_on(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import shutil
 import socket
 import subprocess
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from haptera.queue.entry import Submission
 from haptera.queue.job import Job, JobSpec, JobState, RetryClass, Size
 from haptera.runtime.clock import wall_s
 from haptera.runtime.store.store import Store
+from tests.lab.rig import until
 
 ROOT = Path(__file__).resolve().parents[2]
 CLUSTER = "c0ffee"
@@ -140,16 +141,11 @@ class Parent:
         return job.id
 
     async def ended(self, *keys: int) -> list[Job]:
-        await self.until(lambda: all(self.job(key).ended_s is not None for key in keys))
+        await until(lambda: all(self.job(key).ended_s is not None for key in keys), WITHIN_S)
         return [self.job(key) for key in keys]
 
     def job(self, key: int) -> Job:
         return self.jobs.queue.jobs[key]
-
-    async def until(self, so: Callable[[], bool]) -> None:
-        async with asyncio.timeout(WITHIN_S):
-            while not so():  # noqa: ASYNC110  another process is waited for
-                await asyncio.sleep(0.05)
 
 
 @asynccontextmanager
@@ -203,12 +199,12 @@ async def test_what_slurm_refuses_is_over_at_once_in_its_own_words(
 async def test_a_job_that_is_cancelled_ends_in_slurm_too(slurm: PrivateSlurm, store: Store) -> None:
     async with a_parent(slurm, store) as parent:
         key = await parent.submit("exec sleep 600")
-        await parent.until(lambda: bool(slurm.begun()))
+        await until(lambda: bool(slurm.begun()), WITHIN_S)
         await parent.jobs.cancel([key], "not wanted any more")
         (job,) = await parent.ended(key)
         assert (job.state, job.reason) == (JobState.CANCELLED, "not wanted any more")
         # It is shown for as long as its processes take to end.
-        await parent.until(lambda: slurm.ask("squeue", "--noheader") == "")
+        await until(lambda: slurm.ask("squeue", "--noheader") == "", WITHIN_S)
 
 
 async def test_a_parent_that_was_killed_finds_what_slurm_did_meanwhile(
@@ -216,7 +212,7 @@ async def test_a_parent_that_was_killed_finds_what_slurm_did_meanwhile(
 ) -> None:
     async with a_parent(slurm, store) as parent:
         keys = [await parent.submit("sleep 2") for _ in range(6)]
-        await parent.until(lambda: bool(slurm.begun()))
+        await until(lambda: bool(slurm.begun()), WITHIN_S)
     await asyncio.to_thread(wait_until_empty, slurm)
     async with a_parent(slurm, store) as parent:
         ends = await parent.ended(*keys)
@@ -236,7 +232,7 @@ async def test_a_slurmctld_that_was_killed_goes_on_with_what_it_had_saved(
     async with a_parent(slurm, store) as parent:
         keys = [await parent.submit(slurm.until_go) for _ in range(8)]
         # It has room for four; its state is on disk some seconds later.
-        await parent.until(lambda: len(slurm.begun()) == 4 and slurm.has_saved())
+        await until(lambda: len(slurm.begun()) == 4 and slurm.has_saved(), WITHIN_S)
         os.kill(int((slurm.directory / "slurmctld.pid").read_text()), 9)
         await asyncio.to_thread(slurm.start)
         slurm.go.touch()
@@ -251,7 +247,7 @@ async def test_what_slurm_forgot_is_cancelled_or_queued_again_by_its_retry_class
     async with a_parent(slurm, store) as parent:
         never = await parent.submit(slurm.until_go)
         again = await parent.submit(slurm.until_go, retry=RetryClass.LOST)
-        await parent.until(lambda: len(slurm.begun()) == 2)
+        await until(lambda: len(slurm.begun()) == 2, WITHIN_S)
         await asyncio.to_thread(slurm.stop)
         slurm.go.touch()
         await asyncio.to_thread(slurm.start, CLEAN="yes")
@@ -273,7 +269,6 @@ async def test_an_orphan_is_cancelled_and_what_is_another_clusters_is_not(
     for name in (SlurmName(CLUSTER, 7, 70), SlurmName("ab", 7, 70)):
         order = SlurmOrder(str(name), ("sleep", "600"), 1, 64, None, {})
         await client.release(await client.submit(order, "small"))
-    async with a_parent(slurm, store) as parent:
-        await parent.until(
-            lambda: slurm.ask("squeue", "--noheader", "--format=%j") == "haptera-ab-7-70\n"
-        )
+    async with a_parent(slurm, store):
+        kept = "haptera-ab-7-70\n"
+        await until(lambda: slurm.ask("squeue", "--noheader", "--format=%j") == kept, WITHIN_S)

@@ -1,5 +1,6 @@
 """What tests of the lab share: a chassis on its own, plain HTTP, waiting for conditions."""
 
+import asyncio
 import http.client
 import json
 import os
@@ -45,6 +46,17 @@ def wait_for(find: Callable[[], Value | None]) -> Value:
         # What starts a process to ask must leave the processors to those that it waits for.
         select.select((), (), (), max(0.01, (ended - began) / 1e9))
         began = clock.now_ns()
+    return found
+
+
+async def until(find: Callable[[], Value | None], within_s: float = WAIT_S_MAX) -> Value:
+    """What `find` finds, once it is something that tells nobody when it comes."""
+    began = clock.now_ns()
+    async with asyncio.timeout(within_s):
+        while not (found := find()):
+            # As above.
+            await asyncio.sleep(max(0.005, (clock.now_ns() - began) / 1e9))
+            began = clock.now_ns()
     return found
 
 

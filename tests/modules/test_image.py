@@ -34,6 +34,7 @@ from haptera.runtime.clock import wall_s
 from haptera.runtime.identity.pki import issue_images, issue_parent, open_authority
 from haptera.sdk import HapteraError, Refused, Target, read_foreign
 from tests.kills.processes import wait_for
+from tests.lab.rig import until
 from tests.modules.image_rig import Rig, a_root, needs
 
 MANIFEST = ImageManifest("a", "sha256:00", 3, "amd64", ("/init",), ("A=b",), "/srv", "SIGINT", "/r")
@@ -208,8 +209,7 @@ async def test_so_many_images_are_built_at_once_and_the_next_one_says_that_it_wa
     one = connect(replace(one.target, tell=lambda text, _done: told.append(text)))
     await one.target.session.acquire()
     building = asyncio.create_task(build(one))
-    while not told:  # noqa: ASYNC110 - nobody tells
-        await asyncio.sleep(0)
+    await until(lambda: told)
     assert told == ["waits until other images are built"]
     one.target.session.release()
     with pytest.raises(Refused, match="there is no Dockerfile in"):

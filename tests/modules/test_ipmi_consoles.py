@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from haptera.modules.ipmi.consoles import connect, record_session
 from haptera.modules.power import look_power
 from haptera.modules.recorders import recording
 from haptera.sdk import Setup, Target
+from tests.lab.rig import until
 from tests.modules.ipmi_rig import (
     HOST,
     SERIAL_PORT,
@@ -91,9 +92,3 @@ async def looked_at(one: Machine, folder: Path) -> AsyncIterator[None]:
 def target_of(one: Machine, session: object) -> Target:
     attributes = {"bmc": one.address}
     return Target(node_id("n01"), attributes, settings=settings_of(), session=session)
-
-
-async def until(done: Callable[[], bool]) -> None:
-    async with asyncio.timeout(WITHIN_S):
-        while not done():  # noqa: ASYNC110 - a file tells nothing
-            await asyncio.sleep(0.01)

@@ -17,6 +17,7 @@ from haptera.modules.replica.leader_socket import LINE_BYTES_MAX, SOCKET
 from haptera.modules.replica.module import GroupOnNode, connect, take, take_back, watch_role
 from haptera.modules.service.module import start, stop
 from haptera.sdk import Target
+from tests.lab.rig import until
 
 pytestmark = pytest.mark.net
 
@@ -54,23 +55,13 @@ async def running(run_dir: Path, command: str) -> AsyncIterator[GroupOnNode]:
             pass
 
     watch = asyncio.create_task(watched())
-    await until("there is a socket", lambda: (one.home.path / SOCKET).exists())
+    await until(lambda: (one.home.path / SOCKET).exists())
     await start(one)
     try:
         yield one
     finally:
         await stop(one)
         watch.cancel()
-
-
-async def until(what, so):
-    try:
-        async with asyncio.timeout(WITHIN_S):
-            while not (found := so()):  # noqa: ASYNC110  what another process does
-                await asyncio.sleep(0.02)
-    except TimeoutError:
-        raise AssertionError(f"waited in vain: {what}") from None
-    return found
 
 
 def said(one: GroupOnNode) -> list[str]:
@@ -88,13 +79,13 @@ def test_a_client_in_another_language_acts_while_it_leads_and_stands_by_after(
 
     async def history() -> list[str]:
         async with running(run_dir, CLIENTS[client]) as one:
-            await until("it stands by", lambda: len(said(one)) == 1)
+            await until(lambda: len(said(one)) == 1)
             await take(lease(run_dir, 7))
-            await until("it acted", lambda: len(said(one)) == 4)
+            await until(lambda: len(said(one)) == 4)
             await take_back(lease(run_dir, 7))
-            await until("it stands by again", lambda: len(said(one)) == 5)
+            await until(lambda: len(said(one)) == 5)
             await take(lease(run_dir, 8))
-            await until("it acted again", lambda: len(said(one)) == 8)
+            await until(lambda: len(said(one)) == 8)
             return said(one)
 
     told = [json.loads(line) for line in asyncio.run(history())]
@@ -166,7 +157,7 @@ open("heard", "wb").write(heard); open("over", "w").close(); signal.pause()'
 def test_who_speaks_otherwise_is_hung_up_on_and_locks_nothing(run_dir: Path, words: bytes) -> None:
     async def heard() -> bytes:
         async with running(run_dir, SPEAKS.format(words.hex())) as one:
-            await until("it was hung up on", lambda: (one.home.path / "over").exists())
+            await until(lambda: (one.home.path / "over").exists())
             await take(lease(run_dir, 1))
             await take_back(lease(run_dir, 1))
             return (one.home.path / "heard").read_bytes()
@@ -191,7 +182,7 @@ def test_who_acts_when_the_lease_is_taken_back_and_never_ends_is_killed(run_dir:
         async with running(run_dir, NEVER_DONE.format(words)) as one:
             await take(lease(run_dir, 1))
             answer = one.home.path / "answer"
-            await until("it acts", lambda: answer.exists() and answer.read_bytes())
+            await until(lambda: answer.exists() and answer.read_bytes())
             assert json.loads(answer.read_bytes()) == {"op": "acting", "id": 4, "epoch": 1}
             await take_back(lease(run_dir, 1))
             return one.home.lives

@@ -22,7 +22,7 @@ from haptera.modules.netboot.offers import BootOffer, Here, Offers
 from haptera.modules.netboot.strangers import Strangers
 from haptera.modules.netboot.tftp_server import serve_tftp
 from haptera.runtime.clock import wall_s
-from tests.lab.rig import wait_for
+from tests.lab.rig import until, wait_for
 from tests.network import another_network, why_no_networks
 
 pytestmark = [pytest.mark.net, pytest.mark.campaign]
@@ -149,9 +149,7 @@ async def boots(here: Here, firmware: tuple[str, ...], folder: Path) -> None:
         open_.callback(open_advertiser(BRIDGE).close)
         open_.enter_context(machine(firmware, folder))
         try:
-            async with asyncio.timeout(BOOT_S_MAX):
-                while offer.reached != "has its script":  # noqa: ASYNC110  servers tell nobody
-                    await asyncio.sleep(0.1)
+            await until(lambda: offer.reached == "has its script", BOOT_S_MAX)
         except TimeoutError:
             pytest.fail(f"it {offer.reached}")
 

@@ -13,6 +13,7 @@ import pytest
 from haptera.kinds.service import Run, ServiceReady, Way, parse_ready
 from haptera.model.errors import HapteraError
 from haptera.modules.service.module import Service, await_answer, connect, look_run, start, stop
+from tests.lab.rig import until
 from tests.modules.test_service import ADDRESS, ended_after, web
 
 pytestmark = pytest.mark.net
@@ -116,8 +117,7 @@ def test_what_answers_late_is_waited_for_and_left_alone(
     async def scenario() -> tuple[Run, Run]:
         async with asyncio.TaskGroup() as tasks:
             starting = tasks.create_task(start(one))
-            while one.home.record() is None:  # noqa: ASYNC110  only its file tells of it
-                await asyncio.sleep(0)
+            await until(one.home.record)
             before, record = await look_run(one), one.home.record()
             let_go(one)
         assert starting.done()

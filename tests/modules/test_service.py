@@ -35,6 +35,7 @@ from haptera.runtime.processes.process import LIMITS
 from haptera.sdk import Refused, Target
 from haptera.wire.frame import Reject
 from haptera.wire.ipc import Frames, encode_frame
+from tests.lab.rig import until
 from tests.network import NETWORK
 
 pytestmark = pytest.mark.net
@@ -514,14 +515,6 @@ async def following(sightings: AsyncIterator[Run]) -> Run:
 
 async def record_ends(process: ServiceProcess) -> None:
     assert await process.ends(WAIT_S)
-
-
-async def until(find: Callable[[], Any]) -> Any:
-    """What `find` finds in the file system, where nothing tells of changes."""
-    async with asyncio.timeout(WAIT_S):
-        while not (found := find()):  # noqa: ASYNC110 - no event to wait for
-            await asyncio.sleep(0.005)
-    return found
 
 
 async def readable(descriptor: int) -> None:

@@ -32,6 +32,7 @@ from haptera.modules.system.module import (
 from haptera.modules.system.mounts import mounted_below, run
 from haptera.modules.system.one_system import System
 from haptera.sdk import Refused
+from tests.lab.rig import until
 from tests.modules.image_rig import Rig, a_root, machine, needs, squashed
 
 pytestmark = [
@@ -168,9 +169,8 @@ async def test_what_is_left_by_its_parent_is_reaped_unless_that_is_not_desired(
         node.settings = SystemSettings(scratch_mb=16, init=init)
         one = await node.runs("a")
         place = os.readlink(f"/proc/{init_of(one)}/ns/pid")
-        async with asyncio.timeout(60):
-            while sorted(states_in(place)) != (["S", "S"] if init else ["S", *"Z" * 10]):  # noqa: ASYNC110 - nobody tells
-                await asyncio.sleep(0.05)
+        states = ["S", "S"] if init else ["S", *"Z" * 10]
+        await until(lambda: sorted(states_in(place)) == states)
         await stop(one)
         assert await look_run(one) is SystemRun.STOPPED
 

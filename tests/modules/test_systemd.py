@@ -9,8 +9,8 @@ import pytest
 from haptera.kinds.system import SystemRun
 from haptera.modules.system.bundle import SYSTEMD_STOP
 from haptera.modules.system.module import look_run, stop
+from tests.lab.rig import until
 from tests.modules.image_rig import Rig, a_root, needs, squashed
-from tests.modules.test_service import until
 from tests.modules.test_system_live import init_of, lived, own_mounts
 
 SYSTEMD = Path("/usr/lib/systemd")

@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +24,7 @@ from haptera.modules.system.staging import images_of_jobs
 from haptera.queue.job import Bind, JobSpec, Size
 from haptera.queue.work import Assignment, Holding, HoldingPhase, StopOrder, WorkAsked, WorkTold
 from haptera.runtime.network.peer_messages import Answer, Request
+from tests.lab.rig import until
 from tests.modules.image_rig import Rig, a_root, needs, squashed
 
 pytestmark = [
@@ -75,7 +76,7 @@ class Node:
     async def ends(self, home: JobHome) -> Holding:
         """The end of a job, once it has come."""
         token = int(home.path.name.partition("-")[2])
-        await until(lambda: token in self.heard and self.heard[token].phase in OVER)
+        await until(lambda: token in self.heard and self.heard[token].phase in OVER, WITHIN_S)
         return self.heard[token]
 
     async def runs(self, spec: JobSpec) -> tuple[int | None, str]:
@@ -105,12 +106,6 @@ class Node:
 def said(home: JobHome) -> str:
     place = home.path / keeper.OUTPUT
     return place.read_text().strip() if place.exists() else ""
-
-
-async def until(so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(WITHIN_S):
-        while not so():  # noqa: ASYNC110  processes are waited for
-            await asyncio.sleep(0.01)
 
 
 @pytest.fixture
@@ -279,7 +274,7 @@ async def test_term_reaches_the_command_once_and_what_it_leaves_is_killed(rig: R
     async with serving(rig) as node:
         script = "trap 'echo term' TERM; echo begun; sleep 1000 & while :; do wait $!; done"
         home = node.gives(in_a("sh", "-c", script))
-        await until(lambda: home.began and "begun" in said(home))
+        await until(lambda: home.began and "begun" in said(home), WITHIN_S)
         node.stop(home, grace_ms=2_000)
         end = await node.ends(home)
         assert end.status == -signal.SIGKILL
@@ -294,7 +289,7 @@ async def test_whoever_is_killed_nothing_is_left_and_nothing_runs_twice(
     an_image(rig)
     async with serving(rig) as node:
         home = node.gives(in_a("sh", "-c", "echo begun; sleep 1000 & sleep 1000"))
-        await until(lambda: home.began and "begun" in said(home))
+        await until(lambda: home.began and "begun" in said(home), WITHIN_S)
         record = home.record
         assert record is not None
         match victim:
@@ -312,7 +307,7 @@ async def test_whoever_is_killed_nothing_is_left_and_nothing_runs_twice(
             task.cancel()
         assert end.status == (None if victim == "keeper" else -signal.SIGKILL)
         assert said(home) == "begun"
-        await until(lambda: bearers(home) == [] and cgroups(rig) == [])
+        await until(lambda: bearers(home) == [] and cgroups(rig) == [], WITHIN_S)
         assert mounts(rig) == [str(one.path) for one, _ in images_of_jobs(rig.run_dir).staged()]
 
 
@@ -341,7 +336,7 @@ async def test_a_job_that_is_cancelled_while_its_image_is_made_never_begins(rig:
     rig.made.append("b")
     async with serving(rig) as node:
         home = node.gives(JobSpec(("id",), Size(1, 0), image="b"))
-        await until(lambda: bool(node.heard))
+        await until(lambda: bool(node.heard), WITHIN_S)
         assert [one.phase for one in node.heard.values()] == [HoldingPhase.LOCKED]
         node.stop(home, grace_ms=0)
         end = await node.ends(home)
@@ -357,9 +352,9 @@ async def test_images_that_no_job_uses_are_dropped_but_for_a_few(rig: Rig) -> No
         for name in names:
             spec = JobSpec(("id", "-u"), Size(1, 0), image=name)
             assert await node.runs(spec) == (0, "0")
-        await until(lambda: len(mounts(rig)) == UNUSED_KEPT_MAX)
+        await until(lambda: len(mounts(rig)) == UNUSED_KEPT_MAX, WITHIN_S)
         known = JobImages(rig.run_dir).known
         assert known is not None
         assert [one for one in names if one in known] == names[2:]
         artefacts = rig.run_dir / "images"
-        await until(lambda: len([*artefacts.glob("[0-9a-f]*")]) == UNUSED_KEPT_MAX)
+        await until(lambda: len([*artefacts.glob("[0-9a-f]*")]) == UNUSED_KEPT_MAX, WITHIN_S)

@@ -4,7 +4,7 @@ import asyncio
 import os
 import pwd
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -20,6 +20,7 @@ from haptera.queue.job import JobSpec, Size
 from haptera.queue.work import Assignment, Holding, HoldingPhase, WorkAsked, WorkTold
 from haptera.runtime.clock import now_ns
 from haptera.runtime.network.peer_messages import Request
+from tests.lab.rig import until
 
 pytestmark = pytest.mark.net
 
@@ -91,12 +92,6 @@ def inside(path: Path) -> list[str]:
 
 def said(home: JobHome, name: str = keeper.OUTPUT) -> str:
     return (home.path / name).read_text().strip()
-
-
-async def until(so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(WITHIN_S):
-        while not so():  # noqa: ASYNC110  processes are waited for
-            await asyncio.sleep(0.01)
 
 
 @pytest.fixture

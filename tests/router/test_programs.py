@@ -17,7 +17,7 @@ from reflect import reflect
 from haptera.app import GroupReplica
 from haptera.app.channels_async import AsyncChannels
 from haptera.testing.channels import ChannelBench
-from tests.lab.rig import wait_for
+from tests.lab.rig import until
 from tests.router.bird import PORT, Bird, needs_bird, running_bird
 from tests.router.test_routes import EAST, route
 
@@ -67,10 +67,6 @@ async def programs(place: Path) -> AsyncIterator[Programs]:
             yield running
         finally:
             await running.end()
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    await asyncio.to_thread(wait_for, holds)
 
 
 def feeding(bird: Bird) -> Program:

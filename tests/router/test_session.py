@@ -1,6 +1,6 @@
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,7 @@ from bgp.messages import (
 )
 from bgp.session import Session, SessionEndedError, Speaker, Stream, established
 
-from tests.lab.rig import wait_for
+from tests.lab.rig import until
 from tests.router.bird import AS_NUMBER, PORT, Bird, needs_bird, running_bird
 
 US = Speaker(AS_NUMBER, b"\x0a\x00\x00\x63", AS_NUMBER)
@@ -36,10 +36,6 @@ async def session_with(bird: Bird, us: Speaker = US) -> AsyncIterator[Session]:
     reader, writer = await asyncio.open_connection(bird.address, PORT, local_addr=(bird.ours, 0))
     async with established(us, reader, writer) as session:
         yield session
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    await asyncio.to_thread(wait_for, holds)
 
 
 @pytest.mark.net

@@ -49,6 +49,7 @@ from haptera.runtime.network.tls import client_context
 from haptera.runtime.network.tls_server import CONNECTIONS_MAX, listen
 from haptera.runtime.store.sessions import SavedSession
 from haptera.runtime.store.store import Store
+from tests.lab.rig import until
 
 pytestmark = pytest.mark.net
 
@@ -400,8 +401,7 @@ async def test_nodes_enrol_while_others_flood_with_whole_handshakes(tmp_path: Pa
         context = tls.client_context(one.authority.ca_pem)
         flooding = [flood.create_task(one_after_the_other(one, context)) for _ in range(8)]
         # The flood is waited for.
-        while one.server.counts["too many handshakes"] < OF_PLACE[0]:  # noqa: ASYNC110
-            await asyncio.sleep(0)
+        await until(lambda: one.server.counts["too many handshakes"] >= OF_PLACE[0])
         assert (await call(one.invite(), give_up_s=0)).node == "n01"
         for task in flooding:
             task.cancel()

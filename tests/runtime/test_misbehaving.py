@@ -17,6 +17,7 @@ from haptera.runtime import clock
 from haptera.runtime.processes.forking import PRELOAD, LoopZygote, exec_zygote
 from haptera.runtime.processes.output import LOG_BYTES_MAX
 from haptera.runtime.processes.process import Limits, ModuleProcesses
+from tests.lab.rig import until
 from tests.runtime.test_process import HOUR_NS, ROOT, descendants, named
 
 pytestmark = pytest.mark.net
@@ -113,12 +114,6 @@ class House:
         return await self.until(
             lambda one: isinstance(one, Answered | Ended | Failed) and one.call == call
         )
-
-
-async def until(there: Callable[[], bool]) -> None:
-    async with asyncio.timeout(WAIT_S):
-        while not there():  # noqa: ASYNC110  the disk and processes tell nobody
-            await asyncio.sleep(0.01)
 
 
 @asynccontextmanager

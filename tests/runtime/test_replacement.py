@@ -22,6 +22,7 @@ from haptera.runtime import clock
 from haptera.runtime.driver import Driver
 from haptera.runtime.processes.forking import PRELOAD, LoopZygote, exec_zygote
 from haptera.runtime.processes.process import ModuleProcesses
+from tests.lab.rig import until
 from tests.runtime.stepper import module
 from tests.runtime.test_process import ROOT, descendants, named
 
@@ -116,9 +117,7 @@ class Cluster:
 
 
 async def old_processes_end() -> None:
-    async with asyncio.timeout(WAIT_S):
-        while [*map(named, descendants(os.getpid()))].count("module stepper") > 2:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+    await until(lambda: [*map(named, descendants(os.getpid()))].count("module stepper") <= 2)
 
 
 async def test_each_step_in_flight_at_any_of_50_switches_is_done_exactly_once(

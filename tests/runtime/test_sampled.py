@@ -9,7 +9,8 @@ import pytest
 from haptera.model.samples import Measurement
 from haptera.runtime.network.peer_link import SAMPLES_AT_ONCE_MAX, SAMPLES_PER_S
 from haptera.wire.sync import beside
-from tests.runtime.test_udp import CHANGED, CODEC, HELLO, End, meet, staged, until
+from tests.lab.rig import until
+from tests.runtime.test_udp import CHANGED, CODEC, HELLO, End, meet, staged
 
 pytestmark = pytest.mark.net
 

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
@@ -22,6 +22,7 @@ from haptera.runtime import clock
 from haptera.runtime.processes.forking import PRELOAD, LoopZygote, ZygoteClient, exec_zygote
 from haptera.runtime.search.search_process import NICENESS
 from haptera.runtime.search.searcher import MEMORY_BYTES_MAX, TARGET, Searcher
+from tests.lab.rig import until
 from tests.planner.shapes import drawn, entangled, in_chain, problem
 from tests.runtime.test_process import HOUR_NS, Heard, descendants, named
 
@@ -72,11 +73,6 @@ async def live(rig: Rig) -> AsyncIterator[Rig]:
             yield rig
     finally:
         rig.close()
-
-
-async def until(there: Callable[[], bool]) -> None:
-    while not there():  # noqa: ASYNC110  nobody says when a process comes or goes
-        await asyncio.sleep(0.01)
 
 
 def a_row() -> PlanQuery:

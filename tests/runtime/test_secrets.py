@@ -15,6 +15,7 @@ from haptera.model.errors import HapteraError
 from haptera.model.events import Exited, Failed
 from haptera.runtime.identity.private import private_directory
 from haptera.runtime.processes.secrets import SECRET_BYTES_MAX, SecretStore, Starter
+from tests.lab.rig import until
 
 
 class Processes:
@@ -168,9 +169,7 @@ def starting(find, *orders):
         starter = Starter(processes, find, told.extend)
         for order in orders:
             starter.stop(order) if isinstance(order, Stop) else starter.start(order)
-        async with asyncio.timeout(60):
-            while starter.waiting:  # noqa: ASYNC110  what is waited for is no event of ours
-                await asyncio.sleep(0)
+        await until(lambda: not starter.waiting)
         await asyncio.sleep(0)
         starter.close()
 

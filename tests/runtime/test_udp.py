@@ -8,6 +8,7 @@ import socket
 import tracemalloc
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from uuid import UUID
 
 import msgspec
@@ -32,6 +33,7 @@ from haptera.wire.frame import DatagramType, FrameFault, Header, Suite, pack_hea
 from haptera.wire.seal import DERIVATIONS_PER_S_MAX, Agreement, SealRole, Session
 from haptera.wire.sync import encode
 from haptera.wire.updates import Codec
+from tests.lab import rig
 from tests.network import NETWORK
 
 pytestmark = pytest.mark.net
@@ -39,7 +41,7 @@ pytestmark = pytest.mark.net
 # Where nobody else takes a port that was let go of.
 HOST = f"{NETWORK}.50.1"
 # With a planted bug it is waited for in vain.
-DEADLINE_S = float(os.environ.get("WAITED_WITHIN_S", "60"))
+until = partial(rig.until, within_s=float(os.environ.get("WAITED_WITHIN_S", "60")))
 # A socket's buffer of so many bytes has no room for as many datagrams.
 ROOM_BYTES = 8 << 10
 ROUNDS_MAX = 100
@@ -117,12 +119,6 @@ async def staged() -> AsyncIterator[Stage]:
     finally:
         for end in stage.ends:
             end.udp.close()
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(DEADLINE_S):
-        while not condition():  # noqa: ASYNC110  # what is waited for may come from any socket
-            await asyncio.sleep(0.001)
 
 
 async def meet(parent: End, child: End) -> None:

@@ -13,8 +13,8 @@ from haptera.rest.schemas import SiteFile
 from haptera.runtime.processes.forking import PRELOAD, LoopZygote, exec_zygote
 from haptera.site import Sites
 from haptera.site.apply.site_process import BOUNDS, readers
+from tests.lab.rig import until
 from tests.runtime.test_process import descendants, named
-from tests.runtime.test_searcher import until
 
 pytestmark = pytest.mark.net
 

@@ -11,6 +11,7 @@ from haptera.modules.replica.channels.serving import BEGUN
 from haptera.modules.replica.module import GroupOnNode, connect
 from haptera.modules.service.module import environment, look_run, start, stop
 from haptera.sdk import Target
+from tests.lab.rig import until
 
 pytestmark = pytest.mark.net
 
@@ -29,8 +30,7 @@ def test_a_replica_is_ready_once_its_process_has_begun_on_its_channels(tmp_path:
         begun = one.home.path / BEGUN
         begun.symlink_to("1 1")
         starting = asyncio.create_task(start(one))
-        while (record := one.home.record()) is None:  # noqa: ASYNC110  a process starts
-            await asyncio.sleep(0)
+        record = await until(one.home.record)
         before = await look_run(one)
         begun.unlink()
         begun.symlink_to(str(record.service))
