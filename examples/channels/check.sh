@@ -6,15 +6,13 @@
 # It knows nothing of haptera's insides: it reads what the readers write, /proc and the replicas' own
 # pid files, and breaks things with kill and curl (to a BMC).
 set -euo pipefail
-exec 3>&2 # told also where errors are not looked at
 
 root=${1:-$(cd "$(dirname "$0")/../.." && pwd)}/.haptera
 wait_s=90
 
 more_picture() { tail -n 1 "$root"/shared/read/* /dev/null; ls -d "$root"/nodes/*/run/replicas/*; }
-# shellcheck source=tools/waiting.sh
-source "$(dirname "$0")/../../tools/waiting.sh"
-trap 'echo "check: line $LINENO failed: $BASH_COMMAND" >&3' ERR
+# shellcheck source=tools/checking.sh
+source "$(dirname "$0")/../../tools/checking.sh"
 
 # The process of a group's rank that lives, or of any: its pid and its node.
 process() { # GROUP [RANK]

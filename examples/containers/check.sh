@@ -8,11 +8,10 @@ set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(realpath "${1:-$here/../..}")/.haptera
-haptera() { "$here/../../.venv/bin/haptera" --client "$root/client.json" "$@"; }
 wait_s=120
 
-# shellcheck source=tools/waiting.sh
-source "$(dirname "$0")/../../tools/waiting.sh"
+# shellcheck source=tools/checking.sh
+source "$(dirname "$0")/../../tools/checking.sh"
 # Jobs are a user without rights: they write where everybody may.
 effects=$(mktemp -d --suffix=.effects)
 chmod 777 "$effects"

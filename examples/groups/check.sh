@@ -6,7 +6,6 @@
 # It knows nothing of haptera's insides: it reads the file that the leaders write to, /proc and the
 # replicas' own pid files, and breaks things with kill, curl (to a BMC) and a packet filter.
 set -euo pipefail
-exec 3>&2 # told also where errors are not looked at
 
 root=${1:-$(cd "$(dirname "$0")/../.." && pwd)}/.haptera
 effects=$root/shared/effects
@@ -15,27 +14,14 @@ wait_s=60
 declare -A groups=([n1]="r1 p1" [n2]="r1 p2" [n3]="r2 p2" [n4]="r2 p3" [n5]="r3 p3" [n6]="r4 p4 p5")
 
 more_picture() { replicas; epoch; }
-# shellcheck source=tools/waiting.sh
-source "$(dirname "$0")/../../tools/waiting.sh"
-trap 'echo "check: line $LINENO failed: $BASH_COMMAND" >&3' ERR
+# shellcheck source=tools/checking.sh
+source "$(dirname "$0")/../../tools/checking.sh"
 
 # The last line: when (ns), epoch, rank, node, placement.start, pid, its number.
 last() { tail -n 1 "$effects"; }
 epoch() { last | cut -d ' ' -f 2; }
 leader() { last | cut -d ' ' -f 4; }
 leader_pid() { last | cut -d ' ' -f 6; }
-
-# Where replicas run now, by their pid files and the kernel: one NODE a line.
-replicas() {
-  local state pid
-  for state in "$root"/nodes/*/run/replicas/*/state; do
-    pid=$(sed -n 's/^service \([0-9]*\) .*/\1/p' "$state" 2>/dev/null) || continue
-    if lives "$pid"; then
-      state=${state#"$root/nodes/"}
-      echo "${state%%/*}"
-    fi
-  done
-}
 
 # Whether three run, on nodes that share no rack and no power strip; those on NODE do not count.
 # Where a sibling has to move so that all are apart, its replacement runs before it ends.
@@ -121,11 +107,10 @@ wait_for "three replicas apart" three_apart none
 # 5. The agent of the leader's node, then the parent, is killed: nothing of the group notices.
 pids() { cat "$root"/nodes/*/run/replicas/*/state | sed -n 's/^service \([0-9]*\) .*/\1/p' | sort -n; }
 acts_on() { (($(last | cut -d ' ' -f 7) > $1)); }
-has_new() { local pid; pid=$(cat "$1") && [[ $pid != "$2" ]] && lives "$pid"; }
 for killed in "nodes/$(leader)/agent.pid" parent/parent.pid; do
   old=$(epoch) before=$(pids) pid=$(cat "$root/$killed")
   kill -9 "$pid"
-  wait_for "there is another of $killed" has_new "$root/$killed" "$pid"
+  wait_for "there is another of $killed" is_replaced "$killed" "$pid"
   # Longer than a lease lasts, so that it has been moved on by the new process.
   number=$(last | cut -d ' ' -f 7) until_ms=$(($(now_ms) + 5000))
   while (($(now_ms) < until_ms)); do sleep 0.1; done
@@ -136,7 +121,6 @@ for killed in "nodes/$(leader)/agent.pid" parent/parent.pid; do
 done
 
 # 6. A person has another rank lead, then gives it back.
-haptera() { "$(dirname "$0")/../../.venv/bin/haptera" --client "$root/client.json" "$@"; }
 old=$(epoch) rank=$((($(last | cut -d ' ' -f 3) + 1) % 3))
 haptera set group:ledger "lead=$rank" >/dev/null
 wait_for "rank $rank leads" leads_after "$old"

@@ -6,7 +6,6 @@
 # The machines' sensors are files in /mnt, their jobs write what they do to a file, and replicas are
 # counted by their pid files and the kernel: that is judged. What haptera says is compared with it.
 set -euo pipefail
-exec 3>&2 # errors that are not looked at are printed there
 
 directory=$(realpath "${1:-$(cd "$(dirname "$0")/../.." && pwd)}")
 root=$directory/.haptera
@@ -14,30 +13,12 @@ effects=/mnt/effects
 # A trend is seen after some three minutes, in which nothing else moves.
 wait_s=480
 
-# shellcheck source=tools/waiting.sh
-source "$(dirname "$0")/../../tools/waiting.sh"
-trap 'echo "check: line $LINENO failed: $BASH_COMMAND" >&3' ERR
-url=$(sed 's/.*"url":"\([^"]*\)".*/\1/' "$root/client.json")
-token=$(sed 's/.*"token":"\([^"]*\)".*/\1/' "$root/client.json")
+# shellcheck source=tools/checking.sh
+source "$(dirname "$0")/../../tools/checking.sh"
 nodes=(n1 n2 n3 n4 n5 n6 n7 n8)
-ask() { curl -sf -m 35 -X "$1" "$url$2" ${3:+-d "$3"} -H @- <<<"Authorization: Bearer $token"; }
-haptera() { "$(dirname "$0")/../../.venv/bin/haptera" --client "$root/client.json" "$@"; }
-
-# Where replicas run now: one NODE a line.
-replicas() {
-  local state pid
-  for state in "$root"/nodes/*/run/replicas/*/state; do
-    pid=$(sed -n 's/^service \([0-9]*\) .*/\1/p' "$state" 2>/dev/null) || continue
-    if lives "$pid"; then
-      state=${state#"$root/nodes/"}
-      echo "${state%%/*}"
-    fi
-  done
-}
 care() { haptera get "health:$1" -o json 2>/dev/null | tr -d ' \n' | sed -n 's/.*"care":{"value":"\([a-z]*\)".*/\1/p'; }
 grade() { haptera get "health:$1" -o json 2>/dev/null | tr -d ' \n' | sed -n 's/.*"grade":{"value":"\([a-z]*\)".*/\1/p'; }
 is_in() { [[ $(care "$1") == "$2" ]]; }
-duty() { ask GET /v1/queue | grep -o "\"name\":\"$1\",\"duty\":\"[a-z]*\"" | sed 's/.*:"\(.*\)"/\1/'; }
 began() { grep -c "^begin " "$effects" 2>/dev/null || true; }
 
 # From now on, as fast as a machine falls ill; the loops end with this script.
@@ -63,7 +44,7 @@ count_all() { (($(replicas | wc -l) >= 3)); }
 wait_for "three replicas run" count_all
 command='echo begin $HAPTERA_JOB $HAPTERA_NODE >>/mnt/effects; until test -e /mnt/$HAPTERA_NODE/end; do sleep 1; done; echo end $HAPTERA_JOB $HAPTERA_NODE >>/mnt/effects'
 submit() { # COUNT: prints the number of the first
-  ask POST /v1/jobs "{\"name\": \"work\", \"count\": $1, \"spec\": {
+  api POST /v1/jobs "{\"name\": \"work\", \"count\": $1, \"spec\": {
     \"command\": [\"bash\", \"-c\", \"$command\"], \"size\": {\"cpus\": 1, \"memory_mb\": 64}}}" |
     sed 's/.*"first":\([0-9]*\).*/\1/'
 }

@@ -8,15 +8,13 @@ set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=${1:-$(cd "$here/../.." && pwd)}/.haptera
-haptera() { "$here/../../.venv/bin/haptera" --client "$root/client.json" "$@"; }
 port=8090
 wait_s=240
 job_s=8
 outage_ms_max=1000
 
-# shellcheck source=tools/waiting.sh
-source "$(dirname "$0")/../../tools/waiting.sh"
-address() { cat "$root/nodes/$1/address"; }
+# shellcheck source=tools/checking.sh
+source "$(dirname "$0")/../../tools/checking.sh"
 ask() { curl -s -m 1 "http://$(address "$1"):$port/"; }
 runs() { [[ $(ask "$1") == "$2 on $1" ]]; } # NODE IMAGE
 # The system's init, as the runtime wrote it down; and whether that very process lives.
@@ -134,8 +132,7 @@ echo "a killed init is started again"
 init=$(init_of n1)
 agent=$(cat "$root/nodes/n1/agent.pid")
 kill -9 "$agent"
-has_new_agent() { [[ $(cat "$root/nodes/n1/agent.pid") != "$agent" ]]; }
-wait_for "n1 has an agent again" has_new_agent
+wait_for "n1 has an agent again" is_replaced nodes/n1/agent.pid "$agent"
 lives "$init" && runs n1 debian-b || fail "n1's system died with its agent"
 kill -9 "$init"
 is_back() { [[ $(init_of n1) != "$init" ]] && runs n1 debian-b; }

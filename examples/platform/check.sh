@@ -13,16 +13,15 @@ root=$directory/.haptera
 log=$directory/platform.log
 wait_s=60
 
-# shellcheck source=tools/waiting.sh
-source "$here/../../tools/waiting.sh"
+# shellcheck source=tools/checking.sh
+source "$here/../../tools/checking.sh"
 
-ask() { "$here/../../.venv/bin/haptera" --client "$root/client.json" "$@"; }
 platform() { curl -sSf -m 10 "http://127.0.0.1:8470$1" "${@:2}"; }
 # The last state of an appliance and its version, by the log.
 is() { [[ $(awk -v name="$1" '$2 == name && $3 != "asked" { print $3, $4 }' "$log" | tail -1) == "$2" ]]; }
 all_serve() { for n in "${@:2}"; do is "a$n" "SERVING $1" || return 1; done; }
 asked() { grep -c " $1 asked $2" "$log" || true; }
-why() { ask why "appliance:$1" || true; }
+why() { haptera why "appliance:$1" || true; }
 quoted() { why "$1" | grep -q "$2"; }
 
 wait_for "seven appliances serve" all_serve 1.0 1 2 3 4 5 6 7
@@ -32,7 +31,7 @@ echo "seven appliances were booted over the platform's API, as the site file dec
 platform /faults -d '{"bad": ["a3"]}' >/dev/null
 before=$(wc -l <"$log")
 sed 's/version: "1.0"/version: "2.0"/' "$here/site.yaml" >"$directory/next.yaml"
-ask apply "$directory/next.yaml" >/dev/null
+haptera apply "$directory/next.yaml" >/dev/null
 wait_for "six are updated" all_serve 2.0 1 2 4 5 6 7
 rolled_back() { (($(asked a3 rollback) > 0)) && is a3 "SERVING 1.0" && quoted a3 "again  in [23][0-9] min"; }
 wait_for "the bad one is rolled back, and given up" rolled_back
@@ -53,7 +52,7 @@ wait_for "the one that is to be halted has the version" is a8 "HALTED 2.0"
 
 # 3. The image is mended: a person has it tried again.
 platform /faults -d '{"bad": []}' >/dev/null
-ask retry appliance:a3 >/dev/null
+haptera retry appliance:a3 >/dev/null
 wait_for "the bad one is updated" is a3 "SERVING 2.0"
 echo "once the platform is mended, retry updates it"
 

@@ -16,23 +16,14 @@ trap 'rm -f "$effects"' EXIT
 wait_s=90
 most=6
 
-# shellcheck source=tools/waiting.sh
-source "$(dirname "$0")/../../tools/waiting.sh"
-url=$(sed 's/.*"url":"\([^"]*\)".*/\1/' "$root/client.json")
-token=$(sed 's/.*"token":"\([^"]*\)".*/\1/' "$root/client.json")
+# shellcheck source=tools/checking.sh
+source "$(dirname "$0")/../../tools/checking.sh"
 net=$(sed 's/.*"url":"http:..\(127\.[0-9]*\)\.0\.1:.*/\1/' "$root/client.json")
 cloud=http://$net.0.2:4281
-
-ask() { curl -sf -m 35 -X "$1" "$url$2" ${3:+-d "$3"} -H @- <<<"Authorization: Bearer $token"; }
 
 # The pool is never too large.
 while_waiting() { (($(ours) <= most)) || fail "$(ours) instances are more than $most"; }
 more_picture() { instances; cat "$effects"; }
-
-said() {
-  local took=$(($(now_ms) - $2))
-  printf '%-50s %2d.%02d s, %s\n' "$1:" $((took / 1000)) $((took % 1000 / 10)) "$3"
-}
 
 instances() { curl -sf -m 5 "$cloud/instances"; }
 ours() { instances | grep -o '"owner":"haptera-' | wc -l; }
@@ -44,12 +35,12 @@ processes() { cat /proc/[0-9]*/comm 2>/dev/null | grep -c '^chassis burst' || tr
 # submit NAME CPUS COUNT SECONDS: prints the number of the first
 submit() {
   local script="echo said on \$HAPTERA_NODE; echo begin \$HAPTERA_JOB \$HAPTERA_JOB_TOKEN \$HAPTERA_NODE >>$effects; sleep $4; echo end \$HAPTERA_JOB >>$effects"
-  ask POST /v1/jobs "{\"name\": \"$1\", \"count\": $3, \"spec\": {\"command\": [\"bash\", \"-c\", \"$script\"],
+  api POST /v1/jobs "{\"name\": \"$1\", \"count\": $3, \"spec\": {\"command\": [\"bash\", \"-c\", \"$script\"],
     \"size\": {\"cpus\": $2, \"memory_mb\": 100}, \"retry\": \"lost\"}}" | sed 's/.*"first":\([0-9]*\).*/\1/'
 }
 ended() { (($(grep -c '^end ' "$effects") >= $1)); }
 nothing_left() { (($(ours) == 0 && $(processes) == 0)); }
-no_nodes() { [[ -z $(ask GET '/v1/queue' | grep -o '"name":"burst-') ]]; }
+no_nodes() { [[ -z $(api GET '/v1/queue' | grep -o '"name":"burst-') ]]; }
 
 : >"$effects"
 [[ $(ours) == 0 && $(processes) == 0 ]] || fail "there are instances before there is a job"
@@ -73,7 +64,7 @@ left() { (($(ours) == 0)); }
 wait_for "the pool is empty" left
 wait_for "no process of it is left" eval '(($(processes) == 1))' # the other's
 said "idle for 4 s, and nothing is left" "$since" "$(sizes) is another's"
-kept() { [[ $(ask GET "/v1/entities/job:$first/log") == *"said on burst-"* ]]; }
+kept() { [[ $(api GET "/v1/entities/job:$first/log") == *"said on burst-"* ]]; }
 wait_for "what a job wrote outlives its machine" kept
 
 # 3. No capacity for the cheapest size: the next one at once, within the price factor.
@@ -112,7 +103,7 @@ faults '{"destroy_fails": 3}'
 submit crash 1 3 1 >/dev/null
 wait_for "one is there" eval '(($(ours) > 0))'
 kill -9 "$(cat "$root/parent/parent.pid")"
-back() { ask GET /v1/health >/dev/null; }
+back() { api GET /v1/health >/dev/null; }
 wait_for "the parent is back" back
 wait_for "3 jobs have run" ended 27
 wait_for "the pool is empty" left

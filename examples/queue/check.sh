@@ -14,19 +14,8 @@ effects=$(mktemp --suffix=.effects)
 chmod 666 "$effects"
 wait_s=60
 
-# shellcheck source=tools/waiting.sh
-source "$(dirname "$0")/../../tools/waiting.sh"
-url=$(sed 's/.*"url":"\([^"]*\)".*/\1/' "$root/client.json")
-token=$(sed 's/.*"token":"\([^"]*\)".*/\1/' "$root/client.json")
-
-# ask METHOD PATH [BODY]
-ask() { curl -sf -m 35 -X "$1" "$url$2" ${3:+-d "$3"} -H @- <<<"Authorization: Bearer $token"; }
-
-# said WHAT SINCE_MS MORE
-said() {
-  local took=$(($(now_ms) - $2))
-  printf '%-48s %2d.%02d s, %s\n' "$1:" $((took / 1000)) $((took % 1000 / 10)) "$3"
-}
+# shellcheck source=tools/checking.sh
+source "$(dirname "$0")/../../tools/checking.sh"
 
 # submit NAME CPUS MEMORY_MB COUNT PRIORITY SECONDS [RETRY]: prints the number of the first
 submit() {
@@ -35,18 +24,17 @@ submit() {
   local script="say() { $say; }; trap 'say term; exit 1' TERM; say begin; sleep $6 & wait \$!; say end"
   local command
   command=$(printf '%s' "$script" | sed 's/\\/\\\\/g; s/"/\\"/g')
-  ask POST /v1/jobs "{\"name\": \"$1\", \"count\": $4, \"priority\": $5, \"spec\": {
+  api POST /v1/jobs "{\"name\": \"$1\", \"count\": $4, \"priority\": $5, \"spec\": {
     \"command\": [\"bash\", \"-c\", \"$command\"], \"size\": {\"cpus\": $2, \"memory_mb\": $3},
     \"retry\": \"${7:-never}\"}}" | sed 's/.*"first":\([0-9]*\).*/\1/'
 }
-job() { ask GET "/v1/jobs/$1"; }
+job() { api GET "/v1/jobs/$1"; }
 state() { job "$1" | sed 's/.*"state":"\([a-z]*\)".*/\1/'; }
 why() { job "$1" | sed 's/.*"why":"\([^"]*\)".*/\1/'; }
-duty() { ask GET /v1/queue | grep -o "\"name\":\"$1\",\"duty\":\"[a-z]*\"" | sed 's/.*:"\(.*\)"/\1/'; }
 count() { grep -c "^$1 " "$effects" 2>/dev/null || true; }
 # Of those from the first on: a lab that is started again has earlier ones.
-complete() { [[ $(ask GET "/v1/jobs?first=$giant&limit=100" | grep -o '"state":"complete"' | wc -l) == "$1" ]]; }
-desire() { ask PATCH "/v1/entities/$1/desired" "$2" >/dev/null; }
+complete() { [[ $(api GET "/v1/jobs?first=$giant&limit=100" | grep -o '"state":"complete"' | wc -l) == "$1" ]]; }
+desire() { api PATCH "/v1/entities/$1/desired" "$2" >/dev/null; }
 # A pool of which nothing is desired is kept no more.
 give_up() { desire "$1" '{"provider": null, "at": null, "nodes": null, "max": null, "idle_s": null, "sizes": null}'; }
 # However this ends: the lab may be started and checked again.
@@ -54,19 +42,19 @@ leave() {
   rm -f "$effects"
   give_up pool:burst || true
   give_up pool:spares || true
-  [[ -z ${giant:-} ]] || ask DELETE "/v1/jobs/$giant" >/dev/null || true
+  [[ -z ${giant:-} ]] || api DELETE "/v1/jobs/$giant" >/dev/null || true
 }
 trap leave EXIT
 # No job here fails by itself. Who waits for one that did would wait while all others move.
 while_waiting() {
   local failed
   [[ -n ${giant:-} ]] || return 0
-  failed=$(ask GET "/v1/jobs?first=$giant&state=failed&limit=1" || true)
+  failed=$(api GET "/v1/jobs?first=$giant&state=failed&limit=1" || true)
   [[ $failed != *'"state":"failed"'* ]] || fail "a job has failed: $failed"
 }
 nodes=(small1 small2 small3 small4 medium1 medium2 medium3 large1)
 
-all_idle() { [[ $(ask GET /v1/queue | grep -o '"duty":"idle"' | wc -l) == 8 ]]; }
+all_idle() { [[ $(api GET /v1/queue | grep -o '"duty":"idle"' | wc -l) == 8 ]]; }
 since=$(now_ms)
 wait_for "8 nodes ask for work" all_idle
 said "8 nodes of three sizes ask for work" "$since" "${nodes[*]}"
@@ -86,7 +74,7 @@ said "a job begins behind one larger than any node" "$since" "$(why "$giant" | c
 since=$(now_ms)
 wait_for "some jobs have run" began 10
 kill -9 "$(cat "$root/parent/parent.pid")"
-wait_for "the parent is back" ask GET /v1/health >/dev/null
+wait_for "the parent is back" api GET /v1/health >/dev/null
 wait_for "60 jobs are complete" complete 60
 said "its parent killed meanwhile, 60 jobs are complete" "$since" "$(count end) ended"
 (($(count begin) == 60 && $(count end) == 60)) || fail "$(count begin) began, $(count end) ended"
@@ -101,7 +89,7 @@ since=$(now_ms)
 long=$(submit long 8 2048 1 5 2)
 began_job() { grep -q "^begin $1 " "$effects"; }
 wait_for "a job begins on large1" began_job "$long"
-ask PUT /v1/duties/large1 '{"mode": "drain", "reason": "a new disk"}' >/dev/null
+api PUT /v1/duties/large1 '{"mode": "drain", "reason": "a new disk"}' >/dev/null
 [[ $(duty large1) == draining ]] || fail "large1 is $(duty large1)"
 other=$(submit other 8 2048 1 9 0.1)
 drained() { [[ $(duty "$1") == drained ]]; }
@@ -111,7 +99,7 @@ wait_for "large1 is drained" drained large1
 said "large1 drained; the job on it ended by itself" "$since" "$(why "$other" | cut -c 1-60)"
 
 since=$(now_ms)
-ask DELETE /v1/duties/large1 >/dev/null
+api DELETE /v1/duties/large1 >/dev/null
 is() { [[ $(state "$1") == "$2" ]]; }
 wait_for "the job runs once the drain is over" is "$other" complete
 said "the drain is over" "$since" "what waited for large1 has run"
@@ -122,7 +110,7 @@ once=$(submit once 4 1024 1 5 300)
 again=$(submit again 4 1024 1 5 4 lost)
 wait_for "both run on one node" eval 'began_job "$once" && began_job "$again"'
 for node in $(awk -v a="$once" -v b="$again" '$1 == "begin" && ($2 == a || $2 == b) { print $4 }' "$effects" | sort -u); do
-  ask PUT "/v1/duties/$node" '{"mode": "drain", "reason": "a new disk", "within_s": 1}' >/dev/null
+  api PUT "/v1/duties/$node" '{"mode": "drain", "reason": "a new disk", "within_s": 1}' >/dev/null
 done
 wait_for "the one is cancelled" is "$once" cancelled
 wait_for "the other runs again, elsewhere" is "$again" complete
@@ -130,7 +118,7 @@ wait_for "the other runs again, elsewhere" is "$again" complete
 (($(grep -c "^begin $again " "$effects") == 2)) || fail "the job that may be run again was not"
 [[ $(why "$once") == *"drained until its deadline: a new disk"* ]] || fail "why: $(why "$once")"
 said "a drain with a deadline: TERM, then" "$since" "$(why "$once")"
-for node in "${nodes[@]}"; do ask DELETE "/v1/duties/$node" >/dev/null; done
+for node in "${nodes[@]}"; do api DELETE "/v1/duties/$node" >/dev/null; done
 
 # 5. A pool, declared now, grows from nothing for 20 jobs that no node has room for, and goes back.
 net=$(sed 's/.*"url":"http:..\(127\.[0-9]*\)\.0\.1:.*/\1/' "$root/client.json")
@@ -139,7 +127,7 @@ none_made() { (($(made) == 0)); }
 # twenty NAME [BACKEND]: the same 20 jobs, for here or elsewhere; prints the first one's number
 twenty() {
   local command="echo $1 \$HAPTERA_JOB \$HAPTERA_JOB_TOKEN >>$effects; sleep 0.2"
-  ask POST /v1/jobs "{\"name\": \"$1\", \"count\": 20, \"spec\": {\"command\": [\"bash\", \"-c\", \"$command\"],
+  api POST /v1/jobs "{\"name\": \"$1\", \"count\": 20, \"spec\": {\"command\": [\"bash\", \"-c\", \"$command\"],
     \"size\": {\"cpus\": 16, \"memory_mb\": 1024}${2:+, \"backend\": \"$2\"}}}" | sed 's/.*"first":\([0-9]*\).*/\1/'
 }
 twenty_ran() { # NAME FIRST
@@ -180,7 +168,7 @@ first=$(submit spare 12 1024 4 1 0.5)
 wait_for "a job runs on a spare machine" began_job "$kept"
 # Whoever comes next finds what is on, and whom it waits for.
 kill -9 "$(cat "$root/parent/parent.pid")"
-wait_for "the parent is back" ask GET /v1/health >/dev/null
+wait_for "the parent is back" api GET /v1/health >/dev/null
 wait_for "the last of 5 jobs has run" is "$((first + 3))" complete
 wait_for "the first of them has run" is "$kept" complete
 on_spares() { awk -v a="$kept" -v b="$first" '$1 == "end" && ($2 == a || $2 >= b) { print $4 }' "$effects"; }

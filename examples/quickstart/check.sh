@@ -13,10 +13,9 @@ stuck=rack3n2
 nodes=()
 for rack in 1 2 3 4; do for n in 1 2 3 4; do nodes+=("rack${rack}n${n}"); done; done
 
-# shellcheck source=tools/waiting.sh
-source "$(dirname "$0")/../../tools/waiting.sh"
+# shellcheck source=tools/checking.sh
+source "$(dirname "$0")/../../tools/checking.sh"
 
-address() { cat "$root/nodes/$1/address"; }
 bmc() { cat "$root/nodes/$1/bmc/address"; }
 commands() { echo "$root/nodes/$1/bmc/commands.jsonl"; }
 answers() { [[ $(curl -s -m 10 "http://$(address "$1"):$port/") == "$1" ]]; }
@@ -24,7 +23,6 @@ is_silent() { ! answers "$1"; }
 # The process that listens there, by the kernel's own account.
 listener() { ss -ltnpH "src $(address "$1"):$port" | sed -n 's/.*pid=\([0-9]*\).*/\1/p'; }
 service_pid() { sed -n 's/^service \([0-9]*\) .*/\1/p' "$root/nodes/$1/run/services/web/state"; }
-agent_pid() { cat "$root/nodes/$1/agent.pid"; }
 
 # Commands that BMCs accepted from haptera; those sent by hand, from here, are not its own.
 actions() {
@@ -107,11 +105,10 @@ healed "a service's process killed" "$since" "$before" 0
 
 # 2. An agent is killed: its service goes on, and the next agent looks after it.
 node=rack2n3 before=$(actions)
-pid=$(service_pid "$node") agent=$(agent_pid "$node")
+pid=$(service_pid "$node") agent=$(cat "$root/nodes/$node/agent.pid")
 since=$(now_ms)
 kill -9 "$agent"
-has_new_agent() { [[ $(agent_pid "$1") != "$2" ]] && lives "$(agent_pid "$1")"; }
-wait_for "$node has an agent again" has_new_agent "$node" "$agent"
+wait_for "$node has an agent again" is_replaced "nodes/$node/agent.pid" "$agent"
 [[ $(listener "$node") == "$pid" ]] && answers "$node" || fail "$node: its service died with its agent"
 kill -9 "$pid"
 wait_for "$node serves again" has_healed "$node" "$pid"
@@ -149,8 +146,7 @@ done
 wait_for "$node serves again" has_healed "$node" "$pid"
 delay_ms "$node" 300
 healed "the parent killed in mid chain" "$since" "$before" 1
-has_new_parent() { local pid; pid=$(cat "$root/parent/parent.pid"); [[ $pid != "$1" ]] && lives "$pid"; }
-wait_for "the parent runs again" has_new_parent "$parent"
+wait_for "the parent runs again" is_replaced parent/parent.pid "$parent"
 
 check_all
 check_records

@@ -18,11 +18,11 @@ parent=10.99.0.1
 wait_s=${RACK_WAIT_S:-420}
 capture=$root/lab/boot.pcap
 
-# shellcheck source=tools/waiting.sh
-source "$(dirname "$0")/../../tools/waiting.sh"
+# shellcheck source=tools/checking.sh
+source "$(dirname "$0")/../../tools/checking.sh"
 
 number() { echo $((10#${1##*n})); }
-address() { echo "10.99.0.$((10 + $(number "$1")))"; }
+on_bridge() { echo "10.99.0.$((10 + $(number "$1")))"; }
 mac() { printf '52:54:00:00:01:%02x' "$(number "$1")"; }
 console() { echo "$root/nodes/$1/console.log"; }
 machine() { cat "$root/nodes/$1/qemu.pid"; }

@@ -36,7 +36,7 @@ ended() { grep -ac 'the agent ended' "$(console "$1")" || true; }
 # For how long the emulator of a machine has computed: how busy this machine is does not count.
 ticks() { awk '{ print $14 + $15 }' "/proc/$(machine "$1")/stat"; }
 # What the agent of a node has sent since then (seconds since 1970), by its packets' times.
-heard() { tcpdump -ttnr "$capture" "src host $(address "$1") and udp src port 4271" 2>/dev/null | awk -v t="$2" '$1 > t { print $1 }'; }
+heard() { tcpdump -ttnr "$capture" "src host $(on_bridge "$1") and udp src port 4271" 2>/dev/null | awk -v t="$2" '$1 > t { print $1 }'; }
 longest_silence() { heard "$1" "$2" | awk -v t="$2" '{ if ($1 - t > m) m = $1 - t; t = $1 } END { printf "%.1f", m }'; }
 # sent NODE SINCE FILTER: how many such packets its card has sent since then
 sent() { tcpdump -ttnr "$capture" "ether src $(mac "$1") and ($3)" 2>/dev/null | awk -v t="$2" '$1 > t' | wc -l; }

@@ -8,17 +8,15 @@ set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=${1:-$(cd "$here/../.." && pwd)}/.haptera
-haptera() { "$here/../../.venv/bin/haptera" --client "$root/client.json" "$@"; }
 port=8090
 wait_s=400
 job_s=30
 nodes=(n1 n2 n3 n4)
 
 more_on_failure() { haptera roll status; }
-# shellcheck source=tools/waiting.sh
-source "$(dirname "$0")/../../tools/waiting.sh"
+# shellcheck source=tools/checking.sh
+source "$(dirname "$0")/../../tools/checking.sh"
 now_s() { echo "${EPOCHSECONDS}"; }
-address() { cat "$root/nodes/$1/address"; }
 image_of() { local said; said=$(curl -s -m 1 "http://$(address "$1"):$port/"); echo "${said%% *}"; }
 runs() { [[ $(image_of "$1") == "$2" ]]; } # NODE IMAGE
 all_run() { local node; for node in "${nodes[@]}"; do runs "$node" "$1" || return 1; done; }

@@ -6,7 +6,6 @@
 # What came through, the routers say: the table of the one behind the reflectors is that of the one
 # before them, and its log has when each route changed. What each process was given, it noted itself.
 set -euo pipefail
-exec 3>&2 # told also where errors are not looked at
 
 directory=$(realpath "${1:-$(cd "$(dirname "$0")/../.." && pwd)}")
 root=$directory/.haptera
@@ -22,12 +21,11 @@ wait_s=60
 
 more_on_failure() { "$python" "$here/audit.py" "$records"; }
 more_picture() { count outside; wc -l "$records"/*; }
-# shellcheck source=tools/waiting.sh
-source "$here/../../tools/waiting.sh"
+# shellcheck source=tools/checking.sh
+source "$here/../../tools/checking.sh"
 scratch=$(mktemp -d)
 neighbour=
 trap 'rm -rf "$scratch"; [[ -z $neighbour ]] || kill "$neighbour"' EXIT
-trap 'echo "check: line $LINENO failed: $BASH_COMMAND" >&3' ERR
 
 # A router's own answers; its socket has a path of few letters only from there.
 ask() { (cd "$routers" && birdc -s "$1.ctl" "${@:2}"); }
@@ -138,15 +136,14 @@ seen "the leader's node off" "$since"
 
 since=$EPOCHREALTIME old=$(cat "$root/parent/parent.pid")
 kill -9 "$old"
-has_new() { local now; now=$(cat "$root/parent/parent.pid") && [[ $now != "$1" ]] && lives "$now"; }
-wait_for "there is another parent" has_new "$old"
+wait_for "there is another parent" is_replaced parent/parent.pid "$old"
 seen "the parent killed" "$since"
 
 # 3. Nothing changes any more: the routers have the same table, and the programs the same story.
 kill -USR2 "$neighbour"
 ended=$EPOCHREALTIME
-said() { [[ -s $scratch/changes ]]; }
-wait_for "the neighbour is quiet" said
+wrote() { [[ -s $scratch/changes ]]; }
+wait_for "the neighbour is quiet" wrote
 wait_for "the tables are the same" same_tables
 holds() { "$python" "$here/audit.py" "$records" >"$scratch/audit" 2>&1; }
 wait_for "all have come to the end" holds

@@ -9,7 +9,6 @@ set -euo pipefail
 here=$(dirname "$(realpath "$0")")
 directory=${1:-$(cd "$here/../.." && pwd)}
 root=$directory/.haptera
-haptera() { "$here/../../.venv/bin/haptera" --client "$root/client.json" "$@"; }
 export SLURM_CONF=$directory/slurm/slurm.conf
 account=$directory/slurm/jobcomp
 wait_s=300
@@ -18,8 +17,8 @@ nodes=(compute{1..4})
 
 more_picture() { wc -l "$account"; }
 more_on_failure() { haptera roll status; sinfo -N -o '%N %T %E'; }
-# shellcheck source=tools/waiting.sh
-source "$here/../../tools/waiting.sh"
+# shellcheck source=tools/checking.sh
+source "$here/../../tools/checking.sh"
 
 # The image that a node runs, as its init sees it.
 image_of() {

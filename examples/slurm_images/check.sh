@@ -16,8 +16,8 @@ more_on_failure() {
   squeue -o '%i %T %R %f'
   sinfo -N -o '%N %T %b %E'
 }
-# shellcheck source=tools/waiting.sh
-source "$here/../../tools/waiting.sh"
+# shellcheck source=tools/checking.sh
+source "$here/../../tools/checking.sh"
 
 # runs NODE IMAGE: whether the node's init sees this image, and Slurm was told so
 runs() {

@@ -10,7 +10,6 @@ here=$(dirname "$(realpath "$0")")
 directory=${1:-$(cd "$here/../.." && pwd)}
 root=$directory/.haptera
 slurm=$directory/slurm
-haptera() { "$here/../../.venv/bin/haptera" --client "$root/client.json" "$@"; }
 export SLURM_CONF=$slurm/slurm.conf
 wait_s=180
 
@@ -19,8 +18,8 @@ more_on_failure() {
   sinfo -N -o '%N %T %E'
   tail -n 20 "$slurm/haptera.log"
 }
-# shellcheck source=tools/waiting.sh
-source "$here/../../tools/waiting.sh"
+# shellcheck source=tools/checking.sh
+source "$here/../../tools/checking.sh"
 
 # What its BMC has done since the check began, in this order: on, off, …
 switched() { # NODE

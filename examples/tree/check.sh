@@ -17,9 +17,8 @@ wait_s=60
 nodes=()
 for rack in 1 2 3; do for n in 1 2 3 4 5 6 7 8; do nodes+=("rack${rack}n${n}"); done; done
 
-# shellcheck source=tools/waiting.sh
-source "$(dirname "$0")/../../tools/waiting.sh"
-address() { cat "$root/nodes/$1/address"; }
+# shellcheck source=tools/checking.sh
+source "$(dirname "$0")/../../tools/checking.sh"
 answers() { [[ $(curl -s -m 1 "http://$(address "$1"):${2:-8080}/") == "$1" ]]; }
 # The process that listens there, by the kernel's own account.
 listener() { ss -ltnpH "src $(address "$1"):${2:-8080}" | sed -n 's/.*pid=\([0-9]*\).*/\1/p'; }
@@ -32,12 +31,6 @@ ask() {
   url=$(sed 's/.*"url":"\([^"]*\)".*/\1/' "$1")
   token=$(sed 's/.*"token":"\([^"]*\)".*/\1/' "$1")
   curl -sf -m 5 -i -X "$2" "$url$3" ${4:+-d "$4"} -H @- <<<"Authorization: Bearer $token"
-}
-
-# said PHASE SINCE_MS WHAT
-said() {
-  local took=$(($(now_ms) - $2))
-  printf '%-44s %2d.%02d s, %s\n' "$1:" $((took / 1000)) $((took % 1000 / 10)) "$3"
 }
 
 # A change asked of the root listens at the node: node, port, client file

@@ -1,4 +1,4 @@
-"""What the checks of examples wait by: as long as something moves, and then with what is known."""
+"""What the checks of examples share: waiting as long as something moves, above all."""
 
 import os
 import re
@@ -24,7 +24,7 @@ def waited(place: Path, turns: int, script: str) -> subprocess.CompletedProcess[
     (place / "client.json").write_text("{}")
     (place / "haptera").write_text(HAPTERA)
     (place / "haptera").chmod(0o755)
-    text = f"set -euo pipefail\nroot={place} wait_s=0\nsource {ROOT}/tools/waiting.sh\n{script}"
+    text = f"set -euo pipefail\nroot={place} wait_s=0\nsource {ROOT}/tools/checking.sh\n{script}"
     text = text.replace("\n" + script, f"\n_haptera={place}/haptera\n{script}")
     return subprocess.run(
         ["bash", "-c", text], cwd=place, capture_output=True, text=True, env={**os.environ}
@@ -74,9 +74,9 @@ wait_for 'the end' is_over
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda one: one.parent.name)
-def test_each_check_waits_by_what_they_share(check: Path) -> None:
+def test_each_check_has_what_checks_share_from_one_file(check: Path) -> None:
     text = check.read_text()
-    assert "tools/waiting.sh" in text
+    assert "tools/checking.sh" in text
     own = {*re.findall(r"^(\w+)\(\)", text, re.MULTILINE)}
-    shared = {*re.findall(r"^(\w+)\(\)", (ROOT / "tools/waiting.sh").read_text(), re.MULTILINE)}
+    shared = {*re.findall(r"^(\w+)\(\)", (ROOT / "tools/checking.sh").read_text(), re.MULTILINE)}
     assert own & shared == set()
