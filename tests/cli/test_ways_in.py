@@ -157,7 +157,7 @@ def admin(home):
 
 
 def of_a_node(authority, request, _token):
-    return issue_node(authority, request, UUID(int=7), 1, wall_s())
+    return issue_node(authority, request, UUID(int=7), 1, "127.0.0.1", wall_s())
 
 
 def that_has_ended(authority, request, token):

@@ -1,5 +1,7 @@
 """The values for replicas by their channels, and the words on those that cannot be."""
 
+import msgspec
+
 from haptera.controllers.group_channels import hearing_fault
 from haptera.controllers.groups import decide
 from tests.controllers.test_groups import OWNER, RUNS, a_group, a_node, a_view
@@ -33,6 +35,14 @@ def test_replicas_are_told_where_the_replicas_of_their_carrier_are():
         "run": "running",
         "placement": 1,
     }
+
+
+def test_a_carrier_at_an_address_of_ipv6_is_told_with_brackets():
+    server = msgspec.structs.replace(a_node("n1"), attributes={"address": "fd00::1"})
+
+    found = decided(server, a_group(carrier="streams"), *a_carrier(runs_on="n1"))
+
+    assert found.desired["replica:ledger.0@n1"]["carriers"] == "[fd00::1]:4222"
 
 
 def test_without_a_leader_each_replica_speaks_for_itself():

@@ -91,7 +91,7 @@ def agreement(authority: Authority, node: int = 1, incarnation: int = 1) -> Agre
 def certificate(authority: Authority, journal: Journal, agreed: Agreement, at_s: float) -> bytes:
     request = parse_request(make_request(journal.key()))
     assert request is not None
-    return issue_node(authority, request, agreed.node, agreed.incarnation, at_s)
+    return issue_node(authority, request, agreed.node, agreed.incarnation, NODE_HOST, at_s)
 
 
 def engine_of(node: str | None, services: int, version: str | None = None) -> Engine:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from cryptography import x509
 
 from haptera.core.state.side import PARENT
 from haptera.daemon.channels.parent_channel import RENEWED_LATE_S_MAX
@@ -21,6 +22,7 @@ from haptera.runtime.identity.pki import (
     make_request,
     new_key,
     open_authority,
+    parse_request,
 )
 from haptera.runtime.network.one_frame import pack
 from haptera.runtime.network.peer_client import Asker, Party
@@ -54,6 +56,7 @@ from tests.daemon.channel_rig import (
     rig,
 )
 from tests.lab.rig import until
+from tests.runtime.earlier_certificates import issued_earlier
 
 pytestmark = pytest.mark.net
 
@@ -274,6 +277,34 @@ async def test_a_certificate_is_renewed_once_half_of_its_life_is_over(tmp_path: 
         assert await served_certificate(one) == after.certificate
         assert isinstance(await one.agent.ask(PARENT, ListAsked(), WITHIN_S), ListTold)
         assert isinstance(await one.parent.ask("n01", ListAsked(), WITHIN_S), ListTold)
+
+
+async def test_a_certificate_of_an_earlier_version_is_renewed_at_once_and_says_more(
+    tmp_path: Path,
+) -> None:
+    async with rig(tmp_path) as one:
+        request = parse_request(make_request(one.journal.key()))
+        assert request is not None
+        agreed = one.session.agreement
+        held = issued_earlier(one.authority, request, agreed.node, agreed.incarnation, one.wall())
+        one.journal.save_certificate(held)
+        one.journal.keep_identity(held)
+        renewing = asyncio.create_task(one.agent.renew(every_s=0.01))
+        await until(lambda: one.parent_counts["RenewAsked"] > 0)
+        await until(lambda: names_of(one) == {"URI": 3, "DNS": ["n01"]})
+        renewing.cancel()
+        # What a server of channels asks for is there now: it is not renewed again and again.
+        assert one.parent_counts["RenewAsked"] == 1
+
+
+def names_of(one: Rig) -> dict[str, object]:
+    """How many names the node's certificate has, and where it may serve others."""
+    enrolment = one.journal.enrolment()
+    assert enrolment is not None
+    certificate = x509.load_pem_x509_certificate(enrolment.certificate)
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    uris = names.get_values_for_type(x509.UniformResourceIdentifier)
+    return {"URI": len(uris), "DNS": names.get_values_for_type(x509.DNSName)}
 
 
 async def served_certificate(one: Rig) -> bytes:

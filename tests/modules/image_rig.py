@@ -98,7 +98,7 @@ class Rig:
         key = new_key()
         request = parse_request(make_request(key))
         assert request is not None
-        certified = issue_node(self.authority, request, NODE, incarnation, wall_s())
+        certified = issue_node(self.authority, request, NODE, incarnation, HOST, wall_s())
         place.write_bytes(key_pem(key) + certified)
         return place
 

@@ -28,17 +28,16 @@ from haptera.runtime.clock import wall_s
 from haptera.runtime.enrolment.claims import SAID_BYTES_MAX
 from haptera.runtime.enrolment.enrol import Enrolment, Invitation, enrol
 from haptera.runtime.enrolment.enrol_server import EnrolServer, Offer
+from haptera.runtime.identity.cluster_uris import any_node_uri, boot_uri, node_uri
 from haptera.runtime.identity.pki import (
     PARENT_DAYS,
     Authority,
     Key,
-    boot_uri,
     issue_node,
     issue_parent,
     key_pem,
     make_request,
     new_key,
-    node_uri,
     open_authority,
     parse_request,
 )
@@ -55,7 +54,9 @@ pytestmark = pytest.mark.net
 
 HOST = "127.0.0.1"
 CHILD_HOST = "127.0.0.2"
-OFFER = Offer(hello_port=4271, hello_ms=1000, modules=("service",))
+OFFER = Offer(
+    hello_port=4271, hello_ms=1000, modules=("service",), host=lambda node: f"{node}.example"
+)
 WITHIN_S = 60
 
 
@@ -183,7 +184,9 @@ async def test_a_booted_node_gets_a_session_that_its_parent_has_too(tmp_path: Pa
         assert names.value.get_values_for_type(x509.UniformResourceIdentifier) == [
             node_uri(agreement.cluster, agreement.node),
             boot_uri(agreement.cluster, agreement.node, 1),
+            any_node_uri(agreement.cluster),
         ]
+        assert names.value.get_values_for_type(x509.DNSName) == ["n01.example"]
         assert one.server.counts == {"enrolled": 1}
 
 
@@ -268,7 +271,7 @@ async def test_a_node_of_the_cluster_cannot_play_the_parent(tmp_path: Path) -> N
         key = new_key()
         request = parse_request(make_request(key))
         assert request is not None
-        node = issue_node(one.authority, request, UUID(int=1), 1, wall_s())
+        node = issue_node(one.authority, request, UUID(int=1), 1, "127.0.0.1", wall_s())
         identity = tmp_path / "node.pem"
         identity.write_bytes(key_pem(key) + node)
         assert await told_to_impostor(one, identity) == "the server that answered is not the parent"

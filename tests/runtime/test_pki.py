@@ -36,7 +36,7 @@ from haptera.runtime.network.tls import client_of
 
 NOW_S = 1_800_000_000.0
 NOW = datetime.fromtimestamp(NOW_S, UTC)
-NODE = UUID(int=5)
+NODE, HOST = UUID(int=5), "127.0.0.9"
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def authority(tmp_path: Path) -> Authority:
 def issued(authority: Authority) -> x509.Certificate:
     request = parse_request(make_request(new_key()))
     assert request is not None
-    return x509.load_pem_x509_certificate(issue_node(authority, request, NODE, 2, NOW_S))
+    return x509.load_pem_x509_certificate(issue_node(authority, request, NODE, 2, HOST, NOW_S))
 
 
 def uris(certificate: x509.Certificate) -> list[str]:
@@ -113,7 +113,10 @@ def test_a_node_is_its_uuid_in_one_boot_for_a_day_and_may_not_issue(authority: A
     certificate = issued(authority)
     extensions = certificate.extensions
     node = f"haptera://{authority.cluster}/node/{NODE}"
-    assert uris(certificate) == [node, f"{node}/incarnation/2"]
+    every = f"haptera://{authority.cluster}/node"
+    assert uris(certificate) == [node, f"{node}/incarnation/2", every]
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.IPAddress) == [ip_address(HOST)]
     assert certificate.not_valid_before_utc == NOW - BACKDATED
     assert certificate.not_valid_after_utc == NOW + timedelta(hours=24)
     assert list(extensions.get_extension_for_class(x509.ExtendedKeyUsage).value) == [

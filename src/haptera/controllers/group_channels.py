@@ -11,6 +11,7 @@ from haptera.controllers.group_views import desired
 from haptera.controllers.writes import Patch
 from haptera.kinds import group, replica
 from haptera.kinds.group import LeaderPolicy, parse_hears, parse_leader
+from haptera.kinds.host_port import HostPort
 from haptera.kinds.service import Run
 from haptera.sdk import EntityView
 
@@ -52,7 +53,7 @@ def channels_of(
     if not addresses:
         return ReplicaChannels(fault=f"it waits for its carrier {carrier}", waits=True)
     wish: Patch = {
-        replica.carriers.name: ",".join(f"{one}:{port}" for one in addresses),
+        replica.carriers.name: ",".join(str(HostPort(one, int(port))) for one in addresses),
         replica.voice.name: replica.ALONE if policy is LeaderPolicy.NONE else None,
     }
     return ReplicaChannels(wish, hearing_fault(view.name, groups))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from haptera.kinds.host_port import HostPort
 from tests.kills.processes import wait_for
 
 
@@ -27,24 +28,31 @@ class NatsServer:
         self._process = subprocess.Popen(
             command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        wait_for("the server answers", self._answers, within_s=30)
+        wait_for("the server answers", lambda: answers(self.address), within_s=30)
 
     def kill(self) -> None:
         if self._process is not None:
             self._process.send_signal(signal.SIGKILL)
             self._process.wait()
 
-    def _answers(self) -> bool:
-        host, _, port = self.address.partition(":")
-        with suppress(OSError), socket.create_connection((host, int(port)), timeout=1):
-            return True
-        return False
+
+def answers(address: str) -> bool:
+    """Whether somebody listens there."""
+    place = HostPort.parse(address, None)
+    with suppress(OSError), socket.create_connection((place.host, place.port), timeout=1):
+        return True
+    return False
+
+
+def need_server() -> None:
+    """Skip a test where there is none."""
+    if shutil.which("nats-server") is None:
+        pytest.skip("there is no nats-server")
 
 
 @contextmanager
 def nats_server(address: str, directory: Path) -> Iterator[NatsServer]:
-    if shutil.which("nats-server") is None:
-        pytest.skip("there is no nats-server")
+    need_server()
     server = NatsServer(address, directory)
     server.start()
     try:

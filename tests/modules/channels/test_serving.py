@@ -1,17 +1,20 @@
 """A replica with channels on its node: ready once it has begun, and told where its socket is."""
 
 import asyncio
+import sys
 from pathlib import Path
 
 import pytest
 
 from haptera.kinds.service import Run
 from haptera.model.entity import EntityId
-from haptera.modules.replica.channels.serving import BEGUN
+from haptera.modules.replica.channels.serving import BEGUN, channels_socket
 from haptera.modules.replica.module import GroupOnNode, connect
 from haptera.modules.service.module import environment, look_run, start, stop
 from haptera.sdk import Target
 from tests.lab.rig import until
+from tests.modules.channels.carrier_rig import CarrierCluster, node_at
+from tests.network import NETWORK
 
 pytestmark = pytest.mark.net
 
@@ -48,4 +51,26 @@ def test_only_a_replica_with_a_carrier_has_channels(tmp_path: Path) -> None:
     path = str(with_one.home.path / "channels.sock")
     assert environment(with_one)["HAPTERA_CHANNELS"] == path
     assert "HAPTERA_CHANNELS" not in environment(without)
-    assert without.has_begun
+    assert without.unbegun is None
+
+
+def test_until_it_has_begun_a_replica_says_why_its_carrier_cannot_be_reached(
+    tmp_path: Path,
+) -> None:
+    program = "import os, socket; s = socket.socket(socket.AF_UNIX)"
+    program += "; s.connect(os.environ['HAPTERA_CHANNELS']); s.recv(1); s.recv(1)"
+    node = CarrierCluster(tmp_path).node("n1", node_at("127.0.0.1"))
+    carrier = f"{NETWORK}.43.9:4222"
+    one = on_node(node.run_dir, carriers=carrier, command=f'{sys.executable} -c "{program}"')
+
+    async def said() -> str:
+        async with channels_socket(one, one.lease_file):
+            starting = asyncio.create_task(start(one))
+            while (why := one.unbegun) is None or carrier not in why:  # noqa: ASYNC110
+                await asyncio.sleep(0)
+            starting.cancel()
+        await stop(one)
+        return why
+
+    why = "it has not begun on its channels: no carrier at "
+    assert asyncio.run(said()).startswith(f"{why}{carrier}: ")

@@ -19,7 +19,7 @@ from haptera.model.errors import Code, HapteraError
 from haptera.model.events import Asked, Event
 from haptera.runtime import clock
 from haptera.runtime.enrolment.journal import Journal
-from haptera.runtime.identity.pki import half_life_s, make_request
+from haptera.runtime.identity.pki import half_life_s, is_for_any_node, make_request
 from haptera.runtime.network.peer_client import ASK_WITHIN_S, Asker, Party
 from haptera.runtime.network.peer_messages import (
     Answer,
@@ -154,7 +154,8 @@ class AgentChannel:
     async def _renew_if_due(self) -> None:
         enrolment = self._journal.enrolment()
         assert enrolment is not None
-        if self._wall_s() < half_life_s(enrolment.certificate):
+        held = enrolment.certificate
+        if self._wall_s() < half_life_s(held) and is_for_any_node(held, self._cluster):
             return
         answer = await self.ask(PARENT, RenewAsked(make_request(self._journal.key())))
         match answer:

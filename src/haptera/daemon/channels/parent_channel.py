@@ -9,6 +9,7 @@ import msgspec
 from haptera.core.engine import Engine
 from haptera.daemon.channels.exchange import Exchange
 from haptera.kinds import module, system
+from haptera.kinds.node import address
 from haptera.model.declared.secrets import Keeper, Reference, references
 from haptera.model.entity import node_id
 from haptera.model.errors import HapteraError
@@ -91,6 +92,11 @@ class ParentChannel:
         row = self._engine.table.get(node_id(node))
         return row is not None and row.desired.declared and not row.desired.leaving
 
+    def host_of(self, node: str) -> str:
+        """Where others reach a node: its declared address, or else its name."""
+        row = self._engine.table.get(node_id(node))
+        return node if row is None else row.desired.attributes.get(address.name, node)
+
     def admit(self, certificate: Certificate) -> str | None:
         """The child that may ask with this certificate."""
         told = node_of(certificate, self._authority.cluster)
@@ -168,10 +174,10 @@ class ParentChannel:
         request = parse_request(csr)
         if request is None:
             return Unable("this is not a certificate request")
-        agreement = self._sessions[caller].agreement
+        agreed, host = self._sessions[caller].agreement, self.host_of(caller)
         return Renewed(
             issue_node(
-                self._authority, request, agreement.node, agreement.incarnation, self._wall_s()
+                self._authority, request, agreed.node, agreed.incarnation, host, self._wall_s()
             )
         )
 

@@ -353,7 +353,10 @@ class _Parent:
         server = EnrolServer(
             self._authority,
             self._store,
-            Offer(self._udp.port, settings.hello_ms, settings.modules, own, self._tree.parents_of),
+            Offer(
+                *(self._udp.port, settings.hello_ms, settings.modules, own),
+                *(self._tree.parents_of, channel.host_of),
+            ),
             self._tree,
             asked.converse,
             wall_s=clock.wall_s,

@@ -53,13 +53,18 @@ UP: Final = (Run.RUNNING, Run.UNREADY)
 KEEPS: Final = (Privilege.ROOT, Privilege.PORTS, Privilege.RAW_SOCKETS, Privilege.DEVICES)
 PATH_DEFAULT: Final = "/usr/local/bin:/usr/bin:/bin"
 
+# What the link by which it begins says before the reason for which it has not.
+UNBEGUN: Final = "not: "
+STATELESS: Final = "it waits for the state of its group"
+
 
 @dataclass(frozen=True, slots=True)
 class Service:
     """One service on this node: what it should be, where it is, and what else it is told.
 
     `limits` are for its keeper; while the file `barred` is there, it is not started. Where it
-    `begins`, it is not ready before that link, to nothing, names its process.
+    `begins`, it is not ready before that link, to nothing, names its process; till then it may say
+    why not.
     """
 
     target: Target
@@ -70,15 +75,19 @@ class Service:
     begins: Path | None = None
 
     @property
-    def has_begun(self) -> bool:
-        """True where the process that runs now has what it needs to begin."""
+    def unbegun(self) -> str | None:
+        """Why the process that runs now has not begun; None: it has what it needs."""
         record = self.home.record()
         if self.begins is None or record is None:
-            return True
-        try:
-            return os.readlink(self.begins) == str(record.service)
-        except OSError:  # it is not there, or what the service has put in its place
-            return False
+            return None
+        said = ""
+        with contextlib.suppress(OSError):  # not there, or what the service has put in its place
+            said = os.readlink(self.begins)
+        if said == str(record.service):
+            return None
+        waits = "it has not begun on its channels"
+        why = said.removeprefix(UNBEGUN) if said.startswith(UNBEGUN) else STATELESS
+        return f"{waits}: {why}"
 
 
 Kept = TypeVar("Kept", bound=Service)
@@ -222,8 +231,8 @@ async def comes_to_answer(one: Service, within_s: float) -> None:
 async def not_ready(one: Service) -> str | None:
     """Why it is not ready, where it is said what that takes."""
     said, port = one.target.values.get("ready"), one.target.values.get("port")
-    if not one.has_begun:
-        return "it has not begun on its channels: it waits for the state of its group"
+    if (why := one.unbegun) is not None:
+        return why
     if said is None:
         return None
     address = one.target.attributes.get("node.address") or "127.0.0.1"

@@ -46,7 +46,8 @@ _log = logging.getLogger(__name__)
 class Offer:
     """What every child is told: where to send hellos, how often, and which modules it runs.
 
-    `parents` are the addresses of all parents that a node may have, in its order.
+    `parents` are the addresses of all parents that a node may have, in its order; `host` is where
+    others reach it.
     """
 
     hello_port: int
@@ -54,6 +55,7 @@ class Offer:
     modules: tuple[str, ...]
     own: tuple[OwnModule, ...] = ()
     parents: Callable[[str], tuple[str, ...]] = lambda _: ()
+    host: Callable[[str], str] = lambda node: node
 
 
 class EnrolmentListener(Protocol):
@@ -164,14 +166,14 @@ class EnrolServer:
                 return EnrolmentRefused(EnrolmentRefusal.LATER)
 
     def _granted(self, session: SavedSession, request: x509.CertificateSigningRequest) -> Granted:
-        node = session.agreement.node
+        agreed, host = session.agreement, self._offer.host(session.peer)
         return Granted(
             node=session.peer,
             certificate=issue_node(
-                self._authority, request, node, session.agreement.incarnation, self._wall_s()
+                self._authority, request, agreed.node, agreed.incarnation, host, self._wall_s()
             ),
             ca=self._authority.ca_pem,
-            agreement=session.agreement,
+            agreement=agreed,
             hello_port=self._offer.hello_port,
             hello_ms=self._offer.hello_ms,
             modules=self._offer.modules,

@@ -15,6 +15,15 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from haptera.model.errors import Code, HapteraError
+from haptera.runtime.identity.cluster_uris import (
+    any_node_uri,
+    api_uri,
+    boot_uri,
+    client_uri,
+    images_uri,
+    node_uri,
+    parent_uri,
+)
 from haptera.runtime.identity.private import private_directory, write_durable, write_private
 from haptera.runtime.identity.sealing import UNSEALED, Sealer
 
@@ -194,48 +203,21 @@ def issue_node(
     request: x509.CertificateSigningRequest,
     node: UUID,
     incarnation: int,
+    host: str,
     wall_s: float,
 ) -> bytes:
     """A certificate for the key of a request, in PEM; nothing else in the request counts.
 
-    It says in which incarnation: a node that has booted since is another.
+    It says in which incarnation: a node that has booted since is another. With it the node may
+    serve others of its cluster at `host`, its declared address, and is one of those who may call.
     """
     key = request.public_key()
     assert isinstance(key, ec.EllipticCurvePublicKey)
-    return _issue(
-        authority,
-        key,
-        _names(node_uri(authority.cluster, node), boot_uri(authority.cluster, node, incarnation)),
-        wall_s,
-        timedelta(hours=NODE_HOURS),
-    )
-
-
-def parent_uri(cluster: UUID) -> str:
-    return f"haptera://{cluster}/parent"
-
-
-def images_uri(cluster: UUID) -> str:
-    return f"haptera://{cluster}/images"
-
-
-def api_uri(cluster: UUID) -> str:
-    return f"haptera://{cluster}/api"
-
-
-def client_uri(cluster: UUID, token: str) -> str:
-    """Whose a certificate is: all that is held of a token, by its id, holds of it too."""
-    return f"haptera://{cluster}/client/{token}"
-
-
-def node_uri(cluster: UUID, node: UUID) -> str:
-    """Who a node is: a name may change, the UUID does not."""
-    return f"haptera://{cluster}/node/{node}"
-
-
-def boot_uri(cluster: UUID, node: UUID, incarnation: int) -> str:
-    """Which boot of a node it is."""
-    return f"{node_uri(cluster, node)}/incarnation/{incarnation}"
+    cluster = authority.cluster
+    uris = node_uri(cluster, node), boot_uri(cluster, node, incarnation), any_node_uri(cluster)
+    # Nobody resolves other names; the node is in order all the same.
+    names = _names(*uris, hosts=[host] if host.isascii() else [])
+    return _issue(authority, key, names, wall_s, timedelta(hours=NODE_HOURS))
 
 
 def half_life_s(pem: bytes) -> float:
@@ -247,6 +229,15 @@ def half_life_s(pem: bytes) -> float:
     certificate = x509.load_pem_x509_certificate(pem)
     begin = (certificate.not_valid_before_utc + BACKDATED).timestamp()
     return (begin + certificate.not_valid_after_utc.timestamp()) / 2
+
+
+def is_for_any_node(pem: bytes, cluster: UUID) -> bool:
+    """Whether a certificate has the name of all nodes, as those of earlier versions do not.
+
+    Raises:
+        ValueError: it is no certificate.
+    """
+    return any_node_uri(cluster) in _uris(x509.load_pem_x509_certificate(pem))
 
 
 def ends_s(pem: bytes) -> float:
@@ -324,13 +315,17 @@ def cluster_of(ca_pem: bytes) -> UUID:
 
 
 def _cluster_of(certificate: x509.Certificate) -> UUID:
-    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    for uri in names.get_values_for_type(x509.UniformResourceIdentifier):
+    for uri in _uris(certificate):
         scheme, _, rest = uri.partition("://")
         cluster, _, role = rest.partition("/")
         if scheme == "haptera" and role == "ca":
             return UUID(cluster)
     raise ValueError("no authority of haptera")
+
+
+def _uris(certificate: x509.Certificate) -> list[str]:
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return names.get_values_for_type(x509.UniformResourceIdentifier)
 
 
 def _issue(

@@ -9,7 +9,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from haptera.model.errors import Code, HapteraError
-from haptera.runtime.identity.pki import images_uri, node_uri, parent_uri
+from haptera.runtime.identity.cluster_uris import images_uri, node_uri, parent_uri
 
 # X509_V_FLAG_NO_CHECK_TIME: a node that just booted may have no clock; enrolment is where it
 # learns the time, so towards its parent the pinned authority must do. And a parent lets a node

@@ -3,13 +3,17 @@
 import os
 import signal
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 import click
 
 from haptera.cli.verb import unwatched
+from haptera.kinds.host_port import HostPort
 from haptera.model.errors import Code, HapteraError
+from haptera.runtime.identity.cluster_uris import any_node_uri
+from haptera.runtime.identity.pki import cluster_of
 from haptera.sdk.uplink import CHANNELS, Uplink, uplink
 
 SERVER: Final = "nats-server"
@@ -20,12 +24,31 @@ LOOK_EVERY_S: Final = 10.0
 # What all streams may take together; a new one that does not fit is refused.
 STORE_BYTES_MAX: Final = 64 << 30
 _CONFIGURATION: Final = """\
-listen: "{address}:{port}"
+listen: "{listen}"
 server_name: "{name}"
 max_payload: 1MB
 jetstream {{ store_dir: {streams}, max_memory_store: 64MB, max_file_store: {store} }}
-tls {{ cert_file: {identity}, key_file: {identity}, ca_file: {ca}, verify: true, timeout: 5 }}
+tls {{
+  cert_file: {identity}, key_file: {identity}, ca_file: {ca}, timeout: 5
+  verify_and_map: true  # who calls is the user whose name is in its certificate
+}}
+authorization {{ users: [ {{
+  user: "{nodes}"
+  permissions: {{
+    publish: [{publish}]
+    subscribe: [{subscribe}]
+    allow_responses: true
+  }}
+}} ] }}
 """
+# What a node's module says to the server, and hears from it and from other nodes; nothing else is
+# allowed: to end a stream, to remove its messages, or to listen to one beside its readers.
+_PUBLISH: Final = (
+    *(f"$JS.API.STREAM.{what}.*" for what in ("CREATE", "UPDATE", "INFO", "MSG.GET")),
+    *("$JS.API.CONSUMER.CREATE.*", "$JS.API.CONSUMER.MSG.NEXT.*.*"),
+    *("out.*", "out.*.*", "state.*.*", "suppliers.*", "supply.*.*"),
+)
+_SUBSCRIBE: Final = ("_INBOX.>", "suppliers.*", "supply.*.*")
 
 
 @click.group("channels")
@@ -39,8 +62,8 @@ def channels() -> None:
 def serve(directory: Path) -> int:
     r"""Run a NATS server that carries channels, and keep its streams in DIRECTORY.
 
-    To be used as the command of a group that has a port. It serves whoever has a certificate of
-    this cluster, at the address of its node. DIRECTORY must be where a restart of the node leaves
+    To be used as the command of a group that has a port. It serves the nodes of this cluster, at
+    the address of its node. DIRECTORY must be where a restart of the node leaves
     it, or messages that no group has heard yet are lost with it.
 
     \b
@@ -68,14 +91,20 @@ def _configuration(directory: Path, said: Uplink, address: str, port: str) -> st
     authority = directory / "ca.pem"
     authority.write_bytes(said.ca_pem)
     return _CONFIGURATION.format(
-        address=address,
-        port=port,
+        listen=HostPort(address, int(port)),
         name=f"haptera-{address}",
         streams=_quoted(directory / STREAMS),
         store=STORE_BYTES_MAX,
         identity=_quoted(said.identity),
         ca=_quoted(authority),
+        nodes=any_node_uri(cluster_of(said.ca_pem)),
+        publish=_list(_PUBLISH),
+        subscribe=_list(_SUBSCRIBE),
     )
+
+
+def _list(subjects: Sequence[str]) -> str:
+    return ", ".join(f'"{one}"' for one in subjects)
 
 
 def _quoted(path: Path | str) -> str:

@@ -57,6 +57,8 @@ LOOK_EVERY_S: Final = 0.5
 LOOKS_MAX: Final = 20
 # A reader that asks no more is forgotten by the server.
 READER_GONE_NS: Final = 60_000_000_000
+# A connection is left to itself where it does not end within this time.
+CLOSED_WITHIN_S: Final = 1.0
 # Who can supply its state says so within this time.
 SUPPLIERS_WITHIN_S: Final = 0.5
 HEADER_MARGIN_BYTES: Final = 4_096
@@ -85,7 +87,6 @@ async def nats_carrier(
             await client.connect(
                 [f"{scheme}://{one}" for one in servers],
                 tls=tls,
-                tls_hostname=None if tls is None else "haptera",
                 allow_reconnect=False,
                 connect_timeout=2,
                 ping_interval=5,
@@ -93,13 +94,15 @@ async def nats_carrier(
                 error_cb=ignore,
             )
         except (OSError, nats.errors.Error, TimeoutError) as error:
-            raise CarrierError(f"no carrier at {', '.join(servers)}: {error}") from error
+            raise CarrierError(f"no carrier at {', '.join(servers)}: {_why(error)}") from error
         carrier = NatsCarrier(client)
         await carrier.begin()
         yield carrier
     finally:
         with suppress(OSError, nats.errors.Error, TimeoutError):
-            await client.close()
+            # Where a certificate was refused, the client awaits an end that does not come.
+            async with asyncio.timeout(CLOSED_WITHIN_S):
+                await client.close()
 
 
 class NatsCarrier:
@@ -324,6 +327,15 @@ class NatsCarrier:
                 raise ChangedEndError(fault["description"])
             raise CarrierError(f"{code} {fault['description']}: {subject}")
         return said
+
+
+def _why(error: Exception) -> str:
+    """The reason for which there is no connection, in words for people."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"who answers is not the node of that address: {error.verify_message}"
+    if "authorization violation" in str(error).lower():
+        return "it serves nodes only, and this node's certificate does not say that it is one"
+    return str(error)
 
 
 def _check_status(status: str, one: Msg) -> None:

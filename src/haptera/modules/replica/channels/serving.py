@@ -17,7 +17,7 @@ from haptera.modules.replica.channels.door import channels_door
 from haptera.modules.replica.channels.session import ChannelPlan, ChannelSession
 from haptera.modules.replica.sockets import session_of
 from haptera.modules.service import keeper
-from haptera.modules.service.module import Service
+from haptera.modules.service.module import UNBEGUN, Service
 from haptera.sdk import HapteraError, Target
 from haptera.sdk.uplink import CHANNELS, uplink
 
@@ -39,7 +39,12 @@ async def channels_socket(one: Service, lease_file: Path) -> AsyncIterator[None]
         return
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await _serve(one, lease_file, reader, writer)
+        try:
+            await _serve(one, lease_file, reader, writer)
+        except CarrierError as error:
+            if one.unbegun is not None:
+                _write(one, f"{UNBEGUN}{error}")
+            raise
 
     one.home.make()
     async with channels_door(one.home.path, serve):
@@ -60,7 +65,7 @@ async def _serve(
         return
     servers = str(one.target.values[replica.carriers.name]).split(",")
     lease_file.parent.mkdir(parents=True, exist_ok=True)
-    async with nats_carrier(servers, _tls(one.target.run_dir)) as carrier:
+    async with nats_carrier(servers, identity_shown(one.target.run_dir)) as carrier:
         with opened(lease_file) as lease:
             times = one.target.run_dir / LEASE_TIME
             await ChannelSession(
@@ -90,14 +95,19 @@ def _plan(one: Service) -> ChannelPlan:
 
 def _begun(one: Service) -> None:
     """Note which process has what it needs; a look tells that it is ready."""
-    if one.begins is not None and (record := one.home.record()) is not None:
+    if (record := one.home.record()) is not None:
+        _write(one, str(record.service))
+
+
+def _write(one: Service, said: str) -> None:
+    if one.begins is not None:
         draft = one.begins.with_name(f"{BEGUN}.{secrets.token_hex(8)}")
-        draft.symlink_to(str(record.service))
+        draft.symlink_to(said)
         draft.replace(one.begins)
 
 
-def _tls(run_dir: Path) -> ssl.SSLContext:
-    """As this node, to a server that the cluster's authority knows.
+def identity_shown(run_dir: Path) -> ssl.SSLContext:
+    """As this node, to the node that has the address that is called: its certificate says so.
 
     Raises:
         CarrierError: the node has no identity yet.
@@ -106,7 +116,6 @@ def _tls(run_dir: Path) -> ssl.SSLContext:
         said = uplink(run_dir / CHANNELS)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_3
-        context.check_hostname = False  # nodes are known by their certificates, not by names
         context.load_verify_locations(cadata=said.ca)
         context.load_cert_chain(said.identity)
     except (OSError, HapteraError) as error:
