@@ -8,7 +8,7 @@ from msgspec import structs
 
 from haptera.core.modules.gates import MEND, NEVER
 from haptera.core.safety.gate import DRAIN_AGAIN_NS
-from haptera.core.safety.parent_gates import DRAIN_NS_MAX, DRAIN_REST_NS, UNASKED_NS
+from haptera.core.safety.node_gates import DRAIN_NS_MAX, DRAIN_REST_NS, UNASKED_NS
 from haptera.core.state.limits import MS, S
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.effects import PlanReply

@@ -24,8 +24,7 @@ from haptera.core.modules.takeover import Takeover
 from haptera.core.preview.grouping import PreviewContext
 from haptera.core.preview.preview import Previews
 from haptera.core.safety.evidence import Evidence
-from haptera.core.safety.gate import Gate, unguarded
-from haptera.core.safety.parent_gates import ParentGates
+from haptera.core.safety.node_gates import NodeGates
 from haptera.core.safety.permits import Permits
 from haptera.core.safety.safety import Safety
 from haptera.core.state.entity.decision import Lacking
@@ -37,7 +36,6 @@ from haptera.core.state.timers import WOKEN_MAX, Key, Timers
 from haptera.core.state.turn import Turn
 from haptera.core.sync.links import Spoken
 from haptera.core.sync.neighbours import Neighbours
-from haptera.core.sync.peers import Tier
 from haptera.core.sync.presence import had_enrolled, is_hearing
 from haptera.core.views.news import publish
 from haptera.kinds.rules import budget
@@ -107,7 +105,7 @@ class Engine:
         self.acts = StepRunner(side, timers, calls, self.looks, policies, self.proposals.ticket)
         self.contests = ReadingConflicts(side, timers, self.looks, near.probe)
         self.freezes = Freezes(side, table, timers, self.proposals)
-        self.gate, self.gates = self._made_gates()
+        self.gates = NodeGates(side, catalog, timers, calls, supervisor, table)
         self.permits = Permits(side, near.peer, self.gates, policies)
         evidence = Evidence(side, self.looks, catalog)
         self.safety = Safety(side, table, timers, evidence, self.permits, near, self.acts.next_id)
@@ -135,7 +133,7 @@ class Engine:
         self.rounds = DecisionLoop(
             table, catalog, supervisor, answers, hands, agents, decisions, near
         )
-        self._permits_told = self.gate.permits()
+        self._permits_told = self.gates.permits()
         self.takeover = Takeover(side, catalog, table, supervisor, near, calls, self._here)
 
     def handle(self, batch: Iterable[Event], now: int) -> list[Effect]:
@@ -361,40 +359,20 @@ class Engine:
             return None if text is None else Lacking(text, f"module {part.module}, to serve")
         return None
 
-    def _made_gates(self) -> tuple[Gate, Gate | ParentGates]:
-        """The gate of an agent's node, and that or those that are asked on this side."""
-        side, catalog, table, timers = self.side, self.catalog, self.table, self.timers
-        own = catalog.gates(side.context) if side.node else ()
-        gate = Gate(
-            *(side, own, timers, self.calls, self.supervisor, self._own_row),
-            lambda node: unguarded(catalog, node),
-        )
-        if side.node is not None:
-            return gate, gate
-        return gate, ParentGates(side, catalog, timers, self.calls, self.supervisor, table)
-
-    def _own_row(self) -> EntityState | None:
-        return None if self.side.node is None else self.table.get(node_id(self.side.node))
-
     def _spoken(self, node: str) -> Spoken:
         """What is said of asks and permits on the link about a node."""
         if self.side.node is None:
             return Spoken(self.permits.asks(node), permits=self.safety.loans.permits(node))
-        return Spoken(room_asks=self.safety.asks.standing(), permits=self.gate.permits())
+        return Spoken(room_asks=self.safety.asks.standing(), permits=self.gates.permits())
 
     def _heed(self, turn: Turn) -> None:
         """On an agent: do what the parent asks, or what its silence demands."""
-        parent = self.neighbours.parent
-        if self.side.node is None or parent is None or parent.heard_at is None:
-            return
-        if parent.tier is Tier.LOST:
-            self.gate.lose(turn)
-        else:
-            self.gate.receive(turn, parent)
+        if (parent := self.neighbours.parent) is not None:
+            self.gates.heed(turn, parent)
 
     def _tell(self, turn: Turn) -> None:
         """Neighbours hear of what changed before the turn ends."""
-        permits, self._permits_told = self._permits_told, self.gate.permits()
+        permits, self._permits_told = self._permits_told, self.gates.permits()
         said = self.safety.asks.take_changed() or permits != self._permits_told
         to = {*self.permits.take_changed(), *self.safety.loans.take_changed()}
         self.neighbours.tell(turn, to, said=said)

@@ -6,8 +6,7 @@ from haptera.core.act.act import StepRunner
 from haptera.core.act.look import LookScheduler
 from haptera.core.desired.policies import Policies
 from haptera.core.modules.calls import Calls, Pending
-from haptera.core.safety.gate import Gate
-from haptera.core.safety.parent_gates import ParentGates
+from haptera.core.safety.node_gates import NodeGates
 from haptera.core.state.row import EntityState
 from haptera.core.state.table import EntityTable
 from haptera.core.state.turn import Turn
@@ -27,7 +26,7 @@ class Answers:
         calls: Calls,
         looks: LookScheduler,
         acts: StepRunner,
-        gates: Gate | ParentGates,
+        gates: NodeGates,
         policies: Policies,
     ) -> None:
         self._table = table

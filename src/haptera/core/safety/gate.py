@@ -168,9 +168,10 @@ class Gate:
         return max((now - since for since in begun if since is not None), default=0)
 
     @property
-    def is_open(self) -> bool:
-        """Whether nobody asks for it and all are known to be open."""
-        return not self._own and all(leaf.closed is False for leaf in self._leaves.values())
+    def is_over(self) -> bool:
+        """At a parent, whether nobody asks for it and all are known to be open."""
+        all_open = all(leaf.closed is False for leaf in self._leaves.values())
+        return self._side.node is None and not self._own and all_open
 
     def _said(self, asks: tuple[Ask, ...]) -> tuple[Permit, ...]:
         if not asks:

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from haptera.core.desired.policies import Policies
-from haptera.core.safety.gate import Gate
-from haptera.core.safety.parent_gates import ParentGates
+from haptera.core.safety.node_gates import NodeGates
 from haptera.core.state.entity.decision import Lacking
 from haptera.core.state.limits import S
 from haptera.core.state.side import Side
@@ -34,7 +33,7 @@ class Permits:
         self,
         side: Side,
         peer: Callable[[str], Peer | None],
-        gates: Gate | ParentGates,
+        gates: NodeGates,
         policies: Policies,
     ) -> None:
         self._side = side
@@ -95,7 +94,6 @@ class Permits:
         """What the gates of this side have against what the entity's agent means to do."""
         ask = self._theirs.get(_node(entity), {}).get(entity)
         assert ask is not None
-        assert isinstance(self._gates, ParentGates)
         said = self._gates.said(_node(entity), ask)
         if said is not None:
             return None if said.granted else Lacking(f"it is not permitted: {said.text}")
@@ -105,10 +103,7 @@ class Permits:
 
     def _ask_gates(self, turn: Turn, node: str) -> None:
         asks = (*self._asks.get(node, {}).values(), *self._theirs.get(node, {}).values())
-        if isinstance(self._gates, Gate):
-            self._gates.own(turn, asks)
-        else:
-            self._gates.own(turn, node, asks)
+        self._gates.own(turn, node, asks)
 
     def said(self, entity: EntityId, now: int) -> Permit | None:
         """What the node's agent says now to what a parent asks on the entity's behalf."""
@@ -121,16 +116,11 @@ class Permits:
     def said_here(self, entity: EntityId) -> Permit | None:
         """What the gates of this side say now to that; None: nothing yet."""
         ask = self.ask_of(entity)
-        if ask is None:
-            return None
-        if isinstance(self._gates, Gate):
-            return next((one for one in self._gates.permits_own() if one.id == ask.id), None)
-        return self._gates.said(_node(entity), ask)
+        return None if ask is None else self._gates.said(_node(entity), ask)
 
     def draining(self, entity: EntityId) -> str | None:
         """What a gate at the parent waits for, letting nothing begin on the entity's node."""
-        gates = self._gates
-        return None if isinstance(gates, Gate) else gates.draining(_node(entity))
+        return self._gates.draining(_node(entity))
 
     def take_changed(self) -> tuple[str, ...]:
         """The nodes of which something else is asked than when this was last asked."""

@@ -1,6 +1,7 @@
-"""At the parent: gates that answer for nodes from outside, as a batch system drains them."""
+"""The gates of all nodes that are answered for on this side."""
 
 from collections import deque
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from haptera.core.modules.calls import Calls, Pending
@@ -14,6 +15,7 @@ from haptera.core.state.side import Side
 from haptera.core.state.table import EntityTable
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
+from haptera.core.sync.peers import Peer, Tier
 from haptera.model.entity import node_id
 from haptera.model.events import Answered, Ended, Failed
 from haptera.model.messages import Ask, Permit
@@ -29,11 +31,12 @@ UNASKED_NS: Final = 60 * S
 RELEASING_MAX: Final = 16
 
 
-class ParentGates:
-    """The gates of each node that is asked for here, until they are open again.
+class NodeGates:
+    """An agent's own gate; at a parent, those of each node that is asked for, until they are open.
 
-    How they stand outlives this process: what an earlier one held, and nobody has asked for again
-    by `UNASKED_NS` after the start, is released then.
+    At a parent they answer from outside, as a batch system drains nodes. How they stand outlives
+    this process: what an earlier one held, and nobody has asked for again by `UNASKED_NS` after the
+    start, is released then.
     """
 
     def __init__(
@@ -56,6 +59,23 @@ class ParentGates:
         self._in_vain: dict[str, int] = {}
         self._unsure: deque[str] | None = None
         self._release_at: int | None = None
+        if (own := side.node) is not None:
+            modules = catalog.gates(side.context)
+            self._gates[own] = self._made(modules, lambda: table.get(node_id(own)))
+
+    def heed(self, turn: Turn, parent: Peer) -> None:
+        """On an agent: do what the parent asks, or what its silence demands."""
+        if (gate := self._gates.get(self._side.node or "")) is None or parent.heard_at is None:
+            return
+        if parent.tier is Tier.LOST:
+            gate.lose(turn)
+        else:
+            gate.receive(turn, parent)
+
+    def permits(self) -> tuple[Permit, ...]:
+        """On an agent: what is said to what the parent asks."""
+        gate = self._gates.get(self._side.node or "")
+        return () if gate is None else gate.permits()
 
     def own(self, turn: Turn, node: str, asks: tuple[Ask, ...]) -> None:
         """This is all that is asked for a node now."""
@@ -64,7 +84,7 @@ class ParentGates:
         gate = self._gate(node)
         if gate is not None:
             gate.own(turn, asks)
-            if self._table.get(node_id(node)) is None:
+            if self._side.node is None and self._table.get(node_id(node)) is None:
                 del self._gates[node]  # nobody declares it any more: it was let go of
 
     def said(self, node: str, ask: Ask) -> Permit | None:
@@ -93,9 +113,10 @@ class ParentGates:
                 self._timers.soonest(KEY, self._in_vain[name])
                 gate.own(turn, ())
             gate.reconcile(turn)
-            if gate.is_open:
+            if gate.is_over:
                 del self._gates[name]
-        self._release_unasked(turn)
+        if self._side.node is None:
+            self._release_unasked(turn)
 
     def _release_unasked(self, turn: Turn) -> None:
         if self._release_at is None:
@@ -129,16 +150,16 @@ class ParentGates:
             modules = gates_at_parent(self._catalog, row)
             # Where there are no agents, one that has no gate is answered for here, too.
             if modules or self._side.folded:
-                self._gates[name] = self._made(modules, row)
+                self._gates[name] = self._made(modules, lambda: self._table.get(row.id) or row)
         return self._gates.get(name)
 
-    def _made(self, modules: list[str], row: EntityState) -> Gate:
+    def _made(self, modules: Iterable[str], row: Callable[[], EntityState | None]) -> Gate:
         return Gate(
             self._side,
             modules,
             self._timers,
             self._calls,
             self._supervisor,
-            lambda: self._table.get(row.id) or row,
+            row,
             lambda node: unguarded(self._catalog, node),
         )
