@@ -5,14 +5,18 @@ the state then, so that what is told is the latest, once.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, islice
+from itertools import chain
 from typing import Final, NamedTuple
 
-import msgspec
-from msgspec.structs import replace
-
+from haptera.core.views.pending import (
+    NOTHING_PENDING,
+    Changes,
+    EntityChange,
+    Merger,
+    matched,
+)
 from haptera.model.answers.views import EntityView
 from haptera.model.entity import EntityId
 from haptera.model.news import News, Types
@@ -26,13 +30,6 @@ ASKED_MAX: Final = 1_000
 # Changes kept for listeners that come back.
 CHANGES_KEPT: Final = 10_000
 
-# Each set of types once: a listener may hold thousands of them.
-_SETS: Final[dict[Types, Types]] = {
-    some: some
-    for count in range(len(News) + 1)
-    for some in map(frozenset, combinations(News, count))
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Batch:
@@ -45,21 +42,9 @@ class Batch:
     """
 
     fresh: bool
-    changes: dict[EntityId, Types]
+    changes: Mapping[EntityId, Types]
     cursor: Cursor | None
     whole: bool = True
-
-
-class EntityChange(msgspec.Struct, frozen=True, gc=False):
-    """One entity that changed, and in what; by its name too, whose hash Python keeps.
-
-    `number` is that of its first change that was not told.
-    """
-
-    number: int
-    name: str
-    entity: EntityId
-    types: Types
 
 
 class BusNews(NamedTuple):
@@ -143,7 +128,7 @@ class Bus:
         self._number = 0
         self._floor = 0
         self._kept: deque[EntityChange] = deque()
-        # Alike ones are matched once.
+        # For alike ones all is worked out once.
         self._listeners: dict[Subscription, list[Listener]] = {}
 
     @property
@@ -168,9 +153,9 @@ class Bus:
         ]
         self._keep(changes)
         for wanted, listeners in self._listeners.items():
-            if matched := _matched(wanted, changes):
+            if some := matched(wanted, changes):
                 for listener in listeners:
-                    listener.add(matched)
+                    listener.add(some)
 
     def listen(
         self, wanted: Subscription, wake: Callable[[], None], since: Cursor | None = None
@@ -179,11 +164,12 @@ class Bus:
 
         `wake` is called when there is something to take, where there was nothing before.
         """
-        listener = Listener(self, wanted, wake)
+        alike = self._listeners.setdefault(wanted, [])
+        listener = Listener(self, wanted, alike[0].merger if alike else Merger(), wake)
         if since is not None:
             assert self.has(since), f"{since} was not asked for"
             listener.resume(one for one in self._kept if one.number > since.number)
-        self._listeners.setdefault(wanted, []).append(listener)
+        alike.append(listener)
         return listener
 
     def leave(self, listener: "Listener") -> None:
@@ -216,11 +202,17 @@ class Bus:
 class Listener:
     """What one listener was not told yet, in the order in which it changed first."""
 
-    def __init__(self, bus: Bus, wanted: Subscription, wake: Callable[[], None]) -> None:
+    def __init__(
+        self, bus: Bus, wanted: Subscription, merger: Merger, wake: Callable[[], None]
+    ) -> None:
         self.wanted = wanted
+        self.merger = merger
         self._bus = bus
         self._wake = wake
-        self._pending: dict[str, EntityChange] = {}
+        # What is to be told, from a place on, and what came later and is not merged with it yet.
+        self._pending, self._begin = NOTHING_PENDING, 0
+        self._later: list[Changes] = []
+        self._behind = 0
         # What the snapshot was not asked about yet.
         self._rest: deque[EntityId] = deque()
         self._room = bus.pending_max
@@ -232,7 +224,7 @@ class Listener:
     @property
     def ready(self) -> bool:
         """Whether there is something to take."""
-        return self._overrun or bool(self._rest or self._pending)
+        return self._overrun or bool(self._rest or self._behind)
 
     @property
     def gathers(self) -> bool:
@@ -252,12 +244,15 @@ class Listener:
             self._rest = deque(self._bus.there())
             self._room = max(self._bus.pending_max, len(self._rest))
             self._in_snapshot = True
+        self._catch_up()
         if fresh or self._rest:
-            changes = self._of_snapshot(count_max)
+            changes: Mapping[EntityId, Types] = self._of_snapshot(count_max)
         else:
-            names = list(islice(self._pending, count_max))
-            taken = [self._pending.pop(name) for name in names]
-            changes = {one.entity: one.types for one in taken}
+            begin, end = self._begin, min(self._begin + count_max, self._begin + self._behind)
+            changes = self._pending.part(begin, end)
+            self._begin, self._behind = end, len(self._pending.changes) - end
+            if not self._behind:
+                self._forget()
         if gathers:
             self._until = self._bus.latest.number
         whole = self._is_whole()
@@ -265,45 +260,60 @@ class Listener:
             self._until, self._in_snapshot = None, False
         return Batch(fresh, changes, self._cursor(), whole)
 
-    def add(self, changes: Iterable[EntityChange]) -> None:
-        """These changed; each entity keeps the place of its first change that was not told."""
+    def add(self, changes: Changes) -> None:
+        """These changed, and there are some.
+
+        They are merged when it takes them, or once it is twice as far behind as it may be, if each
+        change counts: so what nobody takes is gone through seldom.
+        """
         if self._overrun:
             return
-        pending = self._pending
         idle = not self.ready
-        for change in changes:
-            first = pending.setdefault(change.name, change)
-            if not change.types <= first.types:
-                types = _SETS[first.types | change.types]
-                pending[change.name] = replace(first, types=types)
-        if len(pending) > self._room:
-            self._overrun = True
-            self._rest.clear()
-            pending.clear()
+        self._later.append(changes)
+        self._behind += len(changes)
+        if self._behind > 2 * self._room:
+            self._catch_up()
+            if self._behind > self._room:
+                self._overrun = True
+                self._rest.clear()
+                self._forget()
         if idle:
             self._wake()
 
     def resume(self, missed: Iterable[EntityChange]) -> None:
         """Begin with these changes in place of a snapshot."""
         self._overrun = False
-        self.add(_matched(self.wanted, missed))
+        if some := matched(self.wanted, missed):
+            self.add(some)
 
     def close(self) -> None:
         self._bus.leave(self)
 
     def check(self, number: int) -> None:
-        numbers = [change.number for change in self._pending.values()]
+        changes = [*self._pending.changes[self._begin :], *chain(*self._later)]
+        numbers = [change.number for change in changes]
         assert numbers == sorted(numbers)
-        assert len(numbers) <= self._room
+        assert len(numbers) == self._behind <= 2 * self._room
         assert not numbers or numbers[-1] <= number
         assert not (self._overrun and (numbers or self._rest))
 
+    def _catch_up(self) -> None:
+        """Merge what came later, so that each entity is told of once."""
+        if self._later:
+            self._pending = self.merger.merge(self._pending, self._begin, self._later)
+            self._begin, self._later = 0, []
+            self._behind = len(self._pending.changes)
+
+    def _forget(self) -> None:
+        self._pending, self._begin = NOTHING_PENDING, 0
+        self._later, self._behind = [], 0
+
     def _of_snapshot(self, count_max: int) -> dict[EntityId, Types]:
         """Some more of it, but for what changed meanwhile: that is told at its end."""
-        found = dict[EntityId, Types]()
+        found, changed = dict[EntityId, Types](), self._pending.names
         for _ in range(min(len(self._rest), ASKED_MAX)):
             entity = self._rest.popleft()
-            if entity in self.wanted and str(entity) not in self._pending:
+            if entity in self.wanted and str(entity) not in changed:
                 found[entity] = frozenset()
             if len(found) == count_max:
                 break
@@ -312,22 +322,16 @@ class Listener:
     def _is_whole(self) -> bool:
         """Whether none of the entities is left that had changed when the picture was begun."""
         assert self._until is not None
-        first = next(iter(self._pending.values()), None)
+        first = self._first()
         return not self._rest and (first is None or first.number > self._until)
 
     def _cursor(self) -> Cursor | None:
         latest = self._bus.latest
         if self._in_snapshot:
             return None
-        first = next(iter(self._pending.values()), None)
+        first = self._first()
         return latest if first is None else Cursor(latest.epoch, first.number - 1)
 
-
-def _matched(wanted: Subscription, changes: Iterable[EntityChange]) -> list[EntityChange]:
-    """Those that are wanted, each only in what is wanted of it."""
-    found = []
-    for change in changes:
-        types = change.types & wanted.types
-        if types and change.entity in wanted:
-            found.append(change if types == change.types else replace(change, types=types))
-    return found
+    def _first(self) -> EntityChange | None:
+        """The first change that is not told, where all that came is merged."""
+        return self._pending.changes[self._begin] if self._behind else None
