@@ -67,6 +67,8 @@ def test_no_other_agent_starts_while_what_runs_ends(tmp_path: Path) -> None:
     console, programs, pressed = (tmp_path / name for name in ("console", "bin", "pressed"))
     if subprocess.run([*words, "true"], capture_output=True).returncode:
         pytest.skip("processes cannot be had in a namespace of their own here")
+    if not Path("/dev/console").exists():
+        pytest.skip("there is no /dev/console here, in whose place a file is mounted")
     console.touch()
     programs.mkdir()
     (programs / "poweroff").write_text(f'#!/bin/sh\nexec touch "{pressed}.off"\n')

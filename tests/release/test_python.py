@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 import subprocess
 import tarfile
 import zipfile
@@ -60,6 +61,8 @@ def check_contents(tree: Path, out: Path) -> None:
 
 @pytest.fixture
 def tagless(tmp_path: Path) -> Path:
+    if shutil.which("git") is None:
+        pytest.skip("git is missing: apt install git")
     git(tmp_path, "init", "--quiet")
     (tmp_path / "file").write_text("")
     git(tmp_path, "add", "file")

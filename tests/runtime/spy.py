@@ -18,7 +18,7 @@ from haptera.runtime.processes.confinement.confinement import Confinement, confi
 
 # Device files that no program takes for granted.
 # The first is made by a test, in a /dev of its own.
-DEVICES = ("/dev/haptera-spy", "/dev/fuse", "/dev/net/tun", "/dev/kmsg", "/dev/hwrng")
+DEVICES = ("/dev/haptera-spy", "/dev/fuse", "/dev/net/tun", "/dev/kmsg", "/dev/hwrng", "/dev/kvm")
 
 
 def tried(deed):
