@@ -1,5 +1,7 @@
 """A parent that has turned, or who answers in its place, tells those that follow it anything."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -15,6 +17,11 @@ from haptera.runtime.store.replica import Replica
 from haptera.runtime.store.schema_sql import open_database
 
 LOG = 7
+CODE = (
+    "CREATE TRIGGER t AFTER UPDATE ON store BEGIN DELETE FROM store; END",
+    "CREATE VIEW v AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x FROM n) SELECT x FROM n",
+    "CREATE VIRTUAL TABLE v USING fts5(x)",
+)
 OURS = {"ca.key": b"key", "cluster.json": b'{"name":"small","modules":[]}', "term": b"2"}
 
 
@@ -103,6 +110,8 @@ def test_what_is_not_next_is_not_kept_and_all_is_taken_anew(following, replica, 
         pack([("COMMIT", ())]),
         pack([("PRAGMA journal_mode = OFF", ())]),
         pack([("DROP TABLE store", ())]),
+        pack([("CREATE TRIGGER t AFTER UPDATE ON store BEGIN DELETE FROM store; END", ())]),
+        pack([("CREATE VIEW v AS SELECT 1", ())]),
         pack([("UPDATE store SET revision = 99; DROP TABLE store", ())]),
         pack([("UPDATE store SET revision = 99", ()), ("UPDATE nothing SET x = 1", ())]),
     ],
@@ -141,3 +150,35 @@ def test_the_parent_of_another_cluster_is_not_followed(following, replica, home)
         following.keep(told(NEXT, files=files))
     assert (home / "ca.key").read_bytes() == b"key"
     assert revision(replica) == before
+
+
+@pytest.mark.parametrize(
+    "garbled",
+    [
+        {"term": b"9" * 5_000},
+        {"cluster.json": b'{"name":"small","modules":[],"more":' + b"[" * 100_000},
+        {"cluster.json": b"\xff"},
+        {"secrets/" + "a" * 300: b""},
+        {"secrets/a\0b": b""},
+        {"secrets/\ud800": b""},
+        {"secrets/..": b""},
+        {"secrets/a/b": b""},
+        {"state.db": b""},
+    ],
+    ids=str,
+)
+def test_files_that_no_parent_has_are_not_kept_and_end_nothing(following, replica, home, garbled):
+    before = revision(replica), (home / "ca.key").read_bytes()
+    with pytest.raises(HapteraError):
+        following.keep(told(NEXT, files={**OURS, **garbled}))
+    assert (revision(replica), (home / "ca.key").read_bytes()) == before
+
+
+def test_a_copy_with_code_in_it_is_none(following, replica, home, tmp_path):
+    for number, code in enumerate(CODE):
+        store(place := tmp_path / f"{number}.db")
+        with closing(sqlite3.connect(place)) as theirs:
+            theirs.execute(code)
+            theirs.commit()
+        with pytest.raises(HapteraError, match="is damaged, or no database"):
+            following.keep(told(whole=place.read_bytes()))

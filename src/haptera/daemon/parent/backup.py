@@ -5,7 +5,8 @@ import io
 import os
 import sqlite3
 import tarfile
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,7 +33,8 @@ _TOLD: Final = "backup.json"
 TRIES_MAX: Final = 3
 # How long the copy waits for a writer.
 BUSY_S: Final = 30.0
-_BYTES_MAX: Final = 16 << 30
+# All files of a backup together, which are read into memory.
+_BYTES_MAX: Final = 4 << 30
 
 
 class Backup(msgspec.Struct, frozen=True):
@@ -158,11 +160,13 @@ def look_into(file: Path) -> BackedUp:
         for name in (STATE_FILE, FILE):
             if name in files:
                 write_durable(home / name, files[name])
-        connection = open_database(home / STATE_FILE)
         try:
-            return BackedUp(told.made_s, load(connection), read_cluster(home))
-        finally:
-            connection.close()
+            with closing(open_database(home / STATE_FILE)) as connection:
+                return BackedUp(told.made_s, load(connection), read_cluster(home))
+        except (HapteraError, sqlite3.Error, ValueError, TypeError) as error:
+            # Whoever made it has also made its digests: anything may be in its rows.
+            what = f"holds no parent's state: {error}"
+            raise UnreadableError(what, where=str(file), do="take another backup") from error
 
 
 def restore(file: Path, directory: Path) -> Backup:
@@ -196,26 +200,39 @@ def restore(file: Path, directory: Path) -> Backup:
 def _read(file: Path) -> tuple[Backup, dict[str, bytes]]:
     """What a backup says of itself, and its files, each of which is what it must be."""
     damaged = UnreadableError("is not a valid backup", where=str(file), do="take another backup")
-    files: dict[str, bytes] = {}
+    if file.exists() and not file.is_file():
+        raise damaged  # to open a FIFO is to wait for who writes to it
     try:
-        with tarfile.open(file) as archive:
-            for entry in archive:
-                stream = archive.extractfile(entry)
-                if stream is None or entry.size > _BYTES_MAX:
-                    raise damaged
-                files[entry.name] = stream.read()
+        with tarfile.open(file, "r:gz") as archive:
+            files = dict(_entries(archive))
         told = msgspec.json.decode(files.pop(_TOLD), type=Backup)
-    except (tarfile.TarError, EOFError, KeyError, msgspec.DecodeError) as error:
-        raise damaged from error
     except OSError as error:
+        if error.errno is None:  # not of the system: what is in it cannot be unpacked
+            raise damaged from error
         raise UnreadableError(
-            f"cannot be read: {error.strerror or error}",
-            where=str(file),
-            do="see its path and rights",
+            f"cannot be read: {error.strerror}", where=str(file), do="see its path and rights"
         ) from error
+    except (tarfile.TarError, zlib.error, EOFError, KeyError, ValueError) as error:
+        raise damaged from error
     if told.format != FORMAT:
         what = f"is of format {told.format}, this haptera knows {FORMAT}"
         raise UnreadableError(what, where=str(file), do=f"restore it by haptera {told.haptera}")
-    if told.sha256 != {name: hashlib.sha256(one).hexdigest() for name, one in files.items()}:
+    sums = {name: hashlib.sha256(one).hexdigest() for name, one in files.items()}
+    if STATE_FILE not in files or told.sha256 != sums:
         raise damaged
     return told, files
+
+
+def _entries(archive: tarfile.TarFile) -> Iterator[tuple[str, bytes]]:
+    """The files in an archive.
+
+    Raises:
+        ValueError: one is no file, or all are too large: a few bytes unpack to any number.
+    """
+    left = _BYTES_MAX
+    for entry in archive:
+        left -= entry.size
+        stream = archive.extractfile(entry) if entry.isreg() else None
+        if stream is None or left < 0:
+            raise ValueError(entry.name)
+        yield entry.name, stream.read()

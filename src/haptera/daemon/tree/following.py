@@ -65,7 +65,8 @@ class Following:
         """
         try:
             self._keep(told)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError, ValueError, RecursionError) as error:
+            # Anything may be in it: names that are too long, numbers without an end.
             raise HapteraError(
                 f"what the parent wrote cannot be kept: {error}",
                 where=str(self._home),

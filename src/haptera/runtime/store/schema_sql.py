@@ -18,6 +18,9 @@ VERSION: Final = 11
 APPLICATION: Final = 0x68617074
 BUSY_S: Final = 5.0
 EPOCH_BITS: Final = 32
+# Views, triggers and virtual tables have no pages of their own. We make none of them, and they
+# would run whatever who made the file likes.
+_FOREIGN: Final = "SELECT name FROM sqlite_master WHERE coalesce(rootpage, 0) = 0"
 
 _TABLES: Final = """
 CREATE TABLE store (
@@ -242,7 +245,8 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
     try:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         (application,) = connection.execute("PRAGMA application_id").fetchone()
-        findings = connection.execute("PRAGMA quick_check(1)").fetchall()
+        foreign = connection.execute(_FOREIGN).fetchone()
+        findings = [] if foreign else connection.execute("PRAGMA quick_check(1)").fetchall()
     except sqlite3.DatabaseError as error:
         if isinstance(error, sqlite3.OperationalError):
             raise  # the disk's or a lock's fault, not the file's
@@ -261,5 +265,5 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
             do="start the newer haptera, or restore a backup from before the upgrade",
             code=Code.VERSION_MISMATCH,
         )
-    if findings != [("ok",)]:
+    if findings != [("ok",)] or version < min(MIGRATIONS):
         raise damaged
