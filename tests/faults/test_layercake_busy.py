@@ -4,7 +4,6 @@ import pytest
 
 from tests.faults.seen import (
     WITHIN_S,
-    agents_of,
     applied,
     busy_is,
     healed,
@@ -41,18 +40,6 @@ def test_a_node_that_loses_its_power_with_its_jobs_works_again_and_is_free(lab: 
     healed(lab)
     busy_is(lab, NODE, "free")
     assert power_commands(lab) == before | {NODE: before[NODE] + 2}
-
-
-def test_a_parent_that_is_killed_leaves_busy_nodes_alone(lab: Lab) -> None:
-    """L8: 90 s after it had been started again it cut the power of healthy busy nodes."""
-    before = power_commands(lab), services_of(lab), agents_of(lab)
-    with job(lab, NODES[0]), job(lab, NODES[3]):
-        for _ in range(3):
-            kill(lab.parent())
-            healed(lab)
-        for node in (NODES[0], NODES[3]):
-            busy_is(lab, node, "busy")
-    assert (power_commands(lab), services_of(lab), agents_of(lab)) == before
 
 
 def test_a_busy_node_is_switched_off_when_its_jobs_are_over_and_not_before(lab: Lab) -> None:

@@ -10,8 +10,10 @@ from tests.faults.rig import WEB, Child, Parent, join
 from tests.faults.seen import (
     WITHIN_S,
     agents_of,
+    busy_is,
     desire,
     healed,
+    job,
     power_commands,
     services_of,
     view,
@@ -58,13 +60,16 @@ def test_an_agent_that_is_killed_comes_back_and_nothing_else_is_touched(lab: Lab
 
 
 def test_a_parent_that_is_killed_comes_back_knowing_all_and_touching_nothing(lab: Lab) -> None:
-    """L8: started again it planned all nodes anew, and what was changed at run time was lost."""
+    """L8: it cut the power of healthy busy nodes, and what was changed at run time was lost."""
     desire(lab, f"service:web@{NODE}", port=9300)
     healed(lab)
     before = power_commands(lab), services_of(lab), agents_of(lab)
-    for _ in range(3):
-        kill(lab.parent())
-        healed(lab)
+    with job(lab, NODES[1]), job(lab, NODES[3]):
+        for _ in range(3):
+            kill(lab.parent())
+            healed(lab)
+        for node in (NODES[1], NODES[3]):
+            busy_is(lab, node, "busy")
     assert (power_commands(lab), services_of(lab), agents_of(lab)) == before
     assert view(lab, f"service:web@{NODE}")["desired"]["port"]["value"] == 9300
     desire(lab, f"service:web@{NODE}", port=None)
