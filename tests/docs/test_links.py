@@ -1,4 +1,4 @@
-"""Links between pages lead somewhere: the file is there, and so is the heading that is meant."""
+"""What pages link to or name is there: pages, headings, files and tests."""
 
 import re
 from pathlib import Path
@@ -10,6 +10,12 @@ from tests.docs.pages import FENCE, PAGES, ROOT, name_of
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 # What stands in code is a path from the checkout's top, or from below src.
 PATH = re.compile(r"`((?:docs|tests|examples|benchmarks|src|tools|news)/[\w./-]*)`")
+NAMED = re.compile(r"`(test_\w+)`")
+TESTS = {
+    name
+    for path in (ROOT / "tests").rglob("test_*.py")
+    for name in re.findall(r"^ *(?:async )?def (test_\w+)", path.read_text("utf-8"), re.MULTILINE)
+}
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 ELSEWHERE = ("https://", "http://", "mailto:")
 
@@ -46,6 +52,11 @@ def test_links_of_a_page_lead_somewhere(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_files_that_a_page_names_are_there(page: Path) -> None:
     assert [name for name in PATH.findall(text_of(page)) if not (ROOT / name).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_tests_that_a_page_names_are_there(page: Path) -> None:
+    assert {*NAMED.findall(text_of(page))} - TESTS == set()
 
 
 def test_the_index_names_all_pages() -> None:
