@@ -45,7 +45,7 @@ BROKEN = "tests/lab/test_breaking.py and the rack's demo do it"
 ROLLED = "of a real roll, as root: tests/test_demos.py runs its demo, whose check does it"
 EXECUTED = "needs a node: tests/cli/test_exec.py and the check of the images' demo do it"
 ANOTHER_MINOS = "needs machines that boot it: tests/minos/test_rack.py does it"
-LOGGED_IN = "needs a machine that boots it: tests/minos/test_ssh.py does it"
+LOGGED_IN = "needs a machine that boots it: tests/minos/test_booted.py does it"
 # Commands that no page's test types, and why.
 MEASURED = "needs sensors: tests/cli/test_measured.py has some"
 NOT_TYPED: dict[str, str] = {

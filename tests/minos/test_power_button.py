@@ -1,37 +1,11 @@
 """The power button of a minOS, pressed as a BMC does that asks it to shut down."""
 
-import socket
 import subprocess
 import sys
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
-
-from tests.minos.machine import built, machine
-
-OFF_WITHIN_S = 120
-
-
-@pytest.mark.net
-@pytest.mark.campaign
-@pytest.mark.timeout(600)
-def test_a_minos_ends_what_runs_and_is_off_once_its_power_button_is_pressed(tmp_path: Path) -> None:
-    built(tmp_path, [])
-    with (
-        machine(tmp_path, "-netdev", "user,id=card,restrict=on") as (qemu, _),
-        socket.socket(socket.AF_UNIX) as monitor,
-    ):
-        monitor.connect(str(tmp_path / "monitor"))
-        monitor.sendall(b"system_powerdown\n")
-        told, _ = qemu.communicate(timeout=OFF_WITHIN_S)
-    assert qemu.returncode == 0, told
-    lines = [line for line in told.splitlines() if "power button" in line or "off" in line]
-    assert lines == [
-        "minos: its power button was pressed: all that runs here ends",
-        "minos: off",
-    ], told
-
 
 # The first process of a namespace, in place of `haptera agent --respawn`: it forks an agent, which
 # starts what is served, and another one whenever that ends. The button is pressed once.
