@@ -110,7 +110,6 @@ class AStar:
         costs, bounds = self._costs, self._bounds
         bound, budget = self._bound, self._budget
         queue = [(self._left(self._root), 0, self._root)]
-        order: list[int] = []
         while queue and queue[0][0] < UNREACHED:
             _, paid, state = heappop(queue)
             cost = -paid  # Of two that promise the same, the one that has come farther is first.
@@ -121,12 +120,10 @@ class AStar:
             self._expanded += 1
             self._budget.spend(0, states=1)
             if self._met(state):
-                self._hindsight(order)
                 moves = self._first(cost, self._states_max)
                 if moves is None:
                     return OutOfBudget(self._expanded)
                 return SearchResult(moves, cost, self._expanded)
-            order.append(state)
             for after, more, _ in self._onward(state):
                 come = cost + more
                 if come < costs.get(after, UNREACHED):
@@ -136,22 +133,6 @@ class AStar:
                         left = bounds[after] = bound(after, budget)
                     heappush(queue, (come + left, -come, after))
         return Unsolvable(tuple(self._costs), self._expanded)
-
-    def _hindsight(self, order: list[int]) -> None:
-        """Raise the bounds of states by what is known of those that come next.
-
-        They are in the order in which they were gone on from, so the last are looked at first. What
-        was come to more cheaply another way is on no cheapest route, and does not count.
-        """
-        costs, bounds = self._costs, self._bounds
-        for state in reversed(order):
-            cost = costs[state]
-            ahead = [
-                more + bounds[after]
-                for after, more, _ in self._ways[state]
-                if costs[after] == cost + more
-            ]
-            bounds[state] = max(bounds[state], min(ahead, default=UNREACHED))
 
     def _first(self, cost: int, dead_ends_max: int) -> tuple[Operator, ...] | None:
         """The first of the routes of this cost, where none costs less and there is one.

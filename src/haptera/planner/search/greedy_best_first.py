@@ -11,6 +11,8 @@ from haptera.planner.domain.bitstate import strip
 from haptera.planner.domain.task import Task
 from haptera.planner.search.ff_heuristic import FFHeuristic, RelaxedPlan, only
 
+# How much more the way ahead counts than the way come.
+WEIGHT: Final = 10
 # Of so many turns all but one are for the preferred moves; that one is for any.
 TURNS: Final = 3
 # States are come to again and again, which costs a tenth of looking at them first: so many times
@@ -66,11 +68,8 @@ class GreedyBestFirst:
         outlook = self._outlook(self.root)
         return outlook is not None and outlook.left is None
 
-    def plan(self, start: int, weight: int) -> list[int] | None:
-        """The numbers of rows that lead to the goal; None where there are none within the budget.
-
-        The way ahead counts `weight` times as much as the way come.
-        """
+    def plan(self, start: int) -> list[int] | None:
+        """The numbers of rows that lead to the goal; None where none do within the budget."""
         come: dict[int, Arrival] = {}
         preferred: Queue = []
         onward: Queue = []
@@ -85,7 +84,7 @@ class GreedyBestFirst:
             if outlook is None:
                 return None
             if outlook.left is not None:
-                promise = weight * outlook.left + paid
+                promise = WEIGHT * outlook.left + paid
                 for queue, some in ((preferred, outlook.preferred), (onward, outlook.onward)):
                     for cost, ways in some:
                         seen += 1

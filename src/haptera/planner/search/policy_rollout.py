@@ -4,16 +4,12 @@ Bertsekas, Tsitsiklis, Wu, "Rollout Algorithms for Combinatorial Optimization",
 Journal of Heuristics 3, 1997.
 """
 
-from typing import Final
-
+from haptera.planner.domain.successors import OperatorRow
 from haptera.planner.domain.task import Task
 from haptera.planner.search.a_star import Found, OutOfBudget, SearchResult, Unsolvable
 from haptera.planner.search.ff_heuristic import FFHeuristic
 from haptera.planner.search.greedy_best_first import GreedyBestFirst
 from haptera.planner.search.search_budget import SearchBudget
-
-# How much more the way ahead counts than the way come; the second where the first never arrives.
-WEIGHTS: Final = (10, 3)
 
 
 def rollout(
@@ -39,54 +35,17 @@ def rollout(
 def _walked(task: Task, greedy: GreedyBestFirst) -> Found:
     if greedy.is_walled():
         return Unsolvable((greedy.root,), 1)
-    walks = [Rollout(greedy, weight) for weight in WEIGHTS]
-    rows, state = [], greedy.root
+    rows: list[OperatorRow] = []
+    rest: list[int] | None = None
+    state, walked = greedy.root, set[int]()
     while not greedy.met(state):
-        arriving = next((one for one in walks if one.arrives(state)), None)
-        if arriving is None:
+        plan = None if state in walked else greedy.plan(state)
+        if plan is None:  # There is none within the budget, or the walk goes in a circle.
             return OutOfBudget(greedy.expanded)
-        first = arriving.firsts[state]
-        assert first is not None
-        rows.append(task.rows[first])
-        state = greedy.after(state, first)
+        if plan != rest:  # What is left of a lean plan is lean.
+            plan = greedy.lean(state, plan)
+        walked.add(state)
+        rows.append(task.rows[plan[0]])
+        state, rest = greedy.after(state, plan[0]), plan[1:]
     moves, cost = tuple(row[-1] for row in rows), sum(row[3] for row in rows)
     return SearchResult(moves, cost, greedy.expanded, optimal=False)
-
-
-class Rollout:
-    """Where the first moves of plans lead from state to state.
-
-    `firsts` are these moves by the states that were asked about, as numbers of rows; None where
-    there is no plan.
-    """
-
-    def __init__(self, greedy: GreedyBestFirst, weight: int) -> None:
-        self.firsts: dict[int, int | None] = {}
-        self._greedy = greedy
-        self._weight = weight
-        self._lean: dict[int, list[int]] = {}
-        self._arriving: set[int] = set()
-
-    def arrives(self, state: int) -> bool:
-        """Whether they lead to the goal, and in no circle."""
-        walked = set[int]()
-        while state not in self._arriving and not self._greedy.met(state):
-            first = self._first(state)
-            if first is None or state in walked:
-                return False
-            walked.add(state)
-            state = self._greedy.after(state, first)
-        self._arriving |= walked
-        return True
-
-    def _first(self, state: int) -> int | None:
-        """The first move of a plan that needs all its moves."""
-        if state not in self.firsts:
-            plan = self._greedy.plan(state, self._weight)
-            # What is left of a lean plan is lean.
-            if plan is not None and plan != self._lean.get(state):
-                plan = self._greedy.lean(state, plan)
-            if plan is not None:
-                self._lean[self._greedy.after(state, plan[0])] = plan[1:]
-            self.firsts[state] = None if plan is None else plan[0]
-        return self.firsts[state]
