@@ -58,7 +58,6 @@ def test_what_is_written_is_read_as_it_was(host: str, port: int) -> None:
 
 # Addresses that haptera itself writes and reads, host and port in two fields or by rpartition.
 OWN = {
-    "daemon/agent.py": "an invitation, which a parent wrote",
     "lab/breaking.py": "the address of a BMC of the lab, which the lab wrote",
     "lab/redfish_bmc.py": "an argument that the lab wrote",
     "lab/layout.py": "a loopback address of IPv4, by its own check",
@@ -73,3 +72,21 @@ def test_nobody_else_splits_an_address_at_its_last_colon() -> None:
         if split.search(path.read_text())
     }
     assert found == set(OWN)
+
+
+# Addresses of IPv4 alone.
+JOINED = {
+    "lab/cloud.py": "a loopback address of the lab",
+    "lab/machine_bmc.py": "a loopback address of the lab",
+    "modules/netboot/offers.py": "machines boot over IPv4 only",
+}
+
+
+def test_nobody_else_joins_a_host_and_a_port() -> None:
+    joined = re.compile(r"""\{[^{}]+\}:\{[^{}]*port[^{}]*\}|["']\{\}:\{\}["']""", re.IGNORECASE)
+    found = {
+        str(path.relative_to(SOURCE))
+        for path in SOURCE.rglob("*.py")
+        if joined.search(path.read_text()) and path.stem != "host_port"
+    }
+    assert found == set(JOINED)

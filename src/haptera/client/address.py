@@ -5,6 +5,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
+from haptera.kinds.host_port import HostPort
 from haptera.model.errors import ParseError
 
 _PORTS: Final = {"http": 80, "https": 443}
@@ -25,8 +26,7 @@ class Host(msgspec.Struct, frozen=True):
         >>> Host("::1", 4270, secure=False).header
         '[::1]:4270'
         """
-        name = f"[{self.name}]" if ":" in self.name else self.name
-        return f"{name}:{self.port}"
+        return str(HostPort(self.name, self.port))
 
 
 class UnixSocket(msgspec.Struct, frozen=True):

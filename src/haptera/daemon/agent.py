@@ -27,6 +27,7 @@ from haptera.daemon.queue.agent_side import AgentQueue
 from haptera.daemon.respawn import Lives, respawn
 from haptera.daemon.samples.sampling import Sampling
 from haptera.daemon.tree.moving import Mover
+from haptera.kinds.host_port import HostPort
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.model.events import Enrolled
@@ -119,9 +120,9 @@ def parse_invitation(content: bytes) -> Invitation:
     """
     try:
         boot = msgspec.json.decode(content, type=BootArguments)
-        host, _, port = boot.parent.rpartition(":")
-        return Invitation((host, int(port)), boot.token, boot.ca.encode())
-    except ValueError:
+        at = HostPort.parse(boot.parent, None)
+        return Invitation((at.host, at.port), boot.token, boot.ca.encode())
+    except (ValueError, HapteraError):
         raise HapteraError("this is not an invitation to enrol", do="boot the node again") from None
 
 

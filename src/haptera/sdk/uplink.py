@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from haptera.kinds.host_port import HostPort
 from haptera.model.errors import HapteraError
 
 UPLINK: Final = "uplink.json"
@@ -25,7 +26,7 @@ class Uplink(msgspec.Struct, frozen=True):
     identity: str
 
     def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
+        return str(HostPort(self.host, self.port))
 
     @property
     def ca_pem(self) -> bytes:

@@ -99,6 +99,19 @@ def test_what_cannot_stand_in_a_site_is_told_and_the_rest_is_there():
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [("[2001:db8::2]", "2001:db8::2"), ("2001:db8::2", "2001:db8::2"), ("n1.example", "n1.example"),
+     ("10.0.0.4:22", None), ("[2001:db8::2]:22", None), ("10.0.0.{{ index }}", None)],
+)  # fmt: skip
+def test_the_address_of_a_node_is_bare(text, address):
+    inventory = {"_meta": {"hostvars": {"n1": {"ansible_host": text}}}, "web": {"hosts": ["n1"]}}
+    found = read_ansible(SiteFile("i.json", json.dumps(inventory)), {})
+
+    assert found.nodes["n1"].attributes.get("address") == address
+    assert len(said(found)) == (address is None)
+
+
 def unsafe(text):
     return {"__ansible_unsafe": text}
 

@@ -16,6 +16,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from haptera.api.serving.connection import HEADER_WITHIN_S, KEEP_ALIVE_S, Connection, noted
+from haptera.kinds.host_port import HostPort
 from haptera.model.errors import Code, HapteraError
 from haptera.rest.unix_path import short
 from haptera.runtime.clock import now_ns
@@ -160,7 +161,7 @@ def listen(address: str, port: int) -> socket.socket:
         listener.close()
         raise HapteraError(
             f"cannot listen: {error.strerror}",
-            where=f"{address}:{port}/tcp",
+            where=f"{HostPort(address, port)}/tcp",
             do="choose another address with --listen or --api, or end what listens there",
             code=Code.CANNOT_LISTEN,
         ) from None

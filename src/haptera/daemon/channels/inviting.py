@@ -3,6 +3,7 @@
 import asyncio
 
 from haptera.daemon.parts import HELLO_PORT
+from haptera.kinds.host_port import HostPort
 from haptera.model.effects import Call
 from haptera.model.errors import HapteraError
 from haptera.rest.unclaimed import InvitationView
@@ -18,7 +19,7 @@ class Inviting:
     def __init__(self, store: Store, authority: Authority, host: str) -> None:
         self._store = store
         self._ca_pem = authority.ca_pem.decode()
-        self._parent = f"{host}:{HELLO_PORT}"
+        self._parent = str(HostPort(host, HELLO_PORT))
 
     def boot_of(self, call: Call) -> Boot | None:
         """The boot data for a step that boots a node: the token that was minted with its intent."""

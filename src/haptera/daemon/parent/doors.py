@@ -15,6 +15,7 @@ from starlette.applications import Starlette
 from haptera.api.requests.callers import EntryRules
 from haptera.api.serving.server import CONNECTIONS_MAX, Server, listen, listen_unix
 from haptera.daemon.settings import ParentSettings
+from haptera.kinds.host_port import HostPort
 from haptera.model.errors import HapteraError
 from haptera.runtime import clock
 from haptera.runtime.identity.pki import Authority, issue_api
@@ -85,8 +86,8 @@ class Doors:
             # Who has a certificate may show it.
             context = server_context(certificate.identity, authority.ca_pem, ssl.CERT_OPTIONAL)
             tls = certificate.shown_by(context)
-        host = f"[{names[0]}]" if ":" in names[0] else names[0]
-        url = f"{'http' if tls is None else 'https'}://{host}:{settings.api_port}"
+        place = HostPort(names[0], settings.api_port)
+        url = f"{'http' if tls is None else 'https'}://{place}"
         entry = EntryRules(ways.hosts, KnownCallers(rules, authority, store).bearer)
         trusted = None if tls is None else authority.ca_pem.decode()
         return cls(url, path, entry, trusted, outer, inner, certificate, tls)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from haptera.kinds.host_port import HostPort
 from haptera.kinds.service import ServiceReady, Way
 
 # One question takes no longer; the looks that ask take 5 s.
@@ -63,7 +64,7 @@ async def _tcp(address: str, port: int) -> None:
 async def _http(path: str, address: str, port: int) -> str | None:
     reader, writer = await asyncio.open_connection(address, port, limit=HTTP_LINE_BYTES_MAX)
     try:
-        host = f"Host: {address}:{port}\r\nConnection: close"
+        host = f"Host: {HostPort(address, port)}\r\nConnection: close"
         writer.write(f"GET {path} HTTP/1.1\r\n{host}\r\n\r\n".encode())
         words = (await reader.readline()).decode(errors="replace").split()
     except ValueError:

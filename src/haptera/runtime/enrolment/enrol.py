@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from haptera.core.state.side import PARENT
+from haptera.kinds.host_port import HostPort
 from haptera.model.errors import Code, HapteraError
 from haptera.model.policy import ENROLLING, Policy
 from haptera.runtime.enrolment.claims import (
@@ -70,7 +71,7 @@ async def enrol(
         HapteraError: the parent refuses the token, or did not answer while that could be good.
     """
     caller = _Caller(invitation, key, hello_port, local_host)
-    where = "{}:{}".format(*invitation.address)
+    where = str(HostPort(*invitation.address))
     loop = asyncio.get_running_loop()
     given_up_at = loop.time() + give_up_s
     failures = 0

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from haptera.kinds.host_port import HostPort
 from haptera.model.errors import Code, HapteraError
 from haptera.runtime.clock import now_ns
 from haptera.runtime.network.accepting import Accepting
@@ -54,7 +55,7 @@ def listen(host: str, port: int) -> socket.socket:
         raise HapteraError(
             # The socket module's own text would name the address again.
             f"cannot listen: {os.strerror(error.errno or 0)}",
-            where=f"{host}:{port}/tcp",
+            where=f"{HostPort(host, port)}/tcp",
             do="stop what uses it, or give another address or port",
             code=Code.CANNOT_LISTEN,
         ) from error

@@ -12,6 +12,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from typing import Final, Self
 
+from haptera.kinds.host_port import HostPort
 from haptera.model.errors import Code, HapteraError
 from haptera.model.events import Alive, Event, Heard
 from haptera.model.messages import Message
@@ -68,7 +69,7 @@ class Udp:
             bound.close()
             raise HapteraError(
                 f"cannot listen: {error.strerror}",
-                where=f"{host}:{port}/udp",
+                where=f"{HostPort(host, port)}/udp",
                 do="stop what uses it, or give another address or port",
                 code=Code.CANNOT_LISTEN,
             ) from None

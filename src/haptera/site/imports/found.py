@@ -20,6 +20,8 @@ GROUPS_MAX: Final = 10_000
 MEMBERS_MAX: Final = 1_000_000
 
 GROUPS_BYTES_MAX: Final = node.groups.size_bytes_max
+# A port that only stands for one that is not there.
+_NO_PORT: Final = 1
 _ADDRESSES: Final = (node.address.name, node.bmc.name)
 
 
@@ -65,15 +67,16 @@ class FoundSite:
     def attribute(self, one: FoundNode, name: str, text: str, place: Place) -> None:
         """Give a node an attribute, unless it cannot be so, or is another already."""
         held = one.attributes.get(name)
-        if name in _ADDRESSES and not _is_address(text):
+        written = _written(name, text) if name in _ADDRESSES else text
+        if written is None:
             what = f"{name}: it is not an address"
             self.remarks.add(RemarkSort.LEFT_OUT, what, place, node=one.name)
-        elif held is not None and held != text:
+        elif held is not None and held != written:
             what = f"{name} is given in two ways; the first was taken"
             self.remarks.add(RemarkSort.CONFLICT, what, place, node=one.name)
         else:
             try:
-                one.attributes[name] = check_attribute(node.kind, name, text)
+                one.attributes[name] = check_attribute(node.kind, name, written)
             except HapteraError as error:
                 self.remarks.add(RemarkSort.LEFT_OUT, error.what, place, node=one.name, do=error.do)
 
@@ -146,10 +149,12 @@ class FoundSite:
             )
 
 
-def _is_address(text: str) -> bool:
-    """Whether it is a machine's name or number, and a port perhaps."""
+def _written(name: str, text: str) -> str | None:
+    """An address as this attribute has it; only that of a BMC may have a port."""
     try:
-        HostPort.parse(text, 1)
+        host = HostPort.parse(text, _NO_PORT).host
     except HapteraError:
-        return False
-    return True
+        return None
+    if name == node.bmc.name:
+        return text
+    return host if text in (host, f"[{host}]") else None
