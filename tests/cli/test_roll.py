@@ -1,11 +1,13 @@
 """`haptera roll`: what it writes, in one piece, and what it says of how far a roll has come."""
 
 import json
+from threading import Timer
+from urllib.request import Request, urlopen
 from xml.etree import ElementTree
 
 import pytest
 
-from haptera.cli.main import OK, REFUSED
+from haptera.cli.main import NOT_CONVERGED, OK, REFUSED
 from haptera.model.answers.past import Happened, PastView, Sort
 from haptera.model.changes import SetDesired
 from haptera.model.entity import EntityId
@@ -111,3 +113,33 @@ def test_the_course_of_a_roll_is_told_from_the_record(cluster, capsys):
     assert ElementTree.fromstring(out).tag == "{http://www.w3.org/2000/svg}svg"
     code, out, errors = typed(capsys, "roll", "timeline", "c")
     assert (code, out, "no roll is recorded" in errors) == (REFUSED, "", True)
+
+
+def lists_told(cluster):
+    """How often entities were listed, as the server counts it."""
+    headers = {"Authorization": "Bearer read-token"}
+    with urlopen(Request(f"{cluster.url}/metrics", headers=headers)) as answer:
+        lines = answer.read().decode().splitlines()
+    counted = [one for one in lines if "_count{" in one and 'route="/v1/entities"' in one]
+    return sum(float(one.split()[-1]) for one in counted if 'method="GET"' in one)
+
+
+def test_a_roll_that_is_waited_for_is_followed_and_nothing_is_listed_meanwhile(cluster, capsys):
+    begin(capsys, "--take")
+    told = []
+    for within in ("0s", "4s"):
+        before = lists_told(cluster)
+        assert typed(capsys, "roll", "resume", "b", "--within", within)[0] == NOT_CONVERGED
+        told.append(lists_told(cluster) - before)
+    assert told[0] == told[1] > 0
+
+
+def test_a_roll_is_waited_for_until_it_is_over(cluster, capsys):
+    begin(capsys, "--take")
+    halted = SetDesired(ROLL, "halted", "two systems failed", "user:ada")
+    later = Timer(1.0, cluster.do, (cluster.backend.write, halted))
+    later.start()
+    code, out, errors = typed(capsys, "roll", "resume", "b", "--within", "50s")
+    later.join()
+    assert (code, out.splitlines()[0][:8]) == (REFUSED, "running:")
+    assert "it is halted: two systems failed" in errors

@@ -69,10 +69,14 @@ class CallDone(msgspec.Struct, Generic[Shape], frozen=True):
 
 
 class Arrived(msgspec.Struct, frozen=True):
-    """News; with `fresh`, all that was known before is to be forgotten."""
+    """News; with `fresh`, all that was known before is to be forgotten.
+
+    What there is comes in several, of which the last is `whole`, as is all that comes later.
+    """
 
     fresh: bool
     event: Event
+    whole: bool
 
 
 class Line(msgspec.Struct, Generic[Shape], frozen=True):
@@ -223,8 +227,8 @@ def _stream(call: ApiCall[Event], access: Access, place: _Place) -> Following:
         for sent in events.feed(body):
             event = _decoded(sent.data, call.gives, access.url)
             place.breaks = 0
-            yield Arrived(sent.name == "snapshot", event)
             place.id = sent.place or place.id
+            yield Arrived(sent.name == "snapshot", event, place.id is not None)
         if exchange.ended:
             raise EOFError("the stream ended")
         body = exchange.feed((yield Receive(SILENCE_S)))

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import select
-from contextlib import aclosing
 from typing import Final
 
 import click
@@ -13,6 +12,7 @@ from haptera.cli.input import completing
 from haptera.cli.input.selected import selected
 from haptera.cli.main import client_of, the_access
 from haptera.cli.output.job_words import COLOURS as JOB_COLOURS
+from haptera.cli.output.live.watching import follow
 from haptera.cli.output.printing import (
     Coloured,
     Format,
@@ -23,7 +23,7 @@ from haptera.cli.output.printing import (
 )
 from haptera.cli.output.words import COLOURS, printable, values
 from haptera.cli.verb import answers, unwatched
-from haptera.client import Access, ApiCall, AsyncClient, Broken, Client, UnreachableError, calls
+from haptera.client import Access, ApiCall, Arrived, Client, UnreachableError, calls
 from haptera.model.answers.views import EntityView
 from haptera.model.news import News
 from haptera.rest.job_selector import JOB, is_of_jobs
@@ -130,28 +130,22 @@ def _names_nodes(selector: str) -> bool:
 
 async def _watch(access: Access, call: ApiCall[Event], output: Format) -> None:
     lines: dict[str, str] = {}
-    told: str | None = None
-    async with aclosing(AsyncClient(access).follow(call)) as stream:
-        async for news in stream:
-            if isinstance(news, Broken):
-                # Tried again and again, told once.
-                if told != str(news.error):
-                    told = str(news.error)
-                    print_error(news.error)
-                continue
-            told = None
-            for view in news.event.entities:
-                line = _line(view)
-                # What only grew older is no news.
-                if lines.get(view.entity) != line:
-                    lines[view.entity] = line
-                    condition = Coloured(f"{view.condition:9}", COLOURS[view.condition])
-                    _print(view.entity, view, output, "  ", condition, f"  {line}")
-            missing = [(NotThere(one, gone=True), "gone") for one in news.event.gone]
-            missing += [(NotThere(one, left=True), "left") for one in news.event.left]
-            for one, word in missing:
-                if lines.pop(one.entity, None) is not None:
-                    _print(one.entity, one, output, f"  {word}")
+
+    def arrived(news: Arrived) -> None:
+        for view in news.event.entities:
+            line = _line(view)
+            # What only grew older is no news.
+            if lines.get(view.entity) != line:
+                lines[view.entity] = line
+                condition = Coloured(f"{view.condition:9}", COLOURS[view.condition])
+                _print(view.entity, view, output, "  ", condition, f"  {line}")
+        missing = [(NotThere(one, gone=True), "gone") for one in news.event.gone]
+        missing += [(NotThere(one, left=True), "left") for one in news.event.left]
+        for one, word in missing:
+            if lines.pop(one.entity, None) is not None:
+                _print(one.entity, one, output, f"  {word}")
+
+    await follow(access, call, arrived)
 
 
 def _line(view: EntityView) -> str:

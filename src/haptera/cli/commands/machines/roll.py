@@ -1,6 +1,6 @@
 """`haptera roll`: rolling updates of systems to another image, and their progress."""
 
-import select
+from collections.abc import Collection
 from difflib import get_close_matches
 from typing import Any, Final
 
@@ -31,8 +31,6 @@ from haptera.model.walltime import parse_duration_ms
 from haptera.rest.schemas import EntityPatch
 from haptera.runtime.clock import wall_s
 
-# How often it is asked how far a roll has come.
-ASK_EVERY_S: Final = 1.0
 _HEADERS: Final = ("ROLL", "IMAGE", "STATE", "NEW", "UNDER WAY", "OF", "WHY")
 _KINDS: Final = (node.kind.name, roll.kind.name, system.kind.name)
 _OVER: Final = (RollState.DONE, RollState.HALTED, RollState.ABORTED, RollState.UNDONE)
@@ -102,7 +100,7 @@ def status(ctx: click.Context, name: str | None, watch: bool) -> None:
         client.ask(calls.entity(roll_entity(name)))
 
     def show() -> None:
-        rows = [one for one in _progress(client) if name in (None, one.name)]
+        rows = [one for one in _progress(_views(client)) if name in (None, one.name)]
         none = "there is no roll: `haptera roll SELECTOR --image NAME` begins one"
         print_table(_HEADERS, [tuple(map(str, one)) for one in rows], "table", none=none)
 
@@ -210,12 +208,21 @@ def _write(client: Client, patches: Patches, *, take: bool, why: str | None) -> 
 
 def _awaited(client: Client, name: str, within: str) -> int:
     """Show how far it has come until it is over; an exit code."""
-    until_s = wall_s() + parse_duration_ms(within) / 1_000
-    said = None
-    while (one := _one(client, name)).state not in _OVER and wall_s() < until_s:
-        if said != (said := _line(one)):
+    from haptera.cli.output.live.waiting import watch_while  # only here: it brings asyncio
+
+    views = _views(client)
+    one, said = _one(views, name), ""
+
+    def goes_on(views: Collection[EntityView]) -> bool:
+        nonlocal one, said
+        one = _one(views, name)
+        if one.state not in _OVER and said != (said := _line(one)):
             say(said)
-        select.select((), (), (), ASK_EVERY_S)
+        return one.state not in _OVER
+
+    if goes_on(views):
+        events = calls.events(kinds=_KINDS)
+        watch_while(client.access, events, goes_on, parse_duration_ms(within) / MS_PER_S)
     if one.state is RollState.DONE:
         say(_line(one))
         return OK
@@ -231,8 +238,7 @@ def _line(one: RollProgress) -> str:
     )
 
 
-def _progress(client: Client) -> list[RollProgress]:
-    views = _views(client)
+def _progress(views: Collection[EntityView]) -> list[RollProgress]:
     rolls = [one for one in views if one.kind == roll.kind.name and one.desired]
     return [progress(one, views, wall_s()) for one in sorted(rolls, key=lambda one: one.name)]
 
@@ -241,8 +247,8 @@ def _views(client: Client) -> list[EntityView]:
     return [one for kind in _KINDS for one in client.ask(calls.entities(kind=kind)).entities]
 
 
-def _one(client: Client, name: str) -> RollProgress:
-    found = next((one for one in _progress(client) if one.name == name), None)
+def _one(views: Collection[EntityView], name: str) -> RollProgress:
+    found = next((one for one in _progress(views) if one.name == name), None)
     if found is None:
         raise HapteraError("it is gone", where=roll_entity(name), do="see haptera roll status")
     return found

@@ -2,14 +2,15 @@
 
 import asyncio
 from collections.abc import Callable
-from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
 from haptera.cli.output.live.cells import Board, Cell
+from haptera.cli.output.live.watching import follow
 from haptera.cli.output.printing import is_terminal, say
 from haptera.cli.output.words import in_front, sentence
-from haptera.client import Access, AsyncClient, Broken, calls
+from haptera.client import Access, Arrived, calls
 from haptera.model.answers.views import Condition, EntityView
+from haptera.model.errors import HapteraError
 from haptera.model.text import shown
 from haptera.model.walltime import duration
 from haptera.rest.schemas import Event
@@ -101,13 +102,15 @@ class Screen:
 
 
 async def _take(access: Access, screen: Screen) -> None:
-    async with aclosing(AsyncClient(access).follow(calls.events())) as stream:
-        async for news in stream:
-            if isinstance(news, Broken):
-                screen.broken = news.error.what
-            else:
-                screen.take(news.event, fresh=news.fresh)
-            screen.news.set()
+    def arrived(one: Arrived) -> None:
+        screen.take(one.event, fresh=one.fresh)
+        screen.news.set()
+
+    def broken(error: HapteraError) -> None:
+        screen.broken = error.what
+        screen.news.set()
+
+    await follow(access, calls.events(), arrived, broken)
 
 
 async def _draw(screen: Screen) -> None:

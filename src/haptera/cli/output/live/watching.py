@@ -9,7 +9,7 @@ from typing import Final
 import click
 
 from haptera.cli.output.printing import is_terminal, print_error, say
-from haptera.client import Access, ApiCall, AsyncClient, Broken
+from haptera.client import Access, ApiCall, Arrived, AsyncClient
 from haptera.model.errors import HapteraError
 from haptera.rest.schemas import Event
 
@@ -29,20 +29,25 @@ def again_and_again(access: Access, call: ApiCall[Event], draw: Callable[[], obj
 async def _both(access: Access, call: ApiCall[Event], draw: Callable[[], object]) -> None:
     news = asyncio.Event()
     # Where one fails, the other ends with the loop.
-    await asyncio.gather(follow(access, call, news), _draw(news, draw))
+    await asyncio.gather(follow(access, call, lambda _: news.set()), _draw(news, draw))
 
 
-async def follow(access: Access, call: ApiCall[Event], news: asyncio.Event) -> None:
-    """Set `news` after each change that `call` tells of; tell why it breaks off, and try again."""
+async def follow(
+    access: Access,
+    call: ApiCall[Event],
+    arrived: Callable[[Arrived], object],
+    broken: Callable[[HapteraError], object] = print_error,
+) -> None:
+    """Hand over what `call` tells as it comes; why it breaks off is told once, and tried again."""
     told: str | None = None
     async with aclosing(AsyncClient(access).follow(call)) as stream:
         async for one in stream:
-            if not isinstance(one, Broken):
+            if isinstance(one, Arrived):
                 told = None
-                news.set()
-            elif told != str(one.error):  # tried again and again, told once
+                arrived(one)
+            elif told != str(one.error):
                 told = str(one.error)
-                print_error(one.error)
+                broken(one.error)
 
 
 async def _draw(news: asyncio.Event, draw: Callable[[], object]) -> None:
