@@ -35,6 +35,7 @@ count() { grep -c "^$1 " "$effects" 2>/dev/null || true; }
 # Of those from the first on: a lab that is started again has earlier ones.
 complete() { [[ $(api GET "/v1/jobs?first=$giant&limit=100" | grep -o '"state":"complete"' | wc -l) == "$1" ]]; }
 desire() { api PATCH "/v1/entities/$1/desired" "$2" >/dev/null; }
+open_again() { desire "node:$1" '{"work": null, "work_why": null, "work_until": null}'; }
 # A pool of which nothing is desired is kept no more.
 give_up() { desire "$1" '{"provider": null, "at": null, "nodes": null, "max": null, "idle_s": null, "sizes": null}'; }
 # However this ends: the lab may be started and checked again.
@@ -89,7 +90,7 @@ since=$(now_ms)
 long=$(submit long 8 2048 1 5 2)
 began_job() { grep -q "^begin $1 " "$effects"; }
 wait_for "a job begins on large1" began_job "$long"
-api PUT /v1/duties/large1 '{"mode": "drain", "reason": "a new disk"}' >/dev/null
+desire node:large1 '{"work": "draining", "work_why": "a new disk"}'
 [[ $(duty large1) == draining ]] || fail "large1 is $(duty large1)"
 other=$(submit other 8 2048 1 9 0.1)
 drained() { [[ $(duty "$1") == drained ]]; }
@@ -99,7 +100,7 @@ wait_for "large1 is drained" drained large1
 said "large1 drained; the job on it ended by itself" "$since" "$(why "$other" | cut -c 1-60)"
 
 since=$(now_ms)
-api DELETE /v1/duties/large1 >/dev/null
+open_again large1
 is() { [[ $(state "$1") == "$2" ]]; }
 wait_for "the job runs once the drain is over" is "$other" complete
 said "the drain is over" "$since" "what waited for large1 has run"
@@ -110,7 +111,7 @@ once=$(submit once 4 1024 1 5 300)
 again=$(submit again 4 1024 1 5 4 lost)
 wait_for "both run on one node" eval 'began_job "$once" && began_job "$again"'
 for node in $(awk -v a="$once" -v b="$again" '$1 == "begin" && ($2 == a || $2 == b) { print $4 }' "$effects" | sort -u); do
-  api PUT "/v1/duties/$node" '{"mode": "drain", "reason": "a new disk", "within_s": 1}' >/dev/null
+  desire "node:$node" "{\"work\": \"draining\", \"work_why\": \"a new disk\", \"work_until\": $(date +%s)}"
 done
 wait_for "the one is cancelled" is "$once" cancelled
 wait_for "the other runs again, elsewhere" is "$again" complete
@@ -118,7 +119,7 @@ wait_for "the other runs again, elsewhere" is "$again" complete
 (($(grep -c "^begin $again " "$effects") == 2)) || fail "the job that may be run again was not"
 [[ $(why "$once") == *"drained until its deadline: a new disk"* ]] || fail "why: $(why "$once")"
 said "a drain with a deadline: TERM, then" "$since" "$(why "$once")"
-for node in "${nodes[@]}"; do api DELETE "/v1/duties/$node" >/dev/null; done
+for node in "${nodes[@]}"; do open_again "$node"; done
 
 # 5. A pool, declared now, grows from nothing for 20 jobs that no node has room for, and goes back.
 net=$(sed 's/.*"url":"http:..\(127\.[0-9]*\)\.0\.1:.*/\1/' "$root/client.json")

@@ -49,6 +49,7 @@ from haptera.model.reading import Reading, split_series
 from haptera.model.samples import Sample
 from haptera.model.token_scope import Scope
 from haptera.planner.domain.pieces import at_once
+from haptera.queue.duty import duty_of
 from haptera.rest.schemas import ReplicaView, ReportTaken
 from haptera.rest.unclaimed import InvitationView
 from haptera.runtime.clock import wall_s
@@ -396,6 +397,9 @@ class FakeBackend:
             what = f"{count} change{'' if count == 1 else 's'}"
             self.noted.append(Deed(1000.0, author.who, what, written, author.why))
         for entity in dict.fromkeys(change.entity for change in changes):
+            if entity.kind == "node":
+                held = self.store.get(entity)
+                self.jobs.queue.set_duty(entity.name, duty_of({} if held is None else held.desired))
             self.publish(entity, News.DESIRED if entity in self.store else News.GONE)
 
     def publish(self, entity, *types):

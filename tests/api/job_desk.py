@@ -34,10 +34,6 @@ class MemoryDesk:
     async def prioritize(self, key, priority):
         return self.noted([self.queue.prioritize(key, priority)])[0]
 
-    async def set_duties(self, names, duty):
-        for name in names:
-            self.queue.set_duty(name, duty)
-
     def why(self, job):
         return why(self.queue, job, NOW.wall_s)
 

@@ -57,6 +57,7 @@ async def real_backend(folder: Path, *changes, modules=()):
                     backend.answered(effect)
                 case Publish(entities, types):
                     backend.bus.publish(entities, types)
+                    backend.jobs.heed(entities)
                 case _:
                     assert modules, effect  # No process of them is there, to do it.
 
@@ -74,7 +75,7 @@ async def real_backend(folder: Path, *changes, modules=()):
         authority,
         Replicas(feed, store, folder),
         Below(engine, driver.deliver, _nobody, _nobody, 0),
-        ParentQueue(store, engine.table.nodes, engine.table.attributes_of, lambda done: done()),
+        ParentQueue(store, engine.table, lambda done: done()),
         JobLogs(folder / "job_logs", lambda _node: False, _nobody),
         samples.board,
     )

@@ -12,7 +12,6 @@ from haptera.model.answers.views import Condition
 from haptera.model.changes import Author, Declare
 from haptera.model.entity import EntityId, node_id
 from haptera.queue.asking import ask as ask_for_work
-from haptera.queue.duty import Duty, DutyMode
 from haptera.queue.entry import Holder, Submission
 from haptera.queue.job import JobSpec, Size
 from haptera.queue.work import WorkAsked
@@ -201,48 +200,49 @@ async def test_many_are_cancelled_over_turns_and_one_that_began_meanwhile_runs_o
         ("small", "absent", "it takes no jobs: no cpus and memory_mb are declared for it"),
     ],
 )
-def test_a_held_node_that_is_resumed_says_why_it_takes_no_jobs(node, duty, why):
+def test_a_held_node_that_is_opened_says_why_it_takes_no_jobs(node, duty, why):
     backend = FakeBackend()
     queue, size = backend.jobs.queue, Size(2, 512)
     queue.submit(NAMED, NOW)
     for name, is_open in (("n3", True), ("idle", True), ("closed", False)):
         ask_for_work(queue, name, size, WorkAsked("a", 1, open=is_open), NOW)
-    declared = {"silent": {"cpus": "2", "memory_mb": "512"}, "small": {}}
-    changes = tuple(Declare(node_id(name), has, "site") for name, has in declared.items())
+    has = {"silent": {"cpus": "2", "memory_mb": "512"}}
+    names = ("n3", "idle", "closed", "silent", "small")
+    changes = tuple(Declare(node_id(name), has.get(name, {}), "site") for name in names)
     asyncio.run(backend.propose(changes, None, Author("site")))
     app = make_app(backend, Sites("quick"), cluster="quick", wall_s=lambda: NOW.wall_s)
-    body = {"mode": "hold", "reason": "a look"}
-    held = ask(app, "PUT", f"/v1/duties/{node}", token="write-token", body=body).json
-    assert (held["duty"], held["reason"]) == ("hold", "a look")
-    told = ask(app, "DELETE", f"/v1/duties/{node}", token="write-token").json
-    assert (told["duty"], told["reason"]) == (duty, why)
+    desire(app, node, work="held", work_why="a look")
+    assert holders(app, node) == [(node, "hold", "a look", "user:bob")]
+    desire(app, node, work=None, work_why=None)
+    assert holders(app, node) == [(node, duty, why, None)]
 
 
 @pytest.fixture
 def nodes():
-    """Nodes n1 to n4, of which n3 has a job; n4 is off; gone is held, and declared no more."""
+    """Nodes n1 to n4, of which n3 has a job; n4 is off."""
     backend = FakeBackend()
     queue, size = backend.jobs.queue, Size(2, 512)
     queue.submit(NAMED, NOW)
     ask_for_work(queue, "n3", size, WorkAsked("a", 1), NOW)
-    queue.set_duty("gone", Duty(DutyMode.HOLD, "old", "user:eve"))
     changes = [Declare(node_id(f"n{number}"), {}, "site") for number in range(1, 5)]
     changes.append(Declare(EntityId("service", "web", "n2"), {}, "site"))
     asyncio.run(backend.propose(tuple(changes), None, Author("site")))
     backend.say(node_id("n4"), condition=Condition.STUCK, why="it refuses")
-    return backend, make_app(backend, Sites("quick"), cluster="quick", wall_s=lambda: NOW.wall_s)
+    return make_app(backend, Sites("quick"), cluster="quick", wall_s=lambda: NOW.wall_s)
 
 
-def set_many(app, method, select, body=None, **only):
-    words = "&".join(f"{name}={value}" for name, value in {"select": select, **only}.items())
-    path = f"/v1/duties?{words}".replace(" ", "%20")
-    answer = ask(app, method, path, token="write-token", body=body)
-    if answer.status != 200:
-        return answer.status, answer.json["code"]
-    return [(one["name"], one["duty"]) for one in answer.json["holders"]]
+def desire(app, node, **wish):
+    path = f"/v1/entities/node:{node}/desired"
+    answer = ask(app, "PATCH", path, token="write-token", body=wish)
+    assert answer.status == 200, answer.body
 
 
-DRAIN = {"mode": "drain", "reason": "heat"}
+def holders(app, select=None):
+    path = "/v1/queue" if select is None else f"/v1/queue?select={select}".replace(" ", "%20")
+    answer = ask(app, "GET", path, token="read-token")
+    assert answer.status == 200, answer.body
+    found = answer.json["holders"]
+    return [tuple(one[name] for name in ("name", "duty", "reason", "who")) for one in found]
 
 
 @pytest.mark.parametrize(
@@ -252,47 +252,49 @@ DRAIN = {"mode": "drain", "reason": "heat"}
         ("n1 or node:n3", ["n1", "n3"]),
         ("n*", ["n1", "n2", "n3", "n4"]),
         ("condition=stuck", ["n4"]),
-        ("node:* and not n[1-3]", ["gone", "n4"]),
-        ("gone", ["gone"]),
+        ("node:* and not n[1-3]", ["n4"]),
+        (None, ["n3"]),
     ],
 )
-def test_all_nodes_that_a_selector_means_are_drained_in_one_request(nodes, select, names):
-    backend, app = nodes
-    state = {"n3": "draining"}
-    told = [(one, state.get(one, "drained")) for one in names]
-    assert set_many(app, "PUT", select, DRAIN) == told
-    duty = Duty(DutyMode.DRAIN, "heat", "user:bob")
-    drained = {name: one for name, one in backend.jobs.queue.duties.items() if one.reason == "heat"}
-    assert drained == dict.fromkeys(names, duty)
-    noted = [one.what for one in backend.noted if "heat" in one.what]
-    assert noted == [f"drain {one}: heat" for one in names]
+def test_the_queue_shows_the_nodes_that_a_selector_means_or_those_that_take_jobs(
+    nodes, select, names
+):
+    assert [name for name, *_ in holders(nodes, select)] == names
 
 
-def test_many_are_resumed_by_the_state_they_are_in_and_by_who_set_it(nodes):
-    _, app = nodes
-    set_many(app, "PUT", "n[1-3]", DRAIN)
-    drained = set_many(app, "DELETE", "*", state="drained")
-    assert [name for name, _ in drained] == ["n1", "n2"]
-    assert set_many(app, "DELETE", "*", who="bob") == [("n3", "busy")]
-    assert [name for name, _ in set_many(app, "DELETE", "*", who="user:eve")] == ["gone"]
-    assert set_many(app, "DELETE", "*", who="eve") == (400, "selects-nothing")
+def test_what_is_desired_of_the_work_of_nodes_is_their_duty(nodes):
+    desire(nodes, "n1", work="draining", work_why="heat")
+    desire(nodes, "n2", work="failed")
+    desire(nodes, "n3", work="draining", work_why="heat", work_until=2_000)
+    desire(nodes, "n4", work="open", work_why="again")
+    assert holders(nodes) == [
+        ("n1", "drained", "heat", "user:bob"),
+        ("n2", "failed", "no reason is given", "user:bob"),
+        ("n3", "draining", "heat", "user:bob"),
+    ]
+    (one,) = ask(nodes, "GET", "/v1/queue?select=n3", token="read-token").json["holders"]
+    assert one["deadline_s"] == 2_000
 
 
 @pytest.mark.parametrize("select", ["n[1-9]", "n1 or n9", "n1 or node:n9"])
-def test_where_one_of_those_named_is_not_there_none_is_changed(nodes, select):
-    backend, app = nodes
-    before = dict(backend.jobs.queue.duties)
-    assert set_many(app, "PUT", select, DRAIN) == (404, "not-found")
-    assert backend.jobs.queue.duties == before
+def test_the_queue_shows_none_where_one_of_those_named_is_not_there(nodes, select):
+    path = f"/v1/queue?select={select}".replace(" ", "%20")
+    assert ask(nodes, "GET", path, token="read-token").status == 404
 
 
-def test_a_duty_of_many_that_cannot_be_read_changes_none(nodes):
-    backend, app = nodes
-    before = dict(backend.jobs.queue.duties)
-    for select, body in [("n[", DRAIN), ("powr=on", DRAIN), ("n1", DRAIN | {"mode": "rest"})]:
-        assert set_many(app, "PUT", select, body)[0] == 400
-    assert set_many(app, "DELETE", "*", state="sleepy")[0] == 400
-    assert backend.jobs.queue.duties == before
+@pytest.mark.parametrize("wish", [{"work": "rest"}, {"work_until": -1}, {"work_why": "a" * 201}])
+def test_work_that_no_node_can_have_is_refused(nodes, wish):
+    path = "/v1/entities/node:n1/desired"
+    assert ask(nodes, "PATCH", path, token="write-token", body=wish).status == 400
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("PUT", "/n1"), ("DELETE", ""), ("PUT", "?select=n1")]
+)
+def test_who_asks_for_a_duty_as_before_is_told_what_to_write(nodes, method, path):
+    answer = ask(nodes, method, f"/v1/duties{path}", token="write-token", body={"mode": "drain"})
+    assert answer.status == 404
+    assert "PATCH /v1/entities/node:NAME/desired" in answer.json["do"]
 
 
 def test_a_turn_of_a_parent_that_was_before_is_of_nothing_seen(app):

@@ -134,8 +134,8 @@ async def test_the_audit_has_what_concerns_its_entities(tmp_path):
 
         for node in (N1, OTHER):
             await call("POST", f"/v1/entities/{node}/retry", whole)
-            body = b'{"mode": "drain", "reason": "heat"}'
-            await call("PUT", f"/v1/duties/{node.name}", whole, body)
+            body = b'{"work": "draining", "work_why": "heat"}'
+            await call("PATCH", f"/v1/entities/{node}/desired?take=1&why=heat", whole, body)
         await call("DELETE", "/v1/brake", whole)
         freeze = b'{"selector": "rack1n1", "reason": "swap"}'
         await call("POST", "/v1/freezes", limited, freeze)
@@ -145,7 +145,7 @@ async def test_the_audit_has_what_concerns_its_entities(tmp_path):
         assert [(one["who"], one["what"], one["why"]) for one in deeds] == [
             ("user:eve", "1 change", "done"),
             ("user:eve", "1 change", "swap"),
-            ("user:ada", "drain rack1n1: heat", None),
+            ("user:ada", "2 changes", "heat"),
             ("user:ada", "retry node:rack1n1", None),
             ("site", "1 change", None),
         ]

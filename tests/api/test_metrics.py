@@ -10,8 +10,9 @@ from haptera.api.requests.meters import Meters
 from haptera.api.routes.metrics import Tallies
 from haptera.core.figures import Figures, ModuleFigures
 from haptera.core.sync.peers import Tier
+from haptera.kinds.node import NodeWork
 from haptera.queue.asking import ask as ask_for_work
-from haptera.queue.duty import Duty, DutyMode
+from haptera.queue.duty import Duty
 from haptera.queue.entry import Submission
 from haptera.queue.job import JobSpec, Size
 from haptera.queue.work import WorkAsked
@@ -98,7 +99,7 @@ def fill(queue):
     """Three jobs of three CPUs, of which a node of four has one; another node is held."""
     queue.submit(Submission(owner="eve", name="it", spec=SPEC, count=3), NOW)
     ask_for_work(queue, "n1", Size(4, 4), WorkAsked("b", 1), NOW)
-    queue.set_duty("n2", Duty(DutyMode.HOLD, "looked into", "eve"))
+    queue.set_duty("n2", Duty(NodeWork.HELD, "looked into", "eve"))
 
 
 def metrics(app, token="read-token", **headers):

@@ -7,8 +7,9 @@ import msgspec
 import pytest
 
 from haptera.api.app import make_app
+from haptera.kinds.node import NodeWork
 from haptera.model.text import SORTS
-from haptera.queue.duty import Duty, DutyMode
+from haptera.queue.duty import Duty
 from haptera.queue.entry import Submission
 from haptera.queue.job import JobSpec, Size
 from haptera.rest.endpoints import ENDPOINTS
@@ -19,7 +20,6 @@ from tests.api.job_desk import NOW
 
 ONE = Submission(owner="user:ada", name="sum", spec=JobSpec(("true",), Size(1, 64)))
 SPEC = {"command": ["true"], "size": {"cpus": 1, "memory_mb": 64}}
-DUTY = {"mode": "hold", "reason": "a disk"}
 TOKEN = {"name": "eve", "scope": "read", "for_s": 60}
 
 
@@ -71,7 +71,6 @@ def test_each_text_of_each_body_is_of_a_sort_and_has_a_limit() -> None:
         ("POST", "/v1/jobs", {"spec": SPEC, "name": "a\n"}, "in one line"),
         ("POST", "/v1/jobs", {"spec": SPEC, "name": "a\u202eb"}, "in one line"),
         ("POST", "/v1/jobs", {"spec": SPEC, "key": "a\0"}, "in one line"),
-        ("PUT", "/v1/duties/n1", DUTY | {"reason": "\x1b]0;a"}, "in one line"),
         ("POST", "/v1/tokens", TOKEN | {"within": "n1\0"}, "U+0000"),
         ("POST", "/v1/entities/node:n1/exec", {"words": ["a\0"]}, "U+0000"),
         ("PATCH", "/v1/entities/node:n1/desired", {"power\0": "on"}, "in one line"),
@@ -86,7 +85,7 @@ def test_a_text_that_is_none_of_its_sort_is_refused_in_words(
 ) -> None:
     backend = FakeBackend()
     backend.jobs.queue.submit(ONE, NOW)
-    backend.jobs.queue.set_duty("n1", Duty(DutyMode.HOLD, "a disk", "user:eve"))
+    backend.jobs.queue.set_duty("n1", Duty(NodeWork.HELD, "a disk", "user:eve"))
     app = make_app(backend, Sites("quick"), cluster="quick")
 
     answer = ask(app, method, path, token="admin-token", body=b"" if body is None else body)

@@ -10,7 +10,7 @@ import msgspec
 
 from haptera.kinds import KINDS
 from haptera.rest.exec import ExecBody
-from haptera.rest.jobs import DutyBody, SubmitBody
+from haptera.rest.jobs import SubmitBody
 from haptera.rest.schemas import FreezeBody, TokenBody
 from haptera.site.model.rules import BUDGETS, POLICIES
 
@@ -54,7 +54,6 @@ BODIES: Final[Mapping[str, tuple[Any, dict[str, Any]]]] = MappingProxyType(
         "/v1/jobs": (SubmitBody, {"spec": _SPEC}),
         "/v1/jobs?": (SubmitBody, {"spec": _SPEC | {"backend": "near"}}),
         "/v1/freezes": (FreezeBody, {"selector": "n3", "reason": "no", "for_s": 1}),
-        "/v1/duties/n2": (DutyBody, {"mode": "hold", "reason": "no"}),
         "/v1/tokens": (TokenBody, {"name": "eve", "scope": "read", "for_s": 1}),
         "/v1/entities/node:n2/exec": (ExecBody, {"words": ["true"], "within_s": 1}),
     }
@@ -142,6 +141,5 @@ def requests(values: Values, each: int, there: dict[str, str]) -> Iterator[tuple
                 body = {attribute.name: values.text()}
                 yield "PATCH", f"/v1/entities/{entity}/attributes?take=1", body
     for path, (shape, right) in BODIES.items():
-        method = "PUT" if "duties" in path else "POST"
         for body in values.varied(msgspec.inspect.type_info(shape), right, each):
-            yield method, path, body
+            yield "POST", path, body

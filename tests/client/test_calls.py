@@ -15,11 +15,10 @@ from haptera.client import calls, node_calls, sample_calls
 from haptera.client.call import ApiCall, call
 from haptera.model.news import News
 from haptera.model.token_scope import Scope
-from haptera.queue.duty import DutyMode, DutyState
 from haptera.queue.job import JobState, Size
 from haptera.rest import endpoints
 from haptera.rest.endpoints import ENDPOINTS
-from haptera.rest.jobs import DutyBody, SubmitBody, SubmitSpec
+from haptera.rest.jobs import SubmitBody, SubmitSpec
 from haptera.rest.rolls import RollBody
 from haptera.rest.schemas import CertificateBody, EntityPatch, SiteBody, SiteFile
 
@@ -31,7 +30,6 @@ VALUES: dict[Any, Any] = {
     bytes: b"x",
     Scope: Scope.READ,
     JobState: JobState.RUNNING,
-    DutyState: DutyState.IDLE,
     Iterable[str]: ["node"],
     Iterable[News]: [News.GONE],
     Iterable[EntityPatch]: [EntityPatch("node:n1", {"power": "on"})],
@@ -40,7 +38,6 @@ VALUES: dict[Any, Any] = {
     SiteBody: SiteBody([SiteFile("site.yaml", "cluster: quick\n")], {"x": "1"}),
     SubmitBody: SubmitBody(SubmitSpec(("true",), Size(1, 512)), key="k"),
     RollBody: RollBody("debian-b", "system:*"),
-    DutyBody: DutyBody(DutyMode.DRAIN, "new disk", 60),
     CertificateBody: CertificateBody("eve", Scope.READ, 60, "a request"),
 }
 # Where a text is of a sort of its own.

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from haptera.core.state.table import EntityTable
 from haptera.daemon.queue.parent_side import ParentQueue
 from haptera.queue.entry import Submission
 from haptera.queue.job import JobSpec, JobState, Size
@@ -23,7 +24,7 @@ class Desk:
     def __init__(self, store: Store) -> None:
         self.store, self.images = store, {"a"}
         self.looks = self.asked = 0
-        self.jobs = ParentQueue(store, list, lambda _: {}, lambda done: done())
+        self.jobs = ParentQueue(store, EntityTable({}), lambda done: done())
         self.jobs.has_image = self._has
 
     def _has(self, reference: str) -> bool:

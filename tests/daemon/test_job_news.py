@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from haptera.api.routes.job_list import JobList
+from haptera.core.state.table import EntityTable
 from haptera.daemon.queue.parent_side import ParentQueue
 from haptera.queue.entry import Submission
 from haptera.queue.job import Job, JobSpec, Size
@@ -24,7 +25,7 @@ SPEC = JobSpec(("true",), Size(1, 1))
 def opened(folder: Path) -> Iterator[ParentQueue]:
     store = Store.open(folder / STATE_FILE, deliver=lambda _: None, wall_s=clock.wall_s)
     try:
-        yield ParentQueue(store, list, lambda _: {}, lambda done: done())
+        yield ParentQueue(store, EntityTable({}), lambda done: done())
     finally:
         store.close()
 

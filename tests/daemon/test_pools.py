@@ -5,11 +5,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from haptera.controllers.supply import WHO, PoolWrites, pool_said, relieve, supply_of
 from haptera.daemon.parent.backend import EngineBackend
 from haptera.daemon.queue.pools import Pools
-from haptera.model.changes import Declare, SetDesired
-from haptera.model.entity import EntityId
+from haptera.model.answers.views import Condition, DesiredView, EntityView, ObservedView
+from haptera.model.changes import Author, Declare, SetDesired, UnsetDesired
+from haptera.model.entity import EntityId, node_id
 from tests.api.real_backend import comes, real_backend
 
 pytestmark = pytest.mark.slow
@@ -65,3 +68,94 @@ async def test_a_pool_whose_instances_are_anothers_stops_no_other(tmp_path: Path
     async with pools_kept(tmp_path, *changes) as (backend, jobs):
         await comes(lambda: exists(backend, "b-1") == "absent", lambda: jobs.pools)
         await comes(lambda: "user:eve" in jobs.pools.get("a", ""), lambda: jobs.pools)
+
+
+async def test_what_is_desired_of_a_node_s_work_is_its_duty_and_outlives_the_parent(
+    tmp_path: Path,
+) -> None:
+    node = node_id("n1")
+    wish = {"work": "held", "work_why": "a fan"}
+    said = [SetDesired(node, name, value, "user:eve") for name, value in wish.items()]
+    async with real_backend(tmp_path, Declare(node, {}, "site"), *said) as backend:
+        duty = backend.jobs.queue.duties["n1"]
+        assert (duty.work, duty.reason, duty.who) == ("held", "a fan", "user:eve")
+    async with real_backend(tmp_path) as backend:
+        assert backend.jobs.queue.duties == {"n1": duty}
+        await backend.propose((UnsetDesired(node, "work"),), None, Author("user:eve"))
+        assert backend.jobs.queue.duties == {}
+
+
+MACHINES = {"provider": "machines", "nodes": "n1", "sizes": "any: 1 cpus, 1 MB, price 1"}
+
+
+def machine(**desired: tuple[str, str]) -> EntityView:
+    held = {name: DesiredView(value, owner) for name, (value, owner) in desired.items()}
+    attributes = {"cpus": "4", "memory_mb": "4096"}
+    off = ObservedView("off", known=True, method="read", by="look_power", age_ms=1)
+    return EntityView(
+        entity="node:n1",
+        kind="node",
+        name="n1",
+        node="n1",
+        revision=1,
+        attributes=attributes,
+        desired=held,
+        observed={"power": off},
+        condition=Condition.CONVERGED,
+        chain=[],
+        since_ms=0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("desired", "patch"),
+    [
+        ({}, {"work": "draining", "work_why": "idle"}),
+        ({"work": ("draining", WHO), "work_why": ("idle", WHO)}, None),
+        ({"work": ("held", "user:eve")}, None),
+        ({"work": ("open", "site")}, None),
+    ],
+)
+def test_a_pool_drains_a_node_unless_another_says_what_its_work_is(desired, patch) -> None:
+    writes = PoolWrites()
+    relieve("n1", "idle", {"node:n1": machine(**desired)}, writes)
+    assert writes.desired.get("node:n1") == patch
+
+
+def test_a_pool_opens_what_it_has_drained_itself() -> None:
+    writes = PoolWrites()
+    view = machine(work=("draining", WHO), work_why=("idle", WHO))
+    relieve("n1", None, {"node:n1": view}, writes)
+    assert writes.desired == {"node:n1": {"work": None, "work_why": None}}
+
+
+@pytest.mark.parametrize(
+    ("work", "is_slot"),
+    [(("failed", "user:eve"), False), (("open", "user:eve"), True), (("draining", WHO), True)],
+)
+def test_a_machine_that_is_off_and_that_a_person_keeps_is_no_slot(work, is_slot) -> None:
+    desired = {key: DesiredView(value, "site") for key, value in MACHINES.items()}
+    view = replace(machine(), entity="pool:a", kind="pool", name="a", node=None)
+    said = pool_said(replace(view, desired={**desired, "max": DesiredView(1, "site")}))
+    slots = supply_of(said, OWNER, 0.0).slots({"node:n1": machine(work=work)}, {})
+    assert bool(slots) == is_slot
+
+
+def test_what_a_user_says_of_a_node_s_work_ends_with_the_node() -> None:
+    desired = {key: DesiredView(value, "site") for key, value in WHOLE.items()}
+    view = replace(machine(), entity="pool:a", kind="pool", name="a", node=None)
+    said = pool_said(replace(view, desired=desired))
+    gone = ObservedView("absent", known=True, method="read", by="look", age_ms=1)
+    there = replace(
+        machine(),
+        entity="instance:n1",
+        kind="instance",
+        observed={"exist": gone},
+        desired={},
+        attributes={"pool": "a"},
+    )
+    node = machine(work=("failed", "user:eve"))
+    writes, views = PoolWrites(), {"instance:n1": there, "node:n1": node}
+    supply_of(said, OWNER, 0.0).reconcile(views, {}, writes)
+    assert writes.undeclare == ["node:n1"]
+    assert writes.released == {"user:eve": {"node:n1": {"work": None}}}

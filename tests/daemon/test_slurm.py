@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from haptera.core.state.table import EntityTable
 from haptera.daemon.queue.parent_side import ParentQueue
 from haptera.daemon.queue.slurm import SlurmBackend, SlurmName
 from haptera.modules.slurm.jobs import Slurm, SlurmOrder
@@ -123,7 +124,7 @@ class Parent:
 
     def __init__(self, slurm: PrivateSlurm, store: Store) -> None:
         self.slurm = slurm
-        self.jobs = ParentQueue(store, list, lambda _: {}, lambda done: done())
+        self.jobs = ParentQueue(store, EntityTable({}), lambda done: done())
         backend = SlurmBackend("slurm", CLUSTER, slurm.client(), self.jobs)
         self._tasks = [asyncio.create_task(one.run()) for one in (self.jobs, backend)]
 

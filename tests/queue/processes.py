@@ -14,8 +14,9 @@ from typing import Any
 
 from haptera.daemon.queue.agent_side import AgentQueue
 from haptera.daemon.queue.parent_side import ParentQueue
+from haptera.model.changes import Desired
+from haptera.model.entity import node_id
 from haptera.modules.jobs.gate import JobsGate
-from haptera.queue.duty import Duty, DutyMode
 from haptera.queue.entry import Submission
 from haptera.queue.job import JobSpec, Size
 from haptera.queue.work import WorkAsked
@@ -31,15 +32,36 @@ DRIVER = "driver"
 NODE = {"cpus": "4", "memory_mb": "4096"}
 
 
+class Nodes:
+    """Nodes that are alike; what is desired of all of them is in a file, as durable as a store."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def nodes(self) -> list[str]:
+        return ["n1"]
+
+    def attributes_of(self, _node: str) -> dict[str, str]:
+        return NODE
+
+    def desired_of(self, _node: str) -> dict[str, Desired]:
+        held = json.loads(self._file.read_text()) if self._file.exists() else {}
+        return {name: Desired(value, "user:eve") for name, value in held.items()}
+
+    def desire(self, wish: dict[str, str | int]) -> None:
+        self._file.write_text(json.dumps(wish))
+
+
 async def parent(directory: Path) -> None:
     store = Store.open(directory / STATE_FILE, deliver=lambda _: None, wall_s=clock.wall_s)
-    jobs = ParentQueue(store, list, lambda _: NODE, lambda done: done())
+    nodes = Nodes(directory / "desired")
+    jobs = ParentQueue(store, nodes, lambda done: done())
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.closing(writer), contextlib.suppress(OSError):
             caller = (await reader.readline()).decode().strip()
             if caller == DRIVER:
-                told = await drive(jobs, (await reader.readline()).decode().split())
+                told = await drive(jobs, nodes, (await reader.readline()).decode().split())
                 writer.write(json.dumps(told).encode() + b"\n")
             else:
                 request = await hear_request(reader)
@@ -55,17 +77,19 @@ async def parent(directory: Path) -> None:
         tasks.create_task(server.serve_forever())
 
 
-async def drive(jobs: ParentQueue, words: list[str]) -> Any:
+async def drive(jobs: ParentQueue, nodes: Nodes, words: list[str]) -> Any:
     match words:
         case ["submit", key, count, *command]:
             # It writes among the test's own files.
             spec = JobSpec(tuple(command), Size(1, 512), user=ME)
             one = Submission(owner="eve", name="it", spec=spec, count=int(count), key=key)
             return len(await jobs.submit(one))
-        case ["duty", name, mode, *within_s]:
-            deadline_s = clock.wall_s() + float(within_s[0]) if within_s else None
-            wanted = None if mode == "none" else Duty(DutyMode(mode), "a disk", "eve", deadline_s)
-            await jobs.set_duties([name], wanted)
+        case ["work", name, work, *within_s]:
+            wish: dict[str, str | int] = {"work": work, "work_why": "a disk"}
+            if within_s:
+                wish["work_until"] = int(clock.wall_s() + float(within_s[0]))
+            nodes.desire(wish)
+            jobs.heed([node_id(name)])
             return jobs.queue.duty(name)
         case ["duties"]:
             return {one.name: jobs.queue.duty(one.name) for one in jobs.holders()}

@@ -2,8 +2,9 @@
 
 from msgspec.structs import replace
 
+from haptera.kinds.node import NodeWork
 from haptera.queue.asking import ask
-from haptera.queue.duty import Duty, DutyMode, DutyState
+from haptera.queue.duty import Duty, DutyState
 from haptera.queue.entry import Moment, StoredQueue, Submission
 from haptera.queue.job import JobSpec, JobState, RetryClass, Size
 from haptera.queue.queue import LEASE_MS, LOCKS_MAX, MS, JobQueue
@@ -87,7 +88,7 @@ def test_a_node_that_is_large_enough_but_silent_or_closed_is_named() -> None:
     desk = Desk()
     giant = desk.submit(Size(64, 100))
     desk.ask("n1")
-    desk.queue.set_duty("n3", Duty(DutyMode.DRAIN, "a new disk", "eve"))
+    desk.queue.set_duty("n3", Duty(NodeWork.DRAINING, "a new disk", "eve"))
     declared = [("n1", LARGE), ("n2", Size(64, 512)), ("n3", Size(64, 512)), ("n4", Size(64, 99))]
 
     def told() -> str:
@@ -198,7 +199,7 @@ def test_a_draining_node_gets_nothing_ever_and_is_drained_once_its_job_ends() ->
     job = desk.submit()
     desk.take("n1")
     token = desk.run("n1", job)
-    desk.queue.set_duty("n1", Duty(DutyMode.DRAIN, "new disk", "eve"))
+    desk.queue.set_duty("n1", Duty(NodeWork.DRAINING, "new disk", "eve"))
     desk.submit()
     running = Holding(job, token, HoldingPhase.RUNNING)
     assert all(not desk.ask("n1", running).work for _ in range(1000))
@@ -227,7 +228,7 @@ def test_a_node_fails_itself_for_as_long_as_it_says_so() -> None:
 
 def test_what_a_node_says_of_itself_undoes_nothing_that_others_want() -> None:
     desk = Desk()
-    held = Duty(DutyMode.HOLD, "looked into", "user:eve")
+    held = Duty(NodeWork.HELD, "looked into", "user:eve")
     desk.queue.set_duty("n1", held)
     desk.ask("n1", failed="its disk gives errors")
     desk.ask("n1")
@@ -240,7 +241,7 @@ def test_at_the_deadline_of_a_drain_what_runs_is_stopped_and_says_why() -> None:
     desk.take("n1")
     desk.ask("n1", *_running(desk, "n1"), open=False)
     deadline = desk.now.wall_s + 5
-    desk.queue.set_duty("n1", Duty(DutyMode.DRAIN, "new disk", "eve", deadline))
+    desk.queue.set_duty("n1", Duty(NodeWork.DRAINING, "new disk", "eve", deadline))
     assert desk.ask("n1", *_running(desk, "n1")).stop == ()
     desk.after(5_000)
     told = desk.ask("n1", *_running(desk, "n1"))

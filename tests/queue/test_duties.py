@@ -36,8 +36,8 @@ class OneNode:
     def submit(self, key: str) -> None:
         assert self.ask("submit", key, "1", "bash", str(self.script)) == 1
 
-    def duty(self, mode: str) -> object:
-        return self.ask("duty", "n1", mode)
+    def work(self, wish: str) -> object:
+        return self.ask("work", "n1", wish)
 
     def await_pid(self, job: int) -> int:
         """The one process of a job that has begun."""
@@ -81,20 +81,20 @@ def one_node(tmp_path):
         one.close()
 
 
-@pytest.mark.parametrize(("mode", "stands"), [("drain", "draining"), ("hold", "hold")])
+@pytest.mark.parametrize(("wish", "stands"), [("draining", "draining"), ("held", "hold")])
 def test_n6_n9_nothing_new_begins_whoever_restarts_and_what_runs_runs_on(
-    one_node: OneNode, mode: str, stands: str
+    one_node: OneNode, wish: str, stands: str
 ) -> None:
     one_node.submit("first")
     first = one_node.await_pid(1)
-    assert one_node.duty(mode) == stands
+    assert one_node.work(wish) == stands
     one_node.submit("second")
     one_node.is_asked_anew()
     one_node.restart_parent()
     one_node.is_asked_anew()
     assert one_node.ask("duties") == {"n1": stands}
     assert one_node.ask("states") == {"running": 1, "queued": 1}
-    assert one_node.duty("none") == "busy"
+    assert one_node.work("open") == "busy"
     second = one_node.await_pid(2)
     assert one_node.await_pid(1) == first
     assert lives(first)
@@ -110,7 +110,7 @@ def test_n5_at_the_deadline_of_a_drain_what_runs_is_stopped_although_the_parent_
 ) -> None:
     one_node.submit("first")
     first = one_node.await_pid(1)
-    assert one_node.ask("duty", "n1", "drain", "1") == "draining"
+    assert one_node.ask("work", "n1", "draining", "2") == "draining"
     one_node.restart_parent()
     one_node.comes(lambda: one_node.ask("duties") == {"n1": "drained"})
     assert one_node.ask("states") == {"cancelled": 1}

@@ -39,7 +39,7 @@ class Disk:
         self.job_last, self.token_last = changes.job_last, changes.token_last
 
     def load(self) -> StoredQueue:
-        return StoredQueue(tuple(self.jobs.values()), {}, self.job_last, self.token_last)
+        return StoredQueue(tuple(self.jobs.values()), self.job_last, self.token_last)
 
 
 @dataclass

@@ -11,7 +11,7 @@ import pytest
 from haptera.queue.entry import Moment, StoredQueue, Submission
 from haptera.queue.job import JobSpec, Size
 from haptera.queue.queue import ENDED_MAX, JobQueue
-from haptera.runtime.store.jobs_sql import load_queue, save_queue
+from haptera.runtime.store.jobs_sql import desire_duties, load_queue, save_queue
 from haptera.runtime.store.schema_sql import open_database
 
 NOW = Moment(0, 1_700_000_000.0)
@@ -94,3 +94,36 @@ def test_jobs_that_an_earlier_version_wrote_are_read(state: sqlite3.Connection) 
         state.execute("INSERT INTO jobs VALUES (?, ?)", (key, whole))
 
     assert load_queue(state).jobs == tuple(queue.jobs.values())
+
+
+def test_what_kept_jobs_from_nodes_in_an_earlier_version_is_desired(
+    state: sqlite3.Connection,
+) -> None:
+    for name in ("n1", "n2", "n3", "n4"):
+        state.execute("INSERT INTO entities VALUES (?, '{}', 'site', 1)", (f"node:{name}",))
+    state.execute("INSERT INTO desired VALUES ('node:n4', 'work', 'open', 'site', 1, 1)")
+    duties = {
+        "n1": {"mode": "drain", "reason": "disk", "who": "user:eve", "deadline_s": 9.5},
+        "n2": {"mode": "hold", "reason": "é" * 150, "who": "pool:burst", "deadline_s": None},
+        "n3": {"mode": "failed", "reason": "its own word", "who": "node:n3", "deadline_s": None},
+        "n4": {"mode": "failed", "reason": "", "who": "user:eve", "deadline_s": None},
+        "gone": {"mode": "hold", "reason": "", "who": "user:eve", "deadline_s": None},
+    }
+    for name, duty in duties.items():
+        text = msgspec.json.encode(duty).decode()
+        state.execute("INSERT INTO duties VALUES (?, ?)", (name, text))
+
+    desire_duties(state, 5.0)
+    desire_duties(state, 6.0)
+
+    assert state.execute("SELECT count(*) FROM duties").fetchone() == (0,)
+    found = "SELECT entity, name, value, owner FROM desired ORDER BY entity, name"
+    assert state.execute(found).fetchall() == [
+        ("node:n1", "work", "draining", "user:eve"),
+        ("node:n1", "work_until", 9, "user:eve"),
+        ("node:n1", "work_why", "disk", "user:eve"),
+        ("node:n2", "work", "held", "controller:pools"),
+        ("node:n2", "work_why", "é" * 50, "controller:pools"),
+        ("node:n4", "work", "open", "site"),
+        ("node:n4", "work_why", "", "user:eve"),
+    ]

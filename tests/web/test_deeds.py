@@ -4,7 +4,7 @@ import pytest
 
 from haptera.model.answers.views import BrakeView, ObservedView
 from haptera.model.changes import Declare, SetDesired
-from haptera.model.entity import EntityId
+from haptera.model.entity import EntityId, node_id
 from haptera.runtime.identity.tokens import ApiToken, Bearer, Scope
 from tests.api.serving import serving
 from tests.web.chromium import CHROMIUM
@@ -71,14 +71,15 @@ def test_a_node_is_drained_after_the_jobs_there_were_told(browser, parent):
     assert (f"Drain {NODES[0]}?" in asked, "job:1" in asked) == (True, True)
     confirm(browser)
     assert browser.evaluate(UNSAID)  # whoever finds it is to know why
-    assert NODES[0] not in parent.backend.jobs.queue.duties
+    assert "work" not in parent.backend.entity(node_id(NODES[0])).desired
     browser.evaluate("document.getElementById('span').value = '600'")
     confirm(browser, "a fan")
     browser.await_(f"!{OPEN}")
-    duty = parent.backend.jobs.queue.duties[NODES[0]]
-    assert (duty.mode, duty.reason, duty.who) == ("drain", "a fan", "user:bob")
-    assert duty.deadline_s is not None
-    assert audit(parent)[-1][:2] == ("user:bob", f"drain {NODES[0]}: a fan")
+    desired = parent.backend.entity(node_id(NODES[0])).desired
+    said = [(desired[name].value, desired[name].owner) for name in ("work", "work_why")]
+    assert said == [("draining", "user:bob"), ("a fan", "user:bob")]
+    assert int(desired["work_until"].value) > 600
+    assert audit(parent)[-1] == ("user:bob", "3 changes", "a fan")
 
 
 def test_a_roll_is_paused_gone_on_with_and_undone_under_the_name_of_the_token(browser, parent):

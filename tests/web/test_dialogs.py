@@ -9,7 +9,6 @@ from haptera.model.answers.past import Happened, Sort
 from haptera.model.answers.views import BrakeView, ObservedView
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
-from haptera.queue.duty import Duty
 from tests.api.serving import serving
 from tests.cli.drawing.examples import EXAMPLES
 from tests.web.chromium import CHROMIUM
@@ -48,8 +47,7 @@ def parent():
         one.do(tell, one.backend)
         built = ObservedView("built", known=True, method="read", by="image", age_ms=1)
         one.do(one.backend.say, IMAGE, observed={"state": built})
-        duty = Duty("hold", "a fan", "user:eve", None)
-        one.do(one.backend.jobs.queue.set_duty, DRAINED, duty)
+        one.do(one.backend.write, SetDesired(node_id(DRAINED), "work", "held", "user:eve"))
         starts(one, "relax", NODES[0])
         one.do(one.backend.graphs.update, {node_id(STUCK): EXAMPLES["chain"]})
         began = time.time() - 1000

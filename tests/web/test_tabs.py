@@ -10,7 +10,6 @@ from haptera.api.routes.metrics import Tallies
 from haptera.model.answers.views import BrakeView, Condition, ParentView, TreeView
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
-from haptera.queue.duty import Duty
 from haptera.queue.entry import Submission
 from haptera.queue.job import JobSpec, JobState, Size
 from tests.api.job_desk import NOW
@@ -116,14 +115,16 @@ def test_a_job_of_somebody_else_has_no_button_that_would_be_refused(page, parent
 
 
 def test_a_node_is_drained_with_a_reason_and_let_take_jobs_again(page, parent):
-    duties = parent.backend.jobs.queue.duties
-    parent.do(parent.backend.jobs.queue.set_duty, NODES[0], Duty("hold", "a fan", "user:eve", None))
+    node = node_id(NODES[0])
+    wish = {"work": "held", "work_why": "a fan"}.items()
+    changes = [SetDesired(node, name, value, "user:eve") for name, value in wish]
+    parent.do(parent.backend.write, *changes)
     show(page, "jobs")
     page.await_(f"{ROWS % 'jobs'}.some((one) => one.includes('a fan, says user:eve'))")
     page.evaluate("document.querySelector('#jobs [data-deed=resume]').click()")
     confirm(page)
     page.await_(GONE)
-    assert NODES[0] not in duties
+    assert {"work", "work_why"}.isdisjoint(parent.backend.entity(node).desired)
 
 
 def test_a_value_is_set_after_its_plan_was_seen(page, parent):

@@ -26,7 +26,6 @@ from haptera.model.entity import EntityId
 from haptera.model.events import HandedDown
 from haptera.model.reading import Reading, Series
 from haptera.model.samples import Point, Sample
-from haptera.queue.duty import Duty
 from haptera.queue.entry import Submission
 from haptera.queue.job import Job
 from haptera.queue.news import JobNews
@@ -73,9 +72,6 @@ class JobDesk(Protocol):
         """As `JobQueue.cancel`, of these as they are now: nothing changes before that."""
 
     async def prioritize(self, key: int, priority: int) -> Job: ...
-
-    async def set_duties(self, names: Iterable[str], duty: Duty | None) -> None:
-        """Have these holders take no new jobs; None: take them again."""
 
     def why(self, job: Job) -> str: ...
 

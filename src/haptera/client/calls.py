@@ -22,15 +22,11 @@ from haptera.model.answers.story import StoryView
 from haptera.model.answers.views import BrakeView, EntityDetail, EntityView, TreeView
 from haptera.model.news import News
 from haptera.model.token_scope import Scope
-from haptera.queue.duty import DutyState
 from haptera.queue.job import JobState
 from haptera.rest import endpoints
 from haptera.rest.exec import WITHIN_S_DEFAULT, ExecBody, ExecView
 from haptera.rest.jobs import (
     CancelledJobs,
-    DutyBody,
-    HoldersView,
-    HolderView,
     JobsView,
     JobView,
     PriorityBody,
@@ -367,30 +363,6 @@ def prioritize(key: int, priority: int) -> ApiCall[JobView]:
     return call(endpoints.PRIORITIZE, str(key), body=PriorityBody(priority))
 
 
-def queue() -> ApiCall[QueueView]:
-    """Who takes jobs, what waits, and what there is too little of."""
-    return call(endpoints.QUEUE)
-
-
-def relieve(node: str, body: DutyBody) -> ApiCall[HolderView]:
-    """Have a node take no new jobs: drain it, hold it, or say that it has failed."""
-    return call(endpoints.RELIEVE, node, body=body)
-
-
-def resume(node: str) -> ApiCall[HolderView]:
-    """Have a node take jobs again, which ends a drain."""
-    return call(endpoints.RESUME, node)
-
-
-def relieve_many(
-    select: str, body: DutyBody, *, state: DutyState | None = None, who: str | None = None
-) -> ApiCall[HoldersView]:
-    """Have all nodes that a selector means take no new jobs, in one request."""
-    return call(endpoints.RELIEVE_MANY, body=body, select=select, state=state, who=who)
-
-
-def resume_many(
-    select: str, *, state: DutyState | None = None, who: str | None = None
-) -> ApiCall[HoldersView]:
-    """Have all nodes that a selector means take jobs again, in one request."""
-    return call(endpoints.RESUME_MANY, select=select, state=state, who=who)
+def queue(select: str | None = None) -> ApiCall[QueueView]:
+    """Who takes jobs, or these nodes; what waits, and what there is too little of."""
+    return call(endpoints.QUEUE, select=select)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from haptera.controllers.node_work import WORK, kept_by_others, said_by_others, work_patch
 from haptera.controllers.pool import (
     SECOND_NS,
     Create,
@@ -26,11 +27,14 @@ from haptera.kinds.pool import InstanceSize, parse_factor, parse_sizes
 from haptera.model.answers.views import Condition, EntityView
 from haptera.model.errors import HapteraError
 from haptera.queue.capacity import capacity_of
-from haptera.queue.duty import Duty, DutyMode, DutyState
+from haptera.queue.duty import Duty, DutyState
 
 IDLE_S: Final = 300
 BOOT_S: Final = 600
 PRICE_FACTOR: Final = "1.5"
+# The name of the controller of pools, and the owner of what it desires.
+NAME: Final = "pools"
+WHO: Final = f"controller:{NAME}"
 POWERED: Final = {node.power.name: Power.ON.value, node.agent.name: Agent.UP.value}
 
 _ASKED: Final = instance.asked_s.name
@@ -50,15 +54,18 @@ class NodeStanding:
 
 @dataclass(slots=True)
 class PoolWrites:
-    """What to write: entities with their attributes, what is desired of them, who goes; duties."""
+    """What to write: entities with their attributes, what is desired of them, and who goes.
+
+    `released` is what users desire of the work of nodes that go, by user: it ends with the node.
+    """
 
     declare: dict[str, Mapping[str, str]] = field(default_factory=dict)
     desired: dict[str, dict[str, str | int | None]] = field(default_factory=dict)
     undeclare: list[str] = field(default_factory=list)
-    duties: dict[str, Duty | None] = field(default_factory=dict)
+    released: dict[str, dict[str, dict[str, None]]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        return bool(self.declare or self.desired or self.undeclare or self.duties)
+        return bool(self.declare or self.desired or self.undeclare)
 
 
 class Supply(Protocol):
@@ -98,11 +105,6 @@ class PoolSaid:
     at: str | None
     nodes: str | None
 
-    @property
-    def who(self) -> str:
-        """Whose word a drain of this pool's is."""
-        return f"pool:{self.name}"
-
 
 def pool_said(view: EntityView) -> PoolSaid:
     """What is desired of a pool, read.
@@ -141,23 +143,30 @@ def supply_of(said: PoolSaid, owner: str, wall_s: float) -> Supply:
     return InstanceSupply(said, owner, wall_s)
 
 
-def writes_of(said: PoolSaid, supply: Supply, actions: Iterable[PoolAction]) -> PoolWrites:
+def writes_of(supply: Supply, actions: Iterable[PoolAction], views: Views) -> PoolWrites:
     """What a decision means."""
     writes = PoolWrites()
     for action in actions:
         match action:
             case Create(slot, size):
-                writes.duties[slot] = None
                 supply.fill(slot, size, writes)
+                relieve(slot, None, views, writes)
             case Reopen(slot):
-                writes.duties[slot] = None
+                relieve(slot, None, views, writes)
             case Drain(slot, why):
-                writes.duties[slot] = Duty(DutyMode.DRAIN, why, said.who)
+                relieve(slot, why, views, writes)
             case Destroy(slot, why):
-                # Whoever comes up after all must find no work.
-                writes.duties[slot] = Duty(DutyMode.DRAIN, why, said.who)
                 supply.empty(slot, writes)
+                # Whoever comes up after all must find no work.
+                relieve(slot, why, views, writes)
     return writes
+
+
+def relieve(slot: str, why: str | None, views: Views, writes: PoolWrites) -> None:
+    """Have a slot's node drained, or with no reason opened; what others say of it stays."""
+    view = views.get(f"node:{slot}")
+    if view is not None and (patch := work_patch(view, WHO, why)):
+        writes.desired.setdefault(view.entity, {}).update(patch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +184,7 @@ class InstanceSupply:
         found = []
         for view in self._views(views):
             standing = standings.get(view.name, NodeStanding())
-            phase = _phase_of_instance(view, standing, self.said.who)
+            phase = _phase_of_instance(view, standing)
             if phase is not SlotPhase.ABSENT or self._number(view.name) <= self.said.pool.most:
                 found.append(Slot(view.name, phase, _desired(view, instance.size.name)))
         return found
@@ -241,8 +250,11 @@ class InstanceSupply:
             return
         if _is_gone(view):
             writes.undeclare.append(there.entity)
-        elif there.desired:
-            writes.desired[there.entity] = dict.fromkeys(there.desired)
+            for name in said_by_others(there, WHO):
+                patches = writes.released.setdefault(there.desired[name].owner, {})
+                patches.setdefault(there.entity, {})[name] = None
+        elif names := there.desired.keys() - set(WORK):
+            writes.desired[there.entity] = dict.fromkeys(sorted(names))
 
     def _attributes(self) -> Mapping[str, str]:
         at = {} if self.said.at is None else {instance.at.name: self.said.at}
@@ -275,8 +287,8 @@ class MachineSupply:
         for name, view in self._nodes(views).items():
             standing = standings.get(name, NodeStanding())
             size = self._size(view)
-            if size is not None:
-                phase = _phase_of_machine(view, standing, self.said.who)
+            if size is not None and not (_is_off(view) and kept_by_others(view, WHO)):
+                phase = _phase_of_machine(view, standing)
                 found.append(Slot(name, phase, size.name))
         return found
 
@@ -312,26 +324,25 @@ class MachineSupply:
         return max(fitting, key=lambda one: (one.price, one.name), default=None)
 
 
-def _phase_of_instance(view: EntityView, standing: NodeStanding, who: str) -> SlotPhase:
+def _phase_of_instance(view: EntityView, standing: NodeStanding) -> SlotPhase:
     if _is_wanted(view):
-        return _phase_of_node(standing, who) if _is_there(view) else SlotPhase.CREATING
+        return _phase_of_node(standing) if _is_there(view) else SlotPhase.CREATING
     return SlotPhase.ABSENT if _is_gone(view) else SlotPhase.DESTROYING
 
 
-def _phase_of_machine(view: EntityView, standing: NodeStanding, who: str) -> SlotPhase:
-    power = view.observed.get(node.power.name)
+def _phase_of_machine(view: EntityView, standing: NodeStanding) -> SlotPhase:
     wanted = view.desired.get(node.power.name)
     if wanted is not None and wanted.value == Power.ON.value:
-        return _phase_of_node(standing, who)
-    if power is not None and power.known and power.value == Power.OFF.value:
+        return _phase_of_node(standing)
+    if _is_off(view):
         return SlotPhase.ABSENT
     # On, though nobody wants it to be: it serves, until it has been idle for long enough.
     if wanted is None and standing.state is not DutyState.ABSENT:
-        return _phase_of_node(standing, who)
+        return _phase_of_node(standing)
     return SlotPhase.DESTROYING
 
 
-def _phase_of_node(standing: NodeStanding, who: str) -> SlotPhase:
+def _phase_of_node(standing: NodeStanding) -> SlotPhase:
     """Where an instance that is there stands, by what the queue knows of it."""
     match standing.state:
         case DutyState.ABSENT:
@@ -346,10 +357,15 @@ def _phase_of_node(standing: NodeStanding, who: str) -> SlotPhase:
             # What it still holds is the queue's to take away.
             return SlotPhase.HELD if standing.holds else SlotPhase.FAILED
         case DutyState.DRAINING | DutyState.DRAINED:
-            if standing.wish is None or standing.wish.who != who:
+            if standing.wish is None or standing.wish.who != WHO:
                 return SlotPhase.HELD
             busy = standing.state is DutyState.DRAINING
             return SlotPhase.DRAINING if busy else SlotPhase.DRAINED
+
+
+def _is_off(view: EntityView) -> bool:
+    power = view.observed.get(node.power.name)
+    return power is not None and power.known and power.value == Power.OFF.value
 
 
 def _is_wanted(view: EntityView) -> bool:

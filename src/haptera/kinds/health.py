@@ -7,8 +7,7 @@ from typing import Final
 
 from haptera.health.care import CareStage
 from haptera.health.rule import Grade
-from haptera.kinds.rules.rule import one_of
-from haptera.model.declared.desired_check import between
+from haptera.model.declared.desired_check import between, one_of
 from haptera.model.declared.schema import Kind, Plain
 from haptera.model.walltime import WALL_S_MAX
 

@@ -3,8 +3,10 @@
 from enum import StrEnum
 from typing import Final
 
+from haptera.model.declared.desired_check import between, one_of
 from haptera.model.declared.schema import Applied, Attribute, Kind, Plain, Variable
 from haptera.model.entity import check_name
+from haptera.model.walltime import WALL_S_MAX
 
 
 class Power(StrEnum):
@@ -25,6 +27,19 @@ class Busy(StrEnum):
     UNKNOWN = "unknown"
     FREE = "free"
     BUSY = "busy"
+
+
+class NodeWork(StrEnum):
+    """Whether new jobs are given to a node: they are where nothing is desired, too.
+
+    What runs on one that is `draining` may end, until `work_until`. One that is `held` is left
+    alone by pools as well; on one that has `failed` everything is stopped now.
+    """
+
+    OPEN = "open"
+    DRAINING = "draining"
+    HELD = "held"
+    FAILED = "failed"
 
 
 class Netboot(StrEnum):
@@ -54,6 +69,12 @@ bootable = Variable(
 
 # The name of a minOS, a subfolder of the parent's; another kernel is another minOS.
 minos = Plain("node", "minos", str, check=check_name)
+
+# What is desired of its work, why, and until when what runs may run, in seconds since 1970.
+WHY_BYTES_MAX: Final = 200
+work = Plain("node", "work", str, 16, one_of(NodeWork), compared_by=())
+work_why = Plain("node", "work_why", str, WHY_BYTES_MAX, compared_by=())
+work_until = Plain("node", "work_until", int, 8, between(0, WALL_S_MAX), compared_by=())
 
 platform = Attribute("node", "platform")
 rack = Attribute("node", "rack")
@@ -121,7 +142,7 @@ kind = Kind(
         cpus,
         memory_mb,
     ),
-    plain=(minos,),
+    plain=(minos, work, work_why, work_until),
     in_force=(booted, bootable),
 )
 

@@ -4,8 +4,8 @@ import re
 from enum import StrEnum
 from typing import Final
 
-from haptera.kinds.rules.rule import OF_BYTES_MAX, one_of
-from haptera.model.declared.desired_check import between
+from haptera.kinds.rules.rule import OF_BYTES_MAX
+from haptera.model.declared.desired_check import between, one_of
 from haptera.model.declared.schema import Halt, Kind, Plain
 from haptera.model.errors import HapteraError
 

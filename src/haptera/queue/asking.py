@@ -9,9 +9,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from haptera.kinds.node import NodeWork
 from haptera.model.text import showable
 from haptera.queue.choice import choose
-from haptera.queue.duty import Duty, DutyMode
+from haptera.queue.duty import Duty, own
 from haptera.queue.entry import Holder, Moment
 from haptera.queue.job import Job, JobState, RetryClass, Size
 from haptera.queue.queue import LEASE_MS, MS, JobQueue
@@ -30,7 +31,7 @@ ASSIGNED_MAX: Final = 16
 # Between TERM and KILL.
 GRACE_MS: Final = 10_000
 # What is said of the end of what runs on a node by that node's duty.
-_ENDS: Final = {DutyMode.DRAIN: "was drained until its deadline", DutyMode.FAILED: "failed"}
+_ENDS: Final = {NodeWork.DRAINING: "was drained until its deadline", NodeWork.FAILED: "failed"}
 # These may be forgotten by who reports them, whatever becomes of the job.
 _OVER: Final = (HoldingPhase.ENDED, HoldingPhase.RETURNED, HoldingPhase.REFUSED)
 _QUIET: Final = (*_OVER, HoldingPhase.STOPPING)
@@ -96,12 +97,12 @@ def preference(queue: JobQueue, holder: Holder) -> tuple[Size, bool, str]:
 
 def _take_word(queue: JobQueue, name: str, failed: str | None) -> None:
     """A node says that it is unfit for jobs, or no more; what others want of it goes before."""
-    who, duty = f"node:{name}", queue.duties.get(name)
+    who, duty = own(name), queue.duties.get(name)
     if duty is not None and duty.who != who:
         return
     said = None
     if failed is not None:
-        said = Duty(DutyMode.FAILED, showable(failed, REASON_CHARS_MAX), who)
+        said = Duty(NodeWork.FAILED, showable(failed, REASON_CHARS_MAX), who)
     if said != duty:
         queue.set_duty(name, said)
 
@@ -161,14 +162,14 @@ def _stop_overdue(queue: JobQueue, holder: Holder, now: Moment) -> None:
         job = queue.jobs[key]
         if job.stopping is None:
             again = job.spec.retry is RetryClass.LOST or job.state is JobState.LOCKED
-            why = f"{holder.name} {_ENDS[duty.mode]}: {duty.reason}"
+            why = f"{holder.name} {_ENDS[duty.work]}: {duty.reason}"
             queue.put(replace(job, stopping=why, again=again))
 
 
 def _is_due(duty: Duty, now: Moment) -> bool:
-    if duty.mode is DutyMode.DRAIN:
+    if duty.work is NodeWork.DRAINING:
         return duty.deadline_s is not None and now.wall_s >= duty.deadline_s
-    return duty.mode is DutyMode.FAILED
+    return duty.work is NodeWork.FAILED
 
 
 def _given_before(queue: JobQueue, holder: Holder, asked: WorkAsked, now: Moment) -> list[Job]:

@@ -1,17 +1,13 @@
-"""Whether a holder takes jobs: what people and programs want of it, and where it stands."""
+"""Whether a holder takes jobs: what is desired of its work, and where it stands."""
 
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated
 
 import msgspec
 
-
-class DutyMode(StrEnum):
-    """A node that `failed` may have said so itself."""
-
-    DRAIN = "drain"
-    HOLD = "hold"
-    FAILED = "failed"
+from haptera.kinds import node
+from haptera.kinds.node import NodeWork
+from haptera.model.changes import Desired
 
 
 class DutyState(StrEnum):
@@ -26,10 +22,34 @@ class DutyState(StrEnum):
     ABSENT = "absent"
 
 
-class Duty(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Takes no new jobs, and why. What still runs is stopped at a deadline, in wall time."""
+class Duty(msgspec.Struct, frozen=True):
+    """Takes no new jobs, and why. What still runs is stopped at a deadline, in wall time.
 
-    mode: DutyMode
-    reason: Annotated[str, msgspec.Meta(max_length=500)]
+    A node that `failed` may have said so itself.
+    """
+
+    work: NodeWork
+    reason: str
     who: str
-    deadline_s: float | None = None
+    deadline_s: int | None = None
+
+
+def own(name: str) -> str:
+    """Whose word it is where a node itself says that it failed."""
+    return f"node:{name}"
+
+
+def duty_of(desired: Mapping[str, Desired]) -> Duty | None:
+    """What keeps jobs from a node of which this is desired; None where nothing does.
+
+    >>> wish = {"work": "draining", "work_why": "new disk"}
+    >>> duty_of({name: Desired(value, "user:eve") for name, value in wish.items()}).reason
+    'new disk'
+    """
+    work = desired.get(node.work.name)
+    if work is None or work.value == NodeWork.OPEN:
+        return None
+    why, until = desired.get(node.work_why.name), desired.get(node.work_until.name)
+    reason = "no reason is given" if why is None else str(why.value)
+    deadline_s = None if until is None else int(until.value)
+    return Duty(NodeWork(str(work.value)), reason, work.owner, deadline_s)

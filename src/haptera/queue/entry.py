@@ -1,9 +1,7 @@
 """What goes into the queue and comes out of it: submissions, holders, what is stored."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from haptera.queue.duty import Duty
 from haptera.queue.job import NOTHING, Job, JobSpec, Size
 from haptera.queue.work import JobLimits
 
@@ -34,12 +32,11 @@ class QueueChanges:
 
     jobs: dict[int, Job | None] = field(default_factory=dict)
     arrays_gone: set[int] = field(default_factory=set)
-    duties: dict[str, Duty | None] = field(default_factory=dict)
     token_last: int = 0
     job_last: int = 0
 
     def __bool__(self) -> bool:
-        return bool(self.jobs or self.duties)
+        return bool(self.jobs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +44,6 @@ class StoredQueue:
     """The queue as it was written last."""
 
     jobs: tuple[Job, ...] = ()
-    duties: Mapping[str, Duty] = field(default_factory=dict)
     job_last: int = 0
     token_last: int = 0
 

@@ -9,9 +9,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from haptera.kinds.node import NodeWork
 from haptera.model.errors import Code, HapteraError
 from haptera.queue.choice import Occupant, Room
-from haptera.queue.duty import Duty, DutyMode, DutyState
+from haptera.queue.duty import Duty, DutyState
 from haptera.queue.entry import Holder, Moment, QueueChanges, StoredQueue, Submission
 from haptera.queue.job import ACTIVE, ENDED, Job, JobSpec, JobState, Lane, RetryClass, Size
 from haptera.queue.lanes import Lanes
@@ -35,7 +36,7 @@ class JobQueue:
 
     def __init__(self, stored: StoredQueue, now: Moment) -> None:
         self.jobs = {job.id: job for job in stored.jobs}
-        self.duties = dict(stored.duties)
+        self.duties: dict[str, Duty] = {}
         self.holders: dict[str, Holder] = {}
         self._job_last, self._token_last = stored.job_last, stored.token_last
         self.counts = Counter(one.state for one in stored.jobs)
@@ -131,12 +132,11 @@ class JobQueue:
         return found
 
     def set_duty(self, name: str, duty: Duty | None) -> None:
-        """Have a holder take no new jobs, or again, which ends a drain."""
+        """Have a holder take no new jobs, or again, which ends a drain; it is stored elsewhere."""
         if duty is None:
             self.duties.pop(name, None)
         else:
             self.duties[name] = duty
-        self._changes.duties[name] = duty
 
     def expire(self, now: Moment) -> None:
         """Take from holders that were silent beyond their lease what they held."""
@@ -157,14 +157,14 @@ class JobQueue:
         """Where a holder stands."""
         holder, wanted = self.holders.get(name), self.duties.get(name)
         busy = holder is not None and bool(holder.held)
-        match None if wanted is None else wanted.mode:
-            case DutyMode.DRAIN:
+        match None if wanted is None else wanted.work:
+            case NodeWork.DRAINING:
                 return DutyState.DRAINING if busy else DutyState.DRAINED
-            case DutyMode.HOLD:
+            case NodeWork.HELD:
                 return DutyState.HOLD
-            case DutyMode.FAILED:
+            case NodeWork.FAILED:
                 return DutyState.FAILED
-            case None:
+            case NodeWork.OPEN | None:
                 pass
         if busy:
             return DutyState.BUSY
@@ -248,7 +248,7 @@ class JobQueue:
         )
 
     def measure(self, holder: Holder) -> None:
-        """Work out anew what is free."""
+        """NodeWork out anew what is free."""
         free = holder.capacity
         for key in holder.held.values():
             free -= self.jobs[key].spec.size

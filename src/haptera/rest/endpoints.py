@@ -168,19 +168,8 @@ CANCEL_JOB = Endpoint(
 PRIORITIZE = Endpoint(
     "PATCH", "/v1/jobs/{job}", WRITE, jobs.JobView, takes=jobs.PriorityBody,
     problems=(NOT_FOUND, *UNWRITTEN), unkeyed=_QUEUE)
-QUEUE = Endpoint("GET", "/v1/queue", READ, jobs.QueueView)
-RELIEVE = Endpoint(
-    "PUT", "/v1/duties/{node}", WRITE, jobs.HolderView, takes=jobs.DutyBody,
-    problems=(NOT_FOUND, *UNWRITTEN), unkeyed=_QUEUE)
-RESUME = Endpoint(
-    "DELETE", "/v1/duties/{node}", WRITE, jobs.HolderView, problems=(NOT_FOUND, *UNWRITTEN),
-    unkeyed=_QUEUE)
-RELIEVE_MANY = Endpoint(
-    "PUT", "/v1/duties", WRITE, jobs.HoldersView, query.DutiesQuery, takes=jobs.DutyBody,
-    problems=(NOT_FOUND, *UNWRITTEN), unkeyed=_QUEUE)
-RESUME_MANY = Endpoint(
-    "DELETE", "/v1/duties", WRITE, jobs.HoldersView, query.DutiesQuery,
-    problems=(NOT_FOUND, *UNWRITTEN), unkeyed=_QUEUE)
+QUEUE = Endpoint(
+    "GET", "/v1/queue", READ, jobs.QueueView, query.QueueQuery, problems=(NOT_FOUND,))
 # fmt: on
 
 ENDPOINTS: Final = tuple(one for one in [*globals().values()] if isinstance(one, Endpoint))

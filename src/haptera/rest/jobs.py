@@ -1,4 +1,4 @@
-"""What goes over the API about jobs, for both ends: submissions, jobs, the queue, duties."""
+"""What goes over the API about jobs, for both ends: submissions, jobs, the queue."""
 
 import re
 from typing import Annotated, Final
@@ -8,7 +8,7 @@ import msgspec
 from haptera.model.declared.meaning import Meaning
 from haptera.model.text import Argument, OneLine, Path, User
 from haptera.queue.demand import Wanted
-from haptera.queue.duty import DutyMode, DutyState
+from haptera.queue.duty import DutyState
 from haptera.queue.job import (
     BINDS_MAX,
     COMMAND_BYTES_MAX,
@@ -19,15 +19,12 @@ from haptera.queue.job import (
     JobState,
     RetryClass,
     Size,
-    Whole,
 )
 from haptera.queue.queue import ARRAY_MAX
 from haptera.queue.work import JobLimits
 
 # So many one answer lists at most.
 JOBS_MAX: Final = 10_000
-# How long a drain may give what runs; a week.
-DRAIN_S_MAX: Final = 7 * 86_400
 
 Priority = Annotated[int, msgspec.Meta(ge=-PRIORITY_MAX, le=PRIORITY_MAX)]
 
@@ -210,12 +207,6 @@ class HolderView(msgspec.Struct, frozen=True):
     images: list[str] | None = None
 
 
-class HoldersView(msgspec.Struct, frozen=True):
-    """All whose duty was changed, by name."""
-
-    holders: list[HolderView]
-
-
 class LaneView(msgspec.Struct, frozen=True):
     """So many jobs of one size wait, or wait for one backend, or in one image."""
 
@@ -235,11 +226,3 @@ class QueueView(msgspec.Struct, frozen=True):
     lanes: list[LaneView]
     wanted: list[Wanted]
     pools: dict[str, str] = {}
-
-
-class DutyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Take no new jobs; `within_s`: what still runs then is stopped, if it is a drain."""
-
-    mode: DutyMode
-    reason: Annotated[OneLine, msgspec.Meta(min_length=1, max_length=500)]
-    within_s: Annotated[Whole, msgspec.Meta(le=DRAIN_S_MAX)] | None = None

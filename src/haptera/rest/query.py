@@ -7,7 +7,6 @@ from msgspec import Meta
 
 from haptera.model.answers.plan import DIGEST_DIGITS
 from haptera.model.walltime import WALL_S_MAX
-from haptera.queue.duty import DutyState
 from haptera.queue.job import JobState
 
 # Characters of the reason that is given for a change.
@@ -170,11 +169,8 @@ class CancelQuery(WhyQuery, frozen=True, kw_only=True):
     select: Annotated[str, _says("The jobs: job:[1-20], job:* and state=queued.", "job:1")]
 
 
-class DutiesQuery(Query, frozen=True, kw_only=True):
-    select: Annotated[str, _says("The nodes: rack1n[1-4], node:* and condition=stuck.", "n9")]
-    state: Annotated[
-        DutyState | None, _says("Only nodes in this state, as GET /v1/queue has it.")
+class QueueQuery(Query, frozen=True, kw_only=True):
+    select: Annotated[
+        str | None,
+        _says("These nodes alone, whether or not they take jobs: rack1n[1-4].", "n9"),
     ] = None
-    who: Annotated[str | None, _says("Only nodes whose duty this user set: eve, or user:eve.")] = (
-        None
-    )

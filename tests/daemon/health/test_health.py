@@ -10,13 +10,13 @@ from haptera.health.care import CareLimits
 from haptera.health.readings import Timed
 from haptera.model.answers.views import BrakeView, Condition, DesiredView, EntityView, ObservedView
 from haptera.model.entity import parse_entity
-from haptera.queue.duty import Duty, DutyMode
 
 BEGIN = 1_795_284_000.0
 SITE = "site"
 LIMITS = CareLimits(at_once=1, share=50, well_s=300)
 RULE = {"sensors": "temp.inlet", "pipeline": "above 35 clear 32 for 20s", "mode": "act"}
-DRAINED = Duty(DutyMode.DRAIN, "inlet-hot: temp.inlet at 40 (degraded)", WHO)
+DRAINED = {"work": "draining", "work_why": "inlet-hot: temp.inlet at 40 (degraded)"}
+OPENED = dict.fromkeys(DRAINED)
 ILL = {"grade": "degraded", "says": "inlet-hot (temp.inlet): degraded"}
 
 
@@ -27,7 +27,7 @@ class Holder:
 
 @dataclass
 class Queue:
-    duties: dict[str, Duty] = field(default_factory=dict)
+    duties: dict[str, object] = field(default_factory=dict)
     holders: dict[str, Holder] = field(default_factory=dict)
 
 
@@ -77,11 +77,14 @@ class Cluster:
             self.desire(name, WHO, **patch)
         for name in writes.undeclare:
             del self.views[name]
-        for name, duty in writes.duties.items():
-            self.jobs.queue.duties.pop(name, None)
-            if duty is not None:
-                self.jobs.queue.duties[name] = duty
         return writes
+
+    def work(self) -> dict[str, tuple[object, str]]:
+        """What is desired of the work of nodes, and by whom."""
+        views = [one for one in self.views.values() if "work" in one.desired]
+        return {
+            one.name: (one.desired["work_why"].value, one.desired["work"].owner) for one in views
+        }
 
     def care(self) -> dict[str, object]:
         return {
@@ -124,8 +127,8 @@ def test_a_node_that_a_rule_speaks_of_is_drained_then_out_then_given_back(cluste
     cluster.passes(60, n1=40.0)
     writes = cluster.looked()
     since = int(BEGIN) + 10
-    assert writes.desired == {"health:n1": {**ILL, "care": "spared", "since": since}}
-    assert writes.duties == {"n1": DRAINED}
+    health = {**ILL, "care": "spared", "since": since}
+    assert writes.desired == {"health:n1": health, "node:n1": DRAINED}
     assert cluster.looked() == HealthWrites()
 
     cluster.jobs.queue.holders["n1"] = Holder(held=False)
@@ -137,7 +140,7 @@ def test_a_node_that_a_rule_speaks_of_is_drained_then_out_then_given_back(cluste
     cluster.passes(290)
     assert cluster.looked() == HealthWrites()
     cluster.passes(10)
-    assert cluster.looked() == HealthWrites(undeclare=["health:n1"], duties={"n1": None})
+    assert cluster.looked() == HealthWrites(undeclare=["health:n1"], desired={"node:n1": OPENED})
     assert cluster.care() == {}
 
 
@@ -170,7 +173,7 @@ def test_the_budget_and_a_brake_stop_the_next_and_say_so(cluster) -> None:
 def test_an_inlet_that_is_hot_everywhere_disturbs_nobody(cluster) -> None:
     cluster.passes(60, n1=40.0, n2=40.0, n3=40.0, n4=40.0)
     writes = cluster.looked()
-    assert (cluster.care(), writes.duties) == ({}, {})
+    assert (cluster.care(), cluster.work()) == ({}, {})
     assert len(writes.desired) == 4
 
 
@@ -178,14 +181,13 @@ def test_a_rule_that_suggests_is_told_and_not_acted_on(cluster) -> None:
     cluster.desire("health-rule:inlet-hot", SITE, mode="suggest")
     cluster.looked()
     cluster.passes(60, n1=40.0)
-    writes = cluster.looked()
-    assert (cluster.care(), writes.duties) == ({}, {})
+    cluster.looked()
+    assert (cluster.care(), cluster.work()) == ({}, {})
     assert cluster.views["health:n1"].desired["grade"].value == "degraded"
 
 
 def test_a_drain_and_a_care_of_a_person_are_left_to_them(cluster) -> None:
-    own = Duty(DutyMode.DRAIN, "board swap", "user:eve")
-    cluster.jobs.queue.duties["n1"] = own
+    cluster.desire("node:n1", "user:eve", work="draining", work_why="board swap")
     cluster.desire("health:n2", "user:eve", care="spared")
     cluster.passes(60, n1=40.0)
     cluster.looked()
@@ -194,7 +196,7 @@ def test_a_drain_and_a_care_of_a_person_are_left_to_them(cluster) -> None:
     for _ in range(2):
         cluster.passes(310)
         cluster.looked()
-    assert cluster.jobs.queue.duties == {"n1": own}
+    assert cluster.work() == {"n1": ("board swap", "user:eve")}
     assert cluster.care() == {"n2": "spared"}
 
 
@@ -202,14 +204,14 @@ def test_a_parent_that_starts_anew_goes_on_with_the_care_that_it_finds(cluster) 
     cluster.passes(60, n1=40.0)
     cluster.looked()
     later = Cluster()
-    later.views, later.jobs.queue.duties = cluster.views, cluster.jobs.queue.duties
+    later.views = cluster.views
     later.looked()
     assert later.care() == {"n1": "out"}, "nothing runs there, and nothing was read yet"
     later.passes(310)
     later.looked()
     later.passes(310)
     later.looked()
-    assert (later.care(), later.jobs.queue.duties) == ({}, {})
+    assert (later.care(), later.work()) == ({}, {})
 
 
 def test_what_a_silent_sensor_said_last_stays_and_moves_nothing_new(cluster) -> None:

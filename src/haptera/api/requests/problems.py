@@ -25,6 +25,13 @@ _HEADERS: Final[Mapping[HTTPStatus, Mapping[str, str]]] = MappingProxyType(
 _ROUTING: Final = MappingProxyType(
     {HTTPStatus.NOT_FOUND: Code.NO_ROUTE, HTTPStatus.METHOD_NOT_ALLOWED: Code.METHOD}
 )
+# What to do instead of asking for what earlier versions had.
+_GONE: Final = MappingProxyType(
+    {
+        "/v1/duties/": "desire work=draining, held or failed of the node, or nothing of its work:"
+        " PATCH /v1/entities/node:NAME/desired",
+    }
+)
 
 
 async def on_haptera_error(_request: Request, error: Exception) -> Response:
@@ -37,10 +44,11 @@ async def on_haptera_error(_request: Request, error: Exception) -> Response:
 async def on_http_error(request: Request, error: Exception) -> Response:
     """The answer to a path or method that there is not."""
     raised = cast(HTTPException, error)
-    status = HTTPStatus(raised.status_code)
+    status, path = HTTPStatus(raised.status_code), request.url.path
+    gone = (do for prefix, do in _GONE.items() if f"{path}/".startswith(prefix))
     told = HapteraError(
-        f"{request.method} {request.url.path}: {status.phrase.lower()}",
-        do="see the routes in docs/reference/rest.md",
+        f"{request.method} {path}: {status.phrase.lower()}",
+        do=next(gone, "see the routes in docs/reference/rest.md"),
         code=_ROUTING.get(status, Code.INVALID),
     )
     return problem(told, status, raised.headers)

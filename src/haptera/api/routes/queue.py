@@ -1,7 +1,7 @@
 """Routes of the queue of jobs: submitting, looking, cancelling, and which nodes take them."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
 
@@ -20,7 +20,6 @@ from haptera.api.requests.endpoint import (
 from haptera.api.requests.lines import Lines, document
 from haptera.api.routes.job_list import Cancelling, JobList
 from haptera.api.writes.nodes_meant import nodes_meant
-from haptera.api.writes.patching import missing
 from haptera.kinds.meaning import check_selector
 from haptera.model.entity import node_id
 from haptera.model.errors import Code, HapteraError
@@ -28,17 +27,13 @@ from haptera.model.text import whole_number
 from haptera.model.token_scope import RANK, Scope
 from haptera.queue.capacity import capacity_of
 from haptera.queue.demand import demand
-from haptera.queue.duty import Duty
 from haptera.queue.entry import Holder, Submission
 from haptera.queue.job import ENDED, Job, JobState, Size
-from haptera.queue.queue import JobQueue
 from haptera.queue.reason import absence
 from haptera.rest import endpoints, query
 from haptera.rest.job_selector import JobSubject, parse_job_selector
 from haptera.rest.jobs import (
     CancelledJobs,
-    DutyBody,
-    HoldersView,
     HolderView,
     JobsView,
     JobView,
@@ -69,10 +64,6 @@ class JobRoutes:
         yield Handler(endpoints.CANCEL_JOB, self.cancel)
         yield Handler(endpoints.PRIORITIZE, self.prioritize)
         yield Handler(endpoints.QUEUE, self.queue)
-        yield Handler(endpoints.RELIEVE, self.relieve)
-        yield Handler(endpoints.RESUME, self.resume)
-        yield Handler(endpoints.RELIEVE_MANY, self.relieve_many)
-        yield Handler(endpoints.RESUME_MANY, self.resume_many)
 
     @property
     def desk(self) -> JobDesk:
@@ -157,10 +148,13 @@ class JobRoutes:
         job = await self.desk.prioritize(self._job_of(caller, request).id, body.priority)
         return as_json(self._view(job, job.spec.command))
 
-    async def queue(self, _request: Request, _caller: Caller) -> Response:
+    async def queue(self, request: Request, _caller: Caller) -> Response:
         """Who takes jobs, what waits, and what there is too little of."""
-        queue = self.desk.queue
+        queue, asked = self.desk.queue, read_query(request, query.QueueQuery)
         names = sorted(queue.holders.keys() | queue.duties.keys())
+        if asked.select is not None:
+            select = check_selector(parse_selector(asked.select))
+            names = await nodes_meant(self.backend, select, queue.holders)
         lanes = sorted(queue.lanes.counts().items(), key=lambda one: (one[0].size, one[1]))
         view = QueueView(
             [self._holder(name) for name in names],
@@ -170,72 +164,12 @@ class JobRoutes:
         )
         return as_json(view)
 
-    async def relieve(self, request: Request, caller: Caller) -> Response:
-        """Have a node take no new jobs: drain it, hold it, or say that it has failed."""
-        node, body = self._node(request), await read_body(request, DutyBody)
-        await self._set_duties([node], self._duty(body, caller), caller)
-        return as_json(self._holder(node))
-
-    async def relieve_many(self, request: Request, caller: Caller) -> Response:
-        """Have all nodes that a selector means take no new jobs: all of them, or none."""
-        body = await read_body(request, DutyBody)
-        return await self._change_many(request, self._duty(body, caller), caller)
-
-    async def resume(self, request: Request, caller: Caller) -> Response:
-        """Have a node take jobs again, which ends a drain, too; what runs there runs on."""
-        node = self._node(request)
-        await self._set_duties([node], None, caller)
-        return as_json(self._holder(node))
-
-    async def resume_many(self, request: Request, caller: Caller) -> Response:
-        """Have all nodes that a selector means take jobs again: all of them, or none."""
-        return await self._change_many(request, None, caller)
-
-    async def _change_many(self, request: Request, duty: Duty | None, caller: Caller) -> Response:
-        asked = read_query(request, query.DutiesQuery)
-        select, state, who = check_selector(parse_selector(asked.select)), asked.state, asked.who
-        queue = self.desk.queue
-        known = queue.holders.keys() | queue.duties.keys()
-        named = await nodes_meant(self.backend, select, known)
-        names = [
-            name
-            for name in named
-            if state in (None, queue.duty(name)) and (who is None or _is_of(queue, name, who))
-        ]
-        if not names:
-            is_so = "is there: only nodes take jobs" if state is None else f"is {state}"
-            of_whom = "" if who is None else f" and has a duty set by {who}"
-            what = f"no node of {select} {is_so}{of_whom}"
-            do = "see which there are: haptera queue"
-            raise HapteraError(what, do=do, code=Code.SELECTS_NOTHING)
-        await self._set_duties(names, duty, caller)
-        return as_json(HoldersView([self._holder(name) for name in names]))
-
-    async def _set_duties(self, names: Sequence[str], duty: Duty | None, caller: Caller) -> None:
-        await self.desk.set_duties(names, duty)
-        for name in names:
-            again = f"let {name} take jobs again"
-            what = again if duty is None else f"{duty.mode} {name}: {duty.reason}"
-            self.backend.note(f"user:{caller.name}", what, node_id(name))
-
-    def _duty(self, body: DutyBody, caller: Caller) -> Duty:
-        deadline_s = None if body.within_s is None else self.wall_s() + body.within_s
-        return Duty(body.mode, body.reason, f"user:{caller.name}", deadline_s)
-
     def _meant(self, select: str | None, state: JobState | None = None) -> Callable[[Job], bool]:
         """True where a query means a job."""
         if select is None:
             return lambda job: state in (None, job.state)
         choice, now_s = parse_job_selector(select).choice, self.wall_s()
         return lambda job: state in (None, job.state) and choice.means(JobSubject(job, now_s))
-
-    def _node(self, request: Request) -> str:
-        """The node that a request names; one that has gone may still be let go of."""
-        name: str = request.path_params["node"]
-        known = name in self.desk.queue.holders or name in self.desk.queue.duties
-        if not known and self.backend.entity(node_id(name)) is None:
-            raise missing(self.backend, node_id(name))
-        return name
 
     def _job(self, request: Request) -> Job:
         return self.desk.queue.job(whole_number(request.path_params["job"]) or 0)
@@ -286,7 +220,7 @@ class JobRoutes:
             holder.backend,
             absence(queue, name, self._declared(name)) if duty is None else duty.reason,
             None if duty is None else duty.who,
-            None if duty is None else _whole(duty.deadline_s),
+            None if duty is None else duty.deadline_s,
             _whole(holder.idle_since_s),
             holder.limits,
             None if holder.images is None else sorted(holder.images),
@@ -314,12 +248,6 @@ def _reason(request: Request, caller: Caller) -> str:
 
 def _may_change(caller: Caller, job: Job) -> bool:
     return job.owner == f"user:{caller.name}" or caller.scope is Scope.ADMIN
-
-
-def _is_of(queue: JobQueue, name: str, who: str) -> bool:
-    """True if this user set the node's duty: user:eve, or eve for short."""
-    duty = queue.duties.get(name)
-    return duty is not None and duty.who in (who, f"user:{who}")
 
 
 def _cursor(text: str) -> Cursor:

@@ -70,6 +70,11 @@ class EntityTable:
         row = self._rows.get(node_id(node))
         return {} if row is None else row.desired.attributes
 
+    def desired_of(self, node: str) -> Mapping[str, Desired]:
+        """What is desired of a node; nothing of one that is not declared."""
+        row = self._rows.get(node_id(node))
+        return {} if row is None else row.desired.values
+
     def on(self, node: str | None) -> list[EntityState]:
         """The rows on a node, its own first, then by id; on none: the whole cluster's."""
         if node is None:

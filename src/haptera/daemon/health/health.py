@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Final, Protocol
 
+from haptera.controllers.node_work import work_patch
 from haptera.daemon.queue.linked import linked
 from haptera.daemon.queue.parent_side import ParentQueue
 from haptera.daemon.samples.sample_board import SampleBoard
@@ -38,7 +39,6 @@ from haptera.model.answers.views import BrakeView, EntityView
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.model.samples import SampleBatch
-from haptera.queue.duty import Duty, DutyMode
 from haptera.runtime import clock
 from haptera.runtime.processes.control import Source
 from haptera.sdk import Cluster, Conflict
@@ -69,12 +69,11 @@ class HealthSource(Source, Protocol):
 
 @dataclass(slots=True)
 class HealthWrites:
-    """The health entities to write, and the duties to set or take back."""
+    """The health entities to write, and what to desire of the work of nodes."""
 
     declare: dict[str, dict[str, str]] = field(default_factory=dict)
     desired: dict[str, Patch] = field(default_factory=dict)
     undeclare: list[str] = field(default_factory=list)
-    duties: dict[str, Duty | None] = field(default_factory=dict)
 
 
 class HealthKeeper:
@@ -118,16 +117,10 @@ class HealthKeeper:
 
     async def _keep(self, cluster: Cluster[None], views: Views) -> None:
         writes = self.decide(views, clock.wall_s())
-        try:
-            if writes.desired or writes.undeclare:
-                await cluster.write(
-                    writes.desired, declare=writes.declare, undeclare=writes.undeclare
-                )
-        except Conflict:
-            return  # the next look decides on what is so then
-        # Last: who is in care outlives this process, and gives its own duties back.
-        for name, duty in writes.duties.items():
-            await self._jobs.set_duties([name], duty)
+        if not (writes.desired or writes.undeclare):
+            return
+        with suppress(Conflict):  # the next look decides on what is so then
+            await cluster.write(writes.desired, declare=writes.declare, undeclare=writes.undeclare)
 
     def decide(self, views: Views, now: float) -> HealthWrites:
         """The writes that are due now."""
@@ -150,7 +143,7 @@ class HealthKeeper:
         for one in patients:
             in_care = one.stage is not None or one.name in decision.spare
             board.look(one.name, one.symptoms, self.ward.rules, now, in_care=in_care)
-        writes = self._writes(patients, there, decision)
+        writes = self._writes(patients, nodes, there, decision)
         for name, score in board.scores.items():
             entity = str(EntityId(health_score.kind.name, name, None))
             _write(entity, scores.get(name), asdict(score), writes)
@@ -184,7 +177,7 @@ class HealthKeeper:
         return holder is not None and bool(holder.held)
 
     def _writes(
-        self, patients: Iterable[Patient], there: Views, decision: CareDecision
+        self, patients: Iterable[Patient], nodes: Views, there: Views, decision: CareDecision
     ) -> HealthWrites:
         writes = HealthWrites()
         patients = [*patients]
@@ -192,21 +185,26 @@ class HealthKeeper:
             stage = _stage(one, decision)
             entity = str(EntityId(health.kind.name, one.name, None))
             _write(entity, there.get(one.name), _wish(one, stage, decision), writes)
-            self._set_duty(one, stage, decision, writes)
+            self._set_work(one, nodes[one.name], stage, decision, writes)
         for name in sorted(there.keys() - {one.name for one in patients}):
             _write(there[name].entity, there[name], _NOTHING, writes)
         return writes
 
-    def _set_duty(
-        self, one: Patient, stage: CareStage | None, decision: CareDecision, writes: HealthWrites
+    def _set_work(
+        self,
+        one: Patient,
+        view: EntityView,
+        stage: CareStage | None,
+        decision: CareDecision,
+        writes: HealthWrites,
     ) -> None:
         """Give it no new jobs while it is in care; a person's word on that stays."""
-        duty = self._jobs.queue.duties.get(one.name)
-        if stage is not None and duty is None:
+        work = view.desired.get(node.work.name)
+        if stage is not None and work is None and one.name not in self._jobs.queue.duties:
             why = decision.spare.get(one.name) or _worst(one) or "in care for its health"
-            writes.duties[one.name] = Duty(DutyMode.DRAIN, why, WHO)
-        elif stage is None and duty is not None and duty.who == WHO:
-            writes.duties[one.name] = None
+            writes.desired[view.entity] = {**work_patch(view, WHO, why)}
+        elif stage is None and (patch := work_patch(view, WHO, None)):
+            writes.desired[view.entity] = {**patch}
 
 
 def _read_scores(views: Iterable[EntityView]) -> dict[str, Score]:

@@ -212,7 +212,7 @@ class _Parent:
         self._record = EventRecorder(engine.table, self._recorder)
         self._deliver = self._driver.deliver
         self._table = table = engine.table
-        self._jobs = ParentQueue(self._store, table.nodes, table.attributes_of, self._feed.answer)
+        self._jobs = ParentQueue(self._store, table, self._feed.answer)
         self._numbers = SampleParts(engine, self._home, self._settings.samples)
         self._channel = ParentChannel(
             self._authority,
@@ -393,6 +393,7 @@ class _Parent:
     def _publish(self, effect: Publish) -> None:
         self._backend.bus.publish(effect.entities, effect.types)
         self._record.changed(effect.entities)
+        self._jobs.heed(effect.entities)
         self._sessions.heed(effect.entities)
         self._tree.changed(effect.entities)
         self._numbers.changed(effect.entities)

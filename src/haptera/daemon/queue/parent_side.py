@@ -5,15 +5,18 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
+from haptera.kinds import node
+from haptera.model.changes import Desired
+from haptera.model.entity import EntityId
 from haptera.model.errors import Code, HapteraError
 from haptera.queue.asking import ask, has_news, preference, tell
 from haptera.queue.capacity import capacity_of
 from haptera.queue.choice import Room
 from haptera.queue.demand import Wanted, demand
-from haptera.queue.duty import Duty
-from haptera.queue.entry import Holder, Moment, Submission
+from haptera.queue.duty import duty_of, own
+from haptera.queue.entry import Holder, Moment, StoredQueue, Submission
 from haptera.queue.job import ENDED, NOTHING, Job, Size
 from haptera.queue.news import JobNews
 from haptera.queue.queue import JobQueue
@@ -29,6 +32,16 @@ EXPIRE_EVERY_S: Final = 1.0
 MS_PER_S: Final = 1_000
 
 _log = logging.getLogger(__name__)
+
+
+class KnownNodes(Protocol):
+    """The nodes of a cluster, by their names, as far as a queue needs to know them."""
+
+    def nodes(self) -> Iterable[str]: ...
+
+    def attributes_of(self, node: str, /) -> Mapping[str, str]: ...
+
+    def desired_of(self, node: str, /) -> Mapping[str, Desired]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,22 +61,20 @@ class ParentQueue:
     """One queue, and who waits for it; all of it is used in the loop's own thread.
 
     A holder's asking is held back while there is nothing to tell it, and ends when it asks anew.
-    `nodes` are all names, and `attributes` those of a node; `settled` calls back once a standby
-    that keeps up has what was written.
+    `nodes` are what the cluster has; `settled` calls back once a standby that keeps up has what was
+    written.
     """
 
     def __init__(
         self,
         store: Store,
-        nodes: Callable[[], Iterable[str]],
-        attributes: Callable[[str], Mapping[str, str]],
+        nodes: KnownNodes,
         settled: Callable[[Callable[[], None]], None],
     ) -> None:
         self._store = store
         self._settled = settled
         self._nodes = nodes
-        self._attributes = attributes
-        self._queue = JobQueue(store.load_queue(), _now())
+        self._queue = self._made(store.load_queue())
         self._broken = False
         self._waiting: dict[str, _Waiting] = {}
         self._changed = asyncio.Event()
@@ -111,7 +122,7 @@ class ParentQueue:
         Raises:
             HapteraError: what it is told cannot be written.
         """
-        return await self.ask(node, capacity_of(self._attributes(node)) or NOTHING, asked)
+        return await self.ask(node, capacity_of(self._nodes.attributes_of(node)) or NOTHING, asked)
 
     async def ask(
         self, name: str, capacity: Size, asked: WorkAsked, backend: str | None = None
@@ -170,11 +181,14 @@ class ParentQueue:
         await self._write()
         return job
 
-    async def set_duties(self, names: Iterable[str], duty: Duty | None) -> None:
-        """Have these holders take no new jobs; None: take them again."""
-        for name in names:
-            self.queue.set_duty(name, duty)
-        await self._write()
+    def heed(self, entities: Iterable[EntityId]) -> None:
+        """What is desired of these may be other than before: nodes take jobs, or take none."""
+        if self._broken:
+            return
+        names = (one.name for one in entities if one.kind == node.kind.name)
+        if sum(self._heed(self._queue, name) for name in names):
+            self._tell()
+            self._turn_over()
 
     async def lose(self, name: str, reason: str) -> None:
         """As `JobQueue.lose`."""
@@ -212,9 +226,23 @@ class ParentQueue:
 
     def _declared(self) -> Iterator[tuple[str, Size]]:
         """What the cluster's nodes have for jobs, of those that take any."""
-        for name in self._nodes():
-            if (capacity := capacity_of(self._attributes(name))) is not None:
+        for name in self._nodes.nodes():
+            if (capacity := capacity_of(self._nodes.attributes_of(name))) is not None:
                 yield name, capacity
+
+    def _made(self, stored: StoredQueue) -> JobQueue:
+        queue = JobQueue(stored, _now())
+        for name in self._nodes.nodes():
+            self._heed(queue, name)
+        return queue
+
+    def _heed(self, queue: JobQueue, name: str) -> bool:
+        """Whether what is desired of a node's work is other than before."""
+        duty, before = duty_of(self._nodes.desired_of(name)), queue.duties.get(name)
+        if duty == before or (duty is None and before is not None and before.who == own(name)):
+            return False
+        queue.set_duty(name, duty)
+        return True
 
     async def _write(self) -> None:
         """Tell who waits, and have all that changed written, whoever changed it.
@@ -268,7 +296,7 @@ class ParentQueue:
         if self._written is not written:
             return
         self._broken, self._written = True, None
-        self._queue = JobQueue(await asyncio.to_thread(self._store.load_queue), _now())
+        self._queue = self._made(await asyncio.to_thread(self._store.load_queue))
         self._broken = False
         self._look_for_images()
         for key in self._queue.jobs:

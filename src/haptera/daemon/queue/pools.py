@@ -23,12 +23,14 @@ from haptera.controllers.pool import (
     standing,
 )
 from haptera.controllers.supply import (
+    NAME,
     NodeStanding,
     PoolSaid,
     PoolWrites,
     Supply,
     Views,
     pool_said,
+    relieve,
     supply_of,
     writes_of,
 )
@@ -44,7 +46,6 @@ from haptera.runtime.processes.control import Source
 from haptera.sdk import Cluster, Conflict
 from haptera.sdk.boundary import Boundary
 
-NAME: Final = "pools"
 # It is looked so often whatever happens: the power of machines is heard of in no other way.
 LOOK_EVERY_S: Final = 2.0
 # A pool that cannot be read or written is tried again so much later.
@@ -128,8 +129,8 @@ class Pools:
                 until_ns = min(until_ns, until_ns if again_ns is None else again_ns)
         for one in kept:
             with self._by_itself(one.said.name, wrong):
+                await self._forget(one)
                 await self._write(cluster, one.writes)
-                await self._forget(one.said, one.slots)
         self._wrong = wrong
         if wrong:
             return RETRY_S
@@ -182,7 +183,7 @@ class Pools:
             return wanted, now
         decision = decide(said.pool, one.slots, wanted, self._refusals_of(said.name, now), now)
         self._tell(said, decision)
-        one.writes = writes_of(said, supply, decision.actions)
+        one.writes = writes_of(supply, decision.actions, one.views)
         unmet = self._unmet.get(said.name, ())
         self._jobs.pools[said.name] = standing(said.pool, one.slots, unmet)
         priorities = {each.size: each.priority for each in wanted}
@@ -204,17 +205,15 @@ class Pools:
             self._refusals[key] = refusal
             one.supply.empty(slot, one.writes)
 
-    async def _forget(self, said: PoolSaid, slots: Iterable[Slot]) -> None:
+    async def _forget(self, kept: _Kept) -> None:
         """Whoever asked for work from what is gone is gone too, and so is our drain of it."""
-        queue = self._jobs.queue
-        for one in slots:
+        for one in kept.slots:
             if one.phase is not SlotPhase.ABSENT:
                 continue
-            if one.name in queue.holders:
+            if one.name in self._jobs.queue.holders:
                 await self._jobs.lose(one.name, f"{one.name} is gone")
-            duty = queue.duties.get(one.name)
-            if duty is not None and duty.who == said.who:
-                await self._jobs.set_duties([one.name], None)
+            if f"node:{one.name}" not in kept.writes.undeclare:
+                relieve(one.name, None, kept.views, kept.writes)
 
     async def _seen(self, cluster: Cluster[None], supply: Supply) -> Views:
         found = dict(self._views)
@@ -264,12 +263,10 @@ class Pools:
                 _log.info(text, said.name, unmet.count, unmet.size, unmet.why)
 
     async def _write(self, cluster: Cluster[None], writes: PoolWrites) -> None:
-        """Duties first: who is about to be ended is given nothing more from then on."""
-        duties = self._jobs.queue.duties
-        for name, duty in writes.duties.items():
-            if duty != duties.get(name):
-                await self._jobs.set_duties([name], duty)
-        if writes.declare or writes.desired or writes.undeclare:
+        """What users say of nodes that go comes first: these could not go before."""
+        for owner, patches in writes.released.items():
+            await cluster.write(patches, owner=owner)
+        if writes:
             await cluster.write(writes.desired, declare=writes.declare, undeclare=writes.undeclare)
 
 

@@ -12,8 +12,7 @@ from haptera.health.rule import (
     Trend,
     parse_pipeline,
 )
-from haptera.kinds.rules.rule import one_of
-from haptera.model.declared.desired_check import between
+from haptera.model.declared.desired_check import between, one_of
 from haptera.model.declared.schema import Kind, Plain
 from haptera.model.errors import Code, HapteraError
 

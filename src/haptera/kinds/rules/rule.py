@@ -1,11 +1,10 @@
 """What rules (freezes, policies, budgets) may be of: names, groups and attributes of nodes."""
 
-from collections.abc import Callable, Iterable
 from typing import Final
 
 from haptera.kinds.extensions import TAKEN, node_kind
 from haptera.model.declared.desired_check import nearest
-from haptera.model.errors import HapteraError, ParseError
+from haptera.model.errors import ParseError
 from haptera.selectors.selector import Selector, parse_selector
 from haptera.selectors.selector_ast import (
     CONDITION,
@@ -21,17 +20,6 @@ from haptera.selectors.text_cursor import place
 
 # An agent is told of each rule, in a datagram.
 OF_BYTES_MAX: Final = 512
-
-
-def one_of(choices: Iterable[str]) -> Callable[[str], None]:
-    """A check that a text is one of these."""
-    allowed = [str(one) for one in choices]
-
-    def check(text: str) -> None:
-        if text not in allowed:
-            raise HapteraError(f"{text!r} is none of these", do=f"write {', '.join(allowed)}")
-
-    return check
 
 
 def parse_rule(text: str) -> Selector:

@@ -88,6 +88,17 @@ def check_plain(plain: Plain, value: str | int) -> str | int:
     return checked
 
 
+def one_of(choices: Iterable[str]) -> Callable[[str], None]:
+    """A check that a text is one of these."""
+    allowed = [str(one) for one in choices]
+
+    def check(text: str) -> None:
+        if text not in allowed:
+            raise HapteraError(f"{text!r} is none of these", do=f"write {', '.join(allowed)}")
+
+    return check
+
+
 def between(low: int, high: int) -> Callable[[int], None]:
     """A check of plain data: a number from `low` to `high`."""
 

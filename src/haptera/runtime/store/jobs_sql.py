@@ -9,7 +9,8 @@ from typing import Final
 
 import msgspec
 
-from haptera.queue.duty import Duty
+from haptera.kinds import node
+from haptera.kinds.node import NodeWork
 from haptera.queue.entry import QueueChanges, StoredQueue
 from haptera.queue.job import Job, JobSpec
 
@@ -22,7 +23,7 @@ CREATE TABLE array_specs (  -- what each job of an array is to run, by the array
     array INTEGER PRIMARY KEY,
     spec TEXT NOT NULL
 );
-CREATE TABLE duties (  -- who takes no jobs, and why
+CREATE TABLE duties (  -- of earlier versions, which may be followed
     holder TEXT PRIMARY KEY,
     duty TEXT NOT NULL
 ) WITHOUT ROWID;
@@ -42,13 +43,52 @@ def load_queue(connection: sqlite3.Connection) -> StoredQueue:
         for array, text in connection.execute("SELECT array, spec FROM array_specs")
     }
     jobs = connection.execute("SELECT job FROM jobs ORDER BY id")
-    duties = connection.execute("SELECT holder, duty FROM duties")
     (last,) = connection.execute("SELECT job_last, token_last FROM queue").fetchall()
-    return StoredQueue(
-        tuple(_job(text, specs) for (text,) in jobs),
-        {holder: msgspec.json.decode(text, type=Duty) for holder, text in duties},
-        *last,
-    )
+    return StoredQueue(tuple(_job(text, specs) for (text,) in jobs), *last)
+
+
+def desire_duties(connection: sqlite3.Connection, wall_s: float) -> None:
+    """What keeps jobs from nodes, in a file of an earlier version, is desired of these nodes now.
+
+    What nodes have said of themselves they say again.
+    """
+    for holder, text in connection.execute("SELECT holder, duty FROM duties").fetchall():
+        duty = msgspec.json.decode(text, type=_Duty)
+        owner = "controller:pools" if duty.who.startswith("pool:") else duty.who
+        until = None if duty.deadline_s is None else int(duty.deadline_s)
+        # Of a reason that is too long, what has room whatever its characters.
+        short = len(duty.reason.encode()) <= node.WHY_BYTES_MAX
+        why = duty.reason if short else duty.reason[: node.WHY_BYTES_MAX // 4]
+        wish = {
+            node.work.name: _WORK[duty.mode],
+            node.work_why.name: why,
+            node.work_until.name: until,
+        }
+        for name, value in wish.items():
+            if value is not None and duty.who != f"node:{holder}":
+                connection.execute(
+                    "INSERT INTO desired SELECT entities.id, ?, ?, ?, ?, store.revision"
+                    " FROM entities, store WHERE entities.id = ? ON CONFLICT DO NOTHING",
+                    (name, value, owner, wall_s, f"node:{holder}"),
+                )
+    connection.execute("DELETE FROM duties")
+
+
+# What is desired instead of each mode.
+_WORK: Final = {
+    "drain": NodeWork.DRAINING.value,
+    "hold": NodeWork.HELD.value,
+    "failed": NodeWork.FAILED.value,
+}
+
+
+class _Duty(msgspec.Struct, frozen=True):
+    """Whether a holder took jobs, as versions before this wrote it."""
+
+    mode: str
+    reason: str
+    who: str
+    deadline_s: float | None = None
 
 
 def save_queue(connection: sqlite3.Connection, changes: QueueChanges) -> None:
@@ -70,14 +110,6 @@ def save_queue(connection: sqlite3.Connection, changes: QueueChanges) -> None:
                 )
     for array in changes.arrays_gone:
         connection.execute("DELETE FROM array_specs WHERE array = ?", (array,))
-    for holder, duty in changes.duties.items():
-        if duty is None:
-            connection.execute("DELETE FROM duties WHERE holder = ?", (holder,))
-        else:
-            connection.execute(
-                "INSERT INTO duties VALUES (?1, ?2) ON CONFLICT (holder) DO UPDATE SET duty = ?2",
-                (holder, _text(duty)),
-            )
     connection.execute(
         "UPDATE queue SET job_last = max(job_last, ?), token_last = max(token_last, ?)",
         (changes.job_last, changes.token_last),
@@ -98,5 +130,5 @@ def _text_without_spec(job: Job) -> str:
     return msgspec.json.encode(said).decode()
 
 
-def _text(value: Job | JobSpec | Duty) -> str:
+def _text(value: Job | JobSpec) -> str:
     return msgspec.json.encode(value).decode()

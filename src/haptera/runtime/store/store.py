@@ -92,6 +92,7 @@ class Store:
             with ExitStack() as if_unsealed:
                 if_unsealed.callback(connection.close)
                 sessions_sql.seal_sessions(connection, sealer)
+                jobs_sql.desire_duties(connection, wall_s())
                 if_unsealed.pop_all()
             return cls(connection, path, sealer, held, deliver, wall_s, shipped)
         except BaseException:

@@ -22,8 +22,8 @@ const DRAIN_SPANS = [
 const path = (entity) => `entities/${encodeURIComponent(entity)}`;
 const because = (why) => (why ? { why } : {});
 
-const wish = (roll, value, why) =>
-  ask("PATCH", `${path(roll)}/desired`, { query: { take: 1, ...because(why) }, body: { wish: value } });
+const wish = (entity, body, why) =>
+  ask("PATCH", `${path(entity)}/desired`, { query: { take: 1, ...because(why) }, body });
 
 // `reason`: whether there has to be one; `spans`: how long it may be for; `send` does it.
 const DEEDS = {
@@ -51,15 +51,14 @@ const DEEDS = {
     reason: true,
     spans: DRAIN_SPANS,
     send: (node, why, within_s) => {
-      const body = { mode: "drain", reason: why, ...(within_s && { within_s: Number(within_s) }) };
-      return ask("PUT", `duties/${encodeURIComponent(node)}`, { body });
+      const until = within_s ? Math.floor(Date.now() / 1000) + Number(within_s) : null;
+      return wish(`node:${node}`, { work: "draining", work_why: why, work_until: until }, why);
     },
   },
   resume: {
     says: "Resume",
     then: "It takes jobs again. Jobs that run there now run on:",
-    send: (node) => ask("DELETE", `duties/${encodeURIComponent(node)}`),
-    unexplained: true,
+    send: (node, why) => wish(`node:${node}`, { work: null, work_why: null, work_until: null }, why),
   },
   cancel: {
     says: "Cancel",
@@ -69,22 +68,22 @@ const DEEDS = {
   pause: {
     says: "Pause",
     then: "It takes no more systems until it goes on; what is under way is finished:",
-    send: (roll, why) => wish(roll, "pause", why),
+    send: (roll, why) => wish(roll, { wish: "pause" }, why),
   },
   goOn: {
     says: "Go on with",
     then: "It takes further systems, within its budget:",
-    send: (roll, why) => wish(roll, "run", why),
+    send: (roll, why) => wish(roll, { wish: "run" }, why),
   },
   abort: {
     says: "Abort",
     then: "It takes no more systems; those that have not proven the image go back:",
-    send: (roll, why) => wish(roll, "abort", why),
+    send: (roll, why) => wish(roll, { wish: "abort" }, why),
   },
   undo: {
     says: "Undo",
     then: "All its systems go back to the image that each had before, within its budget:",
-    send: (roll, why) => wish(roll, "undo", why),
+    send: (roll, why) => wish(roll, { wish: "undo" }, why),
   },
   apply: {
     says: "Apply",
@@ -210,7 +209,7 @@ export class Actions {
   }
 
   #confirm(deed, target, names) {
-    const { says, then, reason = false, spans = [], unexplained = false } = DEEDS[deed];
+    const { says, then, reason = false, spans = [] } = DEEDS[deed];
     const why = make("input", { id: "why", required: reason, maxLength: 500, autocomplete: "off" });
     const span = make("select", { id: "span" }, ...spans.map(([value, text]) => new Option(text, value)));
     const wrong = make("p", { classes: "wrong", role: "alert" });
@@ -223,7 +222,7 @@ export class Actions {
       make("p", { textContent: then }),
       make("ul", {}, ...names.slice(0, NAMED_MAX).map((name) => make("li", { textContent: name }))),
       more > 0 ? make("p", { textContent: `and ${more} more` }) : null,
-      unexplained ? null : make("label", {}, reason ? "Why (for whoever finds it)" : "Why (optional)", why),
+      make("label", {}, reason ? "Why (for whoever finds it)" : "Why (optional)", why),
       spans.length ? make("label", {}, "How long", span) : null,
       wrong,
       make(
@@ -235,7 +234,7 @@ export class Actions {
     );
     this.dialog.replaceChildren(form);
     this.dialog.showModal();
-    (unexplained ? go : why).focus();
+    why.focus();
   }
 
   async #act(deed, target, why, span, go, wrong) {

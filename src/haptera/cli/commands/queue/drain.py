@@ -2,14 +2,15 @@
 
 import click
 
-from haptera.cli.input.some_nodes import nodes_options, set_duties
+from haptera.cli.input.some_nodes import SomeNodes, desire_work, nodes_options, relieved
 from haptera.cli.main import the_client
 from haptera.cli.output.job_words import print_holders
 from haptera.cli.output.printing import output_option
 from haptera.cli.verb import answers, unwatched
+from haptera.kinds.node import NodeWork
 from haptera.model.walltime import parse_duration_ms
-from haptera.queue.duty import DutyMode
-from haptera.rest.jobs import DutyBody, HolderView
+from haptera.rest.jobs import HolderView
+from haptera.runtime import clock
 
 
 @click.command()
@@ -20,15 +21,7 @@ from haptera.rest.jobs import DutyBody, HolderView
 @click.option("-m", "--why", required=True, metavar="TEXT", help="The reason, shown to users.")
 @output_option
 @click.pass_context
-def drain(
-    ctx: click.Context,
-    nodes: tuple[str, ...],
-    state: str | None,
-    who: str | None,
-    within: str | None,
-    why: str,
-    output: str,
-) -> None:
+def drain(ctx: click.Context, nodes: SomeNodes, within: str | None, why: str, output: str) -> None:
     r"""Start no new jobs on nodes; a node is drained when its running jobs have ended.
 
     With --within, jobs that still run then are stopped with SIGTERM, and SIGKILL 10 s later.
@@ -43,6 +36,7 @@ def drain(
       haptera drain rack1n[1-16] rack2n7 -m "new switch"
       haptera drain 'node:* and condition=stuck' --state idle -m "somebody looks into it"
     """
-    within_s = None if within is None else parse_duration_ms(within) // 1_000
-    body = DutyBody(DutyMode.DRAIN, why, within_s)
-    print_holders(set_duties(the_client(ctx), nodes, body, state, who), nodes, output)
+    within_ms = None if within is None else parse_duration_ms(within)
+    until = None if within_ms is None else int(clock.wall_s()) + within_ms // 1_000
+    wish = relieved(NodeWork.DRAINING, why, until)
+    print_holders(desire_work(the_client(ctx), nodes, wish, why), nodes.words, output)

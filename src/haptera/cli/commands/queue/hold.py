@@ -2,13 +2,13 @@
 
 import click
 
-from haptera.cli.input.some_nodes import nodes_options, set_duties
+from haptera.cli.input.some_nodes import SomeNodes, desire_work, nodes_options, relieved
 from haptera.cli.main import the_client
 from haptera.cli.output.job_words import print_holders
 from haptera.cli.output.printing import output_option
 from haptera.cli.verb import answers, unwatched
-from haptera.queue.duty import DutyMode
-from haptera.rest.jobs import DutyBody, HolderView
+from haptera.kinds.node import NodeWork
+from haptera.rest.jobs import HolderView
 
 
 @click.command()
@@ -19,15 +19,7 @@ from haptera.rest.jobs import DutyBody, HolderView
 @click.option("--failed", is_flag=True, help="The nodes have failed: stop their jobs now.")
 @output_option
 @click.pass_context
-def hold(
-    ctx: click.Context,
-    nodes: tuple[str, ...],
-    state: str | None,
-    who: str | None,
-    why: str,
-    failed: bool,
-    output: str,
-) -> None:
+def hold(ctx: click.Context, nodes: SomeNodes, why: str, failed: bool, output: str) -> None:
     r"""Start no new jobs on nodes; running jobs continue, and no pool removes a node.
 
     Many nodes are given by node-set or selector; either all of them are held, or none.
@@ -38,5 +30,5 @@ def hold(
       haptera hold rack1n3 --failed -m "its memory is faulty"
       haptera hold 'rack1*' -m "the cooling is repaired"
     """
-    body = DutyBody(DutyMode.FAILED if failed else DutyMode.HOLD, why)
-    print_holders(set_duties(the_client(ctx), nodes, body, state, who), nodes, output)
+    wish = relieved(NodeWork.FAILED if failed else NodeWork.HELD, why)
+    print_holders(desire_work(the_client(ctx), nodes, wish, why), nodes.words, output)

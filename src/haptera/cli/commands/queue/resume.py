@@ -2,7 +2,8 @@
 
 import click
 
-from haptera.cli.input.some_nodes import nodes_options, set_duties
+from haptera.cli.input.some_nodes import OPENED, SomeNodes, desire_work, nodes_options
+from haptera.cli.input.terms import why_option
 from haptera.cli.main import the_client
 from haptera.cli.output.job_words import print_holders
 from haptera.cli.output.printing import output_option
@@ -14,11 +15,10 @@ from haptera.rest.jobs import HolderView
 @answers(HolderView, list[HolderView])
 @unwatched("it runs once; `haptera queue` shows the state of each node")
 @nodes_options
+@why_option
 @output_option
 @click.pass_context
-def resume(
-    ctx: click.Context, nodes: tuple[str, ...], state: str | None, who: str | None, output: str
-) -> None:
+def resume(ctx: click.Context, nodes: SomeNodes, why: str | None, output: str) -> None:
     r"""Start jobs on nodes again: end a drain or hold. Running jobs are not affected.
 
     Many nodes are given by node-set or selector; either all of them are resumed, or none.
@@ -29,4 +29,4 @@ def resume(
       haptera resume rack1n[1-16] -o json
       haptera resume '*' --state drained --who eve
     """
-    print_holders(set_duties(the_client(ctx), nodes, None, state, who), nodes, output)
+    print_holders(desire_work(the_client(ctx), nodes, OPENED, why), nodes.words, output)

@@ -1,0 +1,38 @@
+"""Whether nodes are to take jobs, as a controller desires it; what others say stays."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from haptera.kinds import node
+from haptera.kinds.node import WHY_BYTES_MAX, NodeWork
+from haptera.model.answers.views import EntityView
+from haptera.sdk.failures import cut
+
+# All that is desired of a node's work.
+WORK: Final = (node.work.name, node.work_why.name, node.work_until.name)
+
+
+def work_patch(view: EntityView, owner: str, why: str | None) -> Mapping[str, str | None]:
+    """What to write for a node to be drained, or with no reason to be opened again."""
+    if said_by_others(view, owner):
+        return {}
+    wish: dict[str, str | None] = dict.fromkeys(WORK)
+    if why is not None:
+        wish |= {
+            node.work.name: NodeWork.DRAINING.value,
+            node.work_why.name: cut(why, WHY_BYTES_MAX),
+        }
+    held = {name: view.desired[name].value for name in WORK if name in view.desired}
+    return {name: value for name, value in wish.items() if value != held.get(name)}
+
+
+def said_by_others(view: EntityView, owner: str) -> list[str]:
+    """What a person, the site or another controller says of a node's work."""
+    return [name for name in WORK if name in view.desired and view.desired[name].owner != owner]
+
+
+def kept_by_others(view: EntityView, owner: str) -> bool:
+    """Whether these say that a node takes no jobs."""
+    if node.work.name not in said_by_others(view, owner):
+        return False
+    return view.desired[node.work.name].value != NodeWork.OPEN
