@@ -35,11 +35,11 @@ from urllib.parse import urlsplit
 from haptera.controllers.groups import decide
 from haptera.controllers.replication import ReplicaHost, settle
 from haptera.daemon.parent.follow_ups import OWNER
+from haptera.keeping import keeper
 from haptera.kinds.service import Run
 from haptera.lab.tree import descendants
 from haptera.model.answers.views import Condition, DesiredView, EntityView, ObservedView
 from haptera.model.entity import EntityId, node_id
-from haptera.modules.service import keeper
 
 NODES, GROUPS, REPLICAS, KILLS, LAB_NODES = 1_000, 200, 3, 10, 50
 OF_A_NODE, SILENCES = 10, 5

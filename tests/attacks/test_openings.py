@@ -13,8 +13,8 @@ import pytest
 
 SOURCE: Final = Path(__file__).resolve().parents[2] / "src/haptera"
 # What runs by itself, for others. All else is a command, run by the person whose files it opens.
-ROOMS: Final = ("api", "app", "controllers", "core", "daemon", "modules", "queue", "rest",
-                "runtime", "sdk", "wire")  # fmt: skip
+ROOMS: Final = ("api", "app", "controllers", "core", "daemon", "keeping", "modules",
+                "queue", "rest", "runtime", "sdk", "wire")  # fmt: skip
 # What may be given a name from outside, since it looks at what is there.
 CAREFUL: Final = {"modules/regular.py", "runtime/identity/private.py"}
 # How often each other file opens by a name that is its own: below a folder that nobody else may
@@ -37,6 +37,13 @@ OWN: Final = {
     "daemon/queue/job_logs.py": 1,
     "daemon/queue/remains.py": 1,
     "daemon/tree/replicas.py": 1,
+    "keeping/cgroups.py": 9,
+    "keeping/gate.py": 5,
+    "keeping/home.py": 2,
+    "keeping/job_keeper.py": 6,
+    "keeping/keeper.py": 7,
+    "keeping/limits_keeper.py": 4,
+    "keeping/procfs.py": 2,
     "modules/console.py": 4,
     "modules/image/build.py": 4,
     "modules/image/fetch.py": 3,
@@ -45,7 +52,6 @@ OWN: Final = {
     "modules/image/room.py": 1,
     "modules/image/store.py": 4,
     "modules/ipmi/sampling.py": 2,
-    "modules/jobs/gate.py": 5,
     "modules/minos/__init__.py": 1,
     "modules/netboot/strangers.py": 2,
     "modules/qemu/machine.py": 1,
@@ -54,11 +60,6 @@ OWN: Final = {
     "modules/replica/module.py": 1,
     "modules/replica/sockets.py": 1,
     "modules/sensors/kernel_log.py": 1,
-    "modules/service/cgroups.py": 4,
-    "modules/service/home.py": 2,
-    "modules/service/job_keeper.py": 3,
-    "modules/service/keeper.py": 7,
-    "modules/service/limits_keeper.py": 2,
     "modules/slurm/commands.py": 1,
     "modules/system/container.py": 5,
     "modules/system/home.py": 3,

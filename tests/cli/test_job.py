@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from haptera.modules.jobs.gate import JobsGate, gate_path
+from haptera.keeping.gate import JobsGate, gate_path
 from haptera.sdk import Refused
 from tests.cli.rig import command, environment, told, typed
 

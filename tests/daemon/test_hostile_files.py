@@ -5,10 +5,10 @@ import os
 import pytest
 
 from haptera.daemon.logs import Logs
+from haptera.keeping.home import home_of
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.modules.netboot.strangers import FILE_BYTES_MAX, read_strangers, strangers_file
-from haptera.modules.service.home import home_of
 from haptera.runtime.network.peer_messages import LogAsked, LogTold, Unable
 
 WEB = EntityId("service", "web", "n1")

@@ -12,12 +12,12 @@ from typing import Any
 
 import msgspec
 
+from haptera.keeping.gate import JobsGate, gate_path
 from haptera.kinds.inventory import Inventory
 from haptera.model.answers.explained import Alternative, Explained, Nearest
 from haptera.model.answers.views import Condition, LinkView, ObservedView, TriedView
 from haptera.model.changes import Author, Change, Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
-from haptera.modules.jobs.gate import JobsGate, gate_path
 from haptera.rest.unclaimed import UnclaimedView
 from tests.api.serving import Serving, serving
 from tests.cli.rig import SITE, served

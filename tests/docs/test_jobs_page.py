@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from haptera.modules.jobs.gate import gate_path
+from haptera.keeping.gate import gate_path
 
 pytestmark = pytest.mark.net
 

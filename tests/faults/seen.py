@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
-from haptera.modules.jobs.gate import enter, gate_path
+from haptera.keeping.gate import enter, gate_path
 from tests.kills.processes import wait_for
 from tests.kills.rig import NODES, Lab
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from haptera.keeping.cgroups import cgroup_name
 from haptera.lab.init import clear_cgroups
-from haptera.modules.service.cgroups import cgroup_name
 
 
 def test_cgroups_of_jobs_and_replicas_that_ended_with_their_nodes_are_removed_and_no_others(

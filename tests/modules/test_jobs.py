@@ -18,9 +18,9 @@ from random import Random
 
 import pytest
 
+from haptera.keeping.gate import PIDS_TOLD_MAX, JobsGate, enter, gate_path, holders
 from haptera.kinds.node import Busy
 from haptera.model.parts import Context, Look, Manifest, Requirement
-from haptera.modules.jobs.gate import PIDS_TOLD_MAX, JobsGate, enter, gate_path, holders
 from haptera.modules.jobs.module import look_busy, module, watch_busy
 from haptera.sdk import Refused
 from tests.lab.rig import wait_for
@@ -209,7 +209,7 @@ def test_what_a_job_has_started_keeps_the_node_busy_though_the_job_was_killed(
 AS_NOBODY = """
 import encodings.ascii, os, sys  # nobody may not read where Python is
 from pathlib import Path
-from haptera.modules.jobs.gate import holders
+from haptera.keeping.gate import holders
 os.setuid(65534)
 print(*holders(Path(sys.argv[1])))
 """

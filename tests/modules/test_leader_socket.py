@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from haptera.app.lease import LEASE_TIME, LeaseTime, now_ns, write_time
+from haptera.keeping.services import start, stop
 from haptera.model.entity import EntityId
 from haptera.modules.replica.leader_socket import LINE_BYTES_MAX, SOCKET
 from haptera.modules.replica.module import GroupOnNode, connect, take, take_back, watch_role
-from haptera.modules.service.module import start, stop
 from haptera.sdk import Target
 from tests.lab.rig import until
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from haptera.app.lease import LEASE_TIME, NEVER, LeaseTime, read_time, write_time
+from haptera.keeping.services import stop
 from haptera.kinds.lease import LeaseState
 from haptera.modules.replica.module import take
-from haptera.modules.service.module import stop
 from haptera.runtime.clock import now_ns
 from haptera.runtime.enrolment.lease_clock import LeaseClock
 from tests.modules.test_replica import lease, replica, role, started, state

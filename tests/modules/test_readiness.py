@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from haptera.keeping.services import Service, await_answer, look_run, start, stop
 from haptera.kinds.service import Run, ServiceReady, Way, parse_ready
 from haptera.model.errors import HapteraError
-from haptera.modules.service.module import Service, await_answer, connect, look_run, start, stop
+from haptera.modules.service.module import connect
 from tests.lab.rig import until
 from tests.modules.test_service import ADDRESS, ended_after, web
 

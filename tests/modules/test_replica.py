@@ -13,6 +13,10 @@ from pathlib import Path
 import pytest
 
 from haptera.app.lease import LEASE_TIME, SPENT, LeaseTime, now_ns, opened, read_lease, write_time
+from haptera.keeping import keeper, procfs
+from haptera.keeping.cgroups import bounded_in, cgroups_of, memory_cgroups_of
+from haptera.keeping.home import ServiceRecord
+from haptera.keeping.services import look_run, start, stop
 from haptera.kinds.lease import LeaseState
 from haptera.kinds.replica import ReplicaRole
 from haptera.kinds.service import Run
@@ -29,10 +33,6 @@ from haptera.modules.replica.module import (
     take_back,
     watch_state,
 )
-from haptera.modules.service import keeper
-from haptera.modules.service.cgroups import bounded_in, cgroups_of, memory_cgroups_of
-from haptera.modules.service.home import ServiceRecord
-from haptera.modules.service.module import look_run, start, stop
 from haptera.sdk import Refused, Target
 from tests.lab.rig import wait_for
 
@@ -270,13 +270,13 @@ def test_in_a_cgroup_what_left_the_session_counts_and_ends_too(run_dir: Path) ->
     assert cgroup.is_dir()
     asyncio.run(stop(one))
     wait_for(lambda: not cgroup.exists())
-    assert keeper.start_time(daemon) is None
+    assert procfs.start_time(daemon) is None
 
     one, daemon, cgroup = daemon_of(40)
     wait_for(lambda: asyncio.run(look_run(one)) is Run.FAILED or None)
     assert re.fullmatch(rf"it was stopped: {TOO_LARGE}(: \d+)?", one.home.how_it_ended())
     wait_for(lambda: not cgroup.exists())
-    assert keeper.start_time(daemon) is None
+    assert procfs.start_time(daemon) is None
 
 
 def is_bounded_by_kernel() -> bool:

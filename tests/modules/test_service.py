@@ -12,15 +12,9 @@ from typing import Any
 
 import pytest
 
-from haptera.kinds import service
-from haptera.kinds.service import Run
-from haptera.model.entity import EntityId
-from haptera.model.parts import ANY, Change, Requirement
-from haptera.modules.service import module as under_test
-from haptera.modules.service.home import ServiceProcess, ServiceRecord
-from haptera.modules.service.module import (
+from haptera.keeping.home import ServiceProcess, ServiceRecord
+from haptera.keeping.services import (
     Service,
-    connect,
     let_be,
     look_applied,
     look_run,
@@ -29,6 +23,12 @@ from haptera.modules.service.module import (
     stop,
     watch_run,
 )
+from haptera.kinds import service
+from haptera.kinds.service import Run
+from haptera.model.entity import EntityId
+from haptera.model.parts import ANY, Change, Requirement
+from haptera.modules.service import module as under_test
+from haptera.modules.service.module import connect
 from haptera.runtime import clock
 from haptera.runtime.processes.forking import PRELOAD, exec_zygote
 from haptera.runtime.processes.process import LIMITS

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from haptera.keeping import keeper, procfs
+from haptera.keeping.home import Home
 from haptera.kinds.service import Run
-from haptera.modules.service import keeper
-from haptera.modules.service.home import Home
 
 RUNNING = "boot {boot}\nservice {pid} {started}\nkeeper {pid} {started}\ndigest d\n"
 Put = Callable[[Path], object]
@@ -19,7 +19,7 @@ def home(tmp_path: Path) -> Home:
     """The home of a service that has ended with 3, and said so."""
     (tmp_path / "home").mkdir()
     one = Home(tmp_path / "home")
-    told = RUNNING.format(boot=keeper.boot_id(), pid=os.getpid(), started=1)
+    told = RUNNING.format(boot=procfs.boot_id(), pid=os.getpid(), started=1)
     (one.path / keeper.STATE).write_text(told)
     (one.path / keeper.STATUS).write_text("3")
     one.output.write_text("no room\n")

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from haptera.keeping.gate import JobsGate
 from haptera.kinds import slurm as kind
 from haptera.kinds.slurm import SlurmState
 from haptera.model.entity import node_id
-from haptera.modules.jobs.gate import JobsGate
 from haptera.modules.slurm.controller import (
     MENDS_MAX,
     SlurmController,

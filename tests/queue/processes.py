@@ -14,9 +14,9 @@ from typing import Any
 
 from haptera.daemon.queue.agent_side import AgentQueue
 from haptera.daemon.queue.parent_side import ParentQueue
+from haptera.keeping.gate import JobsGate
 from haptera.model.changes import Desired
 from haptera.model.entity import node_id
-from haptera.modules.jobs.gate import JobsGate
 from haptera.queue.entry import Submission
 from haptera.queue.job import JobSpec, Size
 from haptera.queue.work import WorkAsked

@@ -10,8 +10,8 @@ import pytest
 
 from haptera.daemon.queue.agent_side import NOT_EXECUTED, AgentQueue
 from haptera.daemon.queue.job_home import DEATHS_MAX, STARTED, JobNote, home_of
+from haptera.keeping.gate import JobsGate
 from haptera.model.text import is_line
-from haptera.modules.jobs.gate import JobsGate
 from haptera.queue.job import JobSpec, Size
 from haptera.queue.work import (
     REASON_CHARS_MAX,

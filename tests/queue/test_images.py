@@ -15,10 +15,10 @@ from haptera.daemon.queue.agent_side import AgentQueue
 from haptera.daemon.queue.bounds import unprivileged
 from haptera.daemon.queue.job_home import JobHome, home_of
 from haptera.daemon.queue.job_images import UNUSED_KEPT_MAX, JobImages
+from haptera.keeping import keeper
+from haptera.keeping.cgroups import cgroup_name
+from haptera.keeping.gate import JobsGate
 from haptera.lab import tree
-from haptera.modules.jobs.gate import JobsGate
-from haptera.modules.service import keeper
-from haptera.modules.service.cgroups import cgroup_name
 from haptera.modules.system.mounts import run
 from haptera.modules.system.staging import images_of_jobs
 from haptera.queue.job import Bind, JobSpec, Size

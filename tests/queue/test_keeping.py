@@ -13,9 +13,9 @@ import pytest
 from haptera.daemon.queue.agent_side import AgentQueue
 from haptera.daemon.queue.bounds import NodeBounds, unprivileged
 from haptera.daemon.queue.job_home import JobHome, JobNote, home_of
-from haptera.modules.jobs.gate import JobsGate, enter, gate_path
-from haptera.modules.service import keeper
-from haptera.modules.service.job_keeper import OUTPUT_BYTES_MAX
+from haptera.keeping import keeper, procfs
+from haptera.keeping.gate import JobsGate, enter, gate_path
+from haptera.keeping.job_keeper import OUTPUT_BYTES_MAX
 from haptera.queue.job import JobSpec, Size
 from haptera.queue.work import Assignment, Holding, HoldingPhase, WorkAsked, WorkTold
 from haptera.runtime.clock import now_ns
@@ -126,7 +126,7 @@ async def test_a_job_that_begins_after_its_agent_was_started_anew_is_followed(de
 async def test_what_left_the_jobs_session_ends_with_it(desk: Desk) -> None:
     home = await desk.start(f"{DAEMON} exit 3")
     assert await home.ends() == (3, "it ended with status 3")
-    assert keeper.start_time(int(said(home, "stray"))) is None
+    assert procfs.start_time(int(said(home, "stray"))) is None
     assert desk.nothing_left(home)
 
 
@@ -246,5 +246,5 @@ async def test_with_a_cgroup_nothing_hides_when_the_keeper_is_killed(desk: Desk)
     assert home.record is not None
     os.kill(home.record.keeper.pid, signal.SIGKILL)
     await home.ends()
-    assert keeper.start_time(stray) is None
+    assert procfs.start_time(stray) is None
     assert desk.nothing_left(home)

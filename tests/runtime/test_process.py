@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from haptera.keeping.gate import enter, gate_path
 from haptera.model.deprecated import UNDECLARED_SETTINGS
 from haptera.model.effects import Call, Cancel, Start, Work
 from haptera.model.entity import node_id
 from haptera.model.events import Answered, Ended, Event, Exited, Failed, Ready
 from haptera.modules import BUNDLED, load
-from haptera.modules.jobs.gate import enter, gate_path
 from haptera.runtime import clock
 from haptera.runtime.processes.forking import PRELOAD, LoopZygote, ZygoteClient, exec_zygote
 from haptera.runtime.processes.module_frames import Sampled

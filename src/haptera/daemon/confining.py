@@ -9,10 +9,10 @@ from typing import Final
 import haptera
 from haptera.app.lease import LEASES
 from haptera.daemon.settings import ParentSettings
+from haptera.keeping.gate import JOBS
 from haptera.model.errors import HapteraError
 from haptera.model.parts import Context, Manifest, Privilege
 from haptera.modules import BUNDLED
-from haptera.modules.jobs.gate import JOBS
 from haptera.modules.netboot import content as netboot_content
 from haptera.modules.netboot import strangers
 from haptera.modules.system.staging import IMAGES_OF_JOBS

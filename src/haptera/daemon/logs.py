@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from haptera.daemon.queue.job_home import output_of
+from haptera.keeping.home import home_of
 from haptera.model.entity import EntityId
 from haptera.model.errors import Code, HapteraError
 from haptera.modules.console import record_of
 from haptera.modules.image.store import store_of
-from haptera.modules.service.home import home_of
 from haptera.modules.system.home import home_of as system_home
 from haptera.runtime.identity.private import open_regular
 from haptera.runtime.network.peer_messages import Answer, LogAsked, LogPlace, LogTold, Unable

@@ -10,8 +10,8 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from haptera.keeping.cgroups import cgroup_name
 from haptera.lab import record, tree
-from haptera.modules.service.cgroups import cgroup_name
 
 # How long a dead process stays down; constant, as a kill is no reason to trust it less.
 RESTART_MS: Final = 200

@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final, NamedTuple, NoReturn
 
+from haptera.keeping import procfs
 from haptera.model.errors import HapteraError
 from haptera.runtime import clock
 from haptera.runtime.processes.zygote import close_others, die_with
@@ -24,7 +25,6 @@ MS_PRIVATE: Final = 0x40000
 END_MS_MAX: Final = 10_000
 # Between two looks at processes that are about to be gone.
 LOOK_AGAIN_MS: Final = 5
-DEAD_STATES: Final = frozenset("ZXx")
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -85,20 +85,19 @@ def fork(run: Callable[[], None], keep: Collection[int]) -> int:
 def read_process(pid: int) -> LabProcess | None:
     """What /proc tells of one process; None where there is none."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            text = file.read()
+        words = procfs.fields(pid)
     except (FileNotFoundError, ProcessLookupError):
         return None
-    # The command's name, in parentheses, may hold anything; nothing after it does.
-    fields = text[text.rindex(b")") + 2 :].split()
-    parent, session, started = int(fields[1]), int(fields[3]), int(fields[19])
-    return LabProcess(pid, parent, session, started, chr(fields[0][0]) in DEAD_STATES)
+    parent, session, started = (
+        int(words[one]) for one in (procfs.PARENT, procfs.SESSION, procfs.STARTED)
+    )
+    return LabProcess(pid, parent, session, started, words[procfs.STATE] in procfs.DEAD)
 
 
 def processes() -> Iterator[LabProcess]:
     """All processes that can be seen."""
-    for entry in os.listdir("/proc"):
-        if entry.isdigit() and (process := read_process(int(entry))) is not None:
+    for pid in procfs.processes():
+        if (process := read_process(pid)) is not None:
             yield process
 
 

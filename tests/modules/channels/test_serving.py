@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from haptera.keeping.services import environment, look_run, start, stop
 from haptera.kinds.service import Run
 from haptera.model.entity import EntityId
 from haptera.modules.replica.channels.serving import BEGUN, channels_socket
 from haptera.modules.replica.module import GroupOnNode, connect
-from haptera.modules.service.module import environment, look_run, start, stop
 from haptera.sdk import Target
 from tests.lab.rig import until
 from tests.modules.channels.carrier_rig import CarrierCluster, node_at

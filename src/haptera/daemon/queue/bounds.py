@@ -7,7 +7,6 @@ Where the agent is root, a job is a user without rights, unless it says which on
 sees nothing of the agent's files, whoever it is, as services of the node do.
 """
 
-import contextlib
 import os
 import pwd
 import stat
@@ -17,9 +16,15 @@ from pathlib import Path
 from typing import Final
 
 from haptera.daemon.queue.container import JobContainer
-from haptera.modules.jobs.gate import JOBS
-from haptera.modules.service.cgroups import CONTROLLERS, bounded_in, cgroup_name, cgroups_of
-from haptera.modules.service.module import KEEPS
+from haptera.keeping.cgroups import (
+    CONTROLLERS,
+    bound_memory,
+    bounded_in,
+    cgroup_name,
+    cgroups_of,
+)
+from haptera.keeping.gate import JOBS
+from haptera.keeping.services import KEEPS
 from haptera.queue.job import JobSpec, Size
 from haptera.queue.work import JobLimits
 from haptera.runtime.processes.confinement import capabilities, mounting
@@ -106,12 +111,10 @@ class JobBounds:
         self.cgroup.mkdir(exist_ok=True)
         controllers = _own(self.cgroup)
         if "memory" in controllers and self.size.memory_mb:
-            _write(self.cgroup / "memory.max", str(self.size.memory_mb * _BYTES_PER_MB))
-            _write(self.cgroup / "memory.oom.group", "1")
-            with contextlib.suppress(OSError):  # a kernel without swap
-                _write(self.cgroup / "memory.swap.max", "0")
+            bound_memory(self.cgroup, self.size.memory_mb * _BYTES_PER_MB)
         if "cpu" in controllers and self.size.cpus:
-            _write(self.cgroup / "cpu.max", f"{self.size.cpus * CPU_PERIOD_US} {CPU_PERIOD_US}")
+            share = f"{self.size.cpus * CPU_PERIOD_US} {CPU_PERIOD_US}"
+            (self.cgroup / "cpu.max").write_text(share, encoding="ascii")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +127,8 @@ class NodeBounds:
     @classmethod
     def of_this_node(cls, hidden: Iterable[str] = ()) -> "NodeBounds":
         """What there is; makes the directory. Jobs see nothing of what is `hidden`."""
-        return cls(cgroups_of(GROUPS), tuple(map(Path, hidden)))
+        groups = cgroups_of(GROUPS)
+        return cls(None if groups is None else Path(groups), tuple(map(Path, hidden)))
 
     @property
     def limits(self) -> JobLimits:
@@ -196,7 +200,3 @@ def _with_closed(hidden: list[Path], home: Path) -> list[Path]:
 def _own(cgroup: Path) -> set[str]:
     """What bounds a job's cgroup: what the directory above passes on."""
     return bounded_in(cgroup.parent)
-
-
-def _write(place: Path, text: str) -> None:
-    place.write_text(text, encoding="ascii")

@@ -15,10 +15,10 @@ import msgspec
 from haptera.daemon.queue import remains
 from haptera.daemon.queue.bounds import JobBounds
 from haptera.daemon.queue.container import runtime_fault
+from haptera.keeping import cgroups, job_keeper, keeper
+from haptera.keeping.gate import gate_path
+from haptera.keeping.home import Home, ServiceRecord
 from haptera.model.errors import Code, HapteraError
-from haptera.modules.jobs.gate import gate_path
-from haptera.modules.service import job_keeper, keeper
-from haptera.modules.service.home import Home, ServiceRecord
 from haptera.modules.system.container import send
 from haptera.queue.job import Whole
 from haptera.queue.work import REASON_CHARS_MAX, Assignment
@@ -201,7 +201,7 @@ class JobHome:
         words = keeper.read_state(str(self.path / keeper.BOUNDS)).get("cgroup", [])
         cgroup = " ".join(words)
         while cgroup and os.path.isdir(cgroup):  # noqa: ASYNC240  of memory
-            job_keeper.leave_cgroup(cgroup)
+            cgroups.leave(cgroup)
             await asyncio.sleep(remains.LOOK_AGAIN_S)
 
     def _why_ended(self) -> str:

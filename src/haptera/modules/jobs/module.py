@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Final
 
+from haptera.keeping.gate import JobsGate
 from haptera.kinds import node
 from haptera.kinds.node import Agent, Busy
-from haptera.modules.jobs.gate import JobsGate
 from haptera.sdk import SELF, Module, Target
 
 WATCH_EVERY_S: Final = 0.5

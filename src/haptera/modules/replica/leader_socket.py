@@ -15,8 +15,8 @@ from typing import Any, Final
 import msgspec
 
 from haptera.app.lease import LEASE_TIME, epoch_of, opened
+from haptera.keeping.home import Home
 from haptera.modules.replica.sockets import bound, session_of
-from haptera.modules.service.home import Home
 
 SOCKET: Final = "leader.sock"
 LINE_BYTES_MAX: Final = 1_024

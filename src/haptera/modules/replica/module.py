@@ -29,6 +29,16 @@ from haptera.app.lease import (
     read_time,
     write_lease,
 )
+from haptera.keeping.cgroups import cgroup_name, cgroups_of, memory_cgroups_of
+from haptera.keeping.home import (
+    Home,
+    ServiceProcess,
+    replica_home,
+    replica_homes,
+    send_all,
+    session,
+)
+from haptera.keeping.services import KEEPS, Service, serve
 from haptera.kinds import lease, node, replica
 from haptera.kinds.group import numbered, parse_limits
 from haptera.kinds.lease import LeaseState
@@ -37,16 +47,6 @@ from haptera.kinds.replica import ReplicaRole
 from haptera.modules.replica.channels.door import CHANNELS_SOCKET
 from haptera.modules.replica.channels.serving import BEGUN, channels_socket, is_carried
 from haptera.modules.replica.leader_socket import leader_socket
-from haptera.modules.service.cgroups import cgroup_name, cgroups_of, memory_cgroups_of
-from haptera.modules.service.home import (
-    Home,
-    ServiceProcess,
-    replica_home,
-    replica_homes,
-    send_all,
-    session,
-)
-from haptera.modules.service.module import KEEPS, Service, serve
 from haptera.sdk import SELF, Module, Refused, Target
 
 # A file in the node's run directory: while it is there, nothing of a group is started.
@@ -160,18 +160,18 @@ def limits_of(target: Target, home: Home) -> tuple[str, ...]:
     return tuple(f"{name} {value}" for name, value in said.items() if value is not None)
 
 
-def _cgroup_of(home: Home, groups: Path | None) -> Path | None:
+def _cgroup_of(home: Home, groups: str | None) -> str | None:
     """Where its cgroup may be made; None: nowhere on this node."""
-    return None if groups is None else groups / cgroup_name(home.path)
+    return None if groups is None else f"{groups}/{cgroup_name(home.path)}"
 
 
 @functools.cache
-def _cgroups() -> Path | None:
+def _cgroups() -> str | None:
     return cgroups_of(CGROUPS)
 
 
 @functools.cache
-def _memory_cgroups() -> Path | None:
+def _memory_cgroups() -> str | None:
     return memory_cgroups_of(CGROUPS)
 
 

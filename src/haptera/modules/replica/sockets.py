@@ -7,7 +7,7 @@ import struct
 from pathlib import Path
 from typing import Final
 
-from haptera.modules.service.home import Home
+from haptera.keeping.home import Home
 
 _CREDENTIALS: Final = struct.Struct("3i")
 

@@ -1,1 +1,1 @@
-"""Services: real commands in sessions of their own, each with a keeper that outlives us."""
+"""Services: commands that a site has run on its nodes."""

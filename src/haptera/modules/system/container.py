@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from haptera.keeping import procfs
+from haptera.keeping.home import ServiceProcess
 from haptera.modules.image.unbound import unbound
-from haptera.modules.service import keeper
-from haptera.modules.service.home import ServiceProcess
 from haptera.sdk import HapteraError, Refused
 
 RUNTIME: Final = "runc"
@@ -142,7 +142,7 @@ async def end(process: ServiceProcess, stop_signal: str, grace_s: float) -> None
 
 def _made(pid_file: Path) -> ServiceProcess:
     pid = int(pid_file.read_text(encoding="ascii"))
-    started = keeper.start_time(pid)
+    started = procfs.start_time(pid)
     if started is None:
         raise HapteraError(f"{RUNTIME} made a process that is gone already")
     return ServiceProcess(pid, started)

@@ -10,10 +10,10 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from haptera.keeping import procfs
+from haptera.keeping.home import ServiceProcess
 from haptera.kinds.system import SystemRun
 from haptera.modules.image.manifest import DIGEST, ImageManifest
-from haptera.modules.service import keeper
-from haptera.modules.service.home import ServiceProcess
 from haptera.modules.system.mounts import Root
 
 RUN_ID_CHARACTERS: Final = 12
@@ -101,7 +101,7 @@ class SystemHome:
     def started(self) -> SystemStart | None:
         """The last start since the machine's boot; None where it was cleared away."""
         said = _read(self.path / "started.json", SystemStart)
-        return said if said is not None and said.boot == keeper.boot_id() else None
+        return said if said is not None and said.boot == procfs.boot_id() else None
 
     def refused(self) -> ImageRefusal | None:
         """The image that was last found not to run here, while nothing else was tried."""
@@ -122,7 +122,7 @@ class SystemHome:
         """Keep who was started, and for what."""
         said = SystemStart(
             run,
-            keeper.boot_id(),
+            procfs.boot_id(),
             process.pid,
             process.started,
             staged.manifest.digest,
@@ -137,7 +137,7 @@ class SystemHome:
     @contextmanager
     def ending(self) -> Iterator[None]:
         """For so long, the end of what runs is meant: no failure, and not all of it either."""
-        me = ServiceProcess(os.getpid(), keeper.start_time(os.getpid()) or 0)
+        me = ServiceProcess(os.getpid(), procfs.start_time(os.getpid()) or 0)
         _write(self.path / "ending.json", Ending(me.pid, me.started))
         try:
             yield

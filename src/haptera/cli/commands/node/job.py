@@ -9,9 +9,9 @@ import click
 
 from haptera.cli.output.printing import print_error
 from haptera.cli.verb import unwatched
+from haptera.keeping.gate import CLOSED as SHUT
+from haptera.keeping.gate import OPEN, enter, gate_path
 from haptera.model.errors import HapteraError
-from haptera.modules.jobs.gate import CLOSED as SHUT
-from haptera.modules.jobs.gate import OPEN, enter, gate_path
 
 # As EX_TEMPFAIL of sysexits.h: nothing is wrong, come back later.
 CLOSED: Final = 75

@@ -10,14 +10,14 @@ from typing import Final
 
 from haptera.app.channel_talk import frame
 from haptera.app.lease import LEASE_TIME, epoch_of, opened
+from haptera.keeping import keeper
+from haptera.keeping.services import UNBEGUN, Service
 from haptera.kinds import replica
 from haptera.kinds.group import Recover, numbered, parse_hears
 from haptera.modules.replica.channels.carrier import CarrierError
 from haptera.modules.replica.channels.door import channels_door
 from haptera.modules.replica.channels.session import ChannelPlan, ChannelSession
 from haptera.modules.replica.sockets import session_of
-from haptera.modules.service import keeper
-from haptera.modules.service.module import UNBEGUN, Service
 from haptera.sdk import HapteraError, Target
 from haptera.sdk.uplink import CHANNELS, uplink
 

@@ -6,30 +6,34 @@ and no tie to the module, the agent or the zygote; these come and go, and find i
 
 Executed rather than forked from the module, because it is there for as long as the service: as a
 copy it would hold on to the module's memory, and an interpreter without site packages or asyncio
-costs 3 MB of its own. It therefore imports next to nothing, and nothing of haptera.
+costs 3 MB of its own. It therefore imports next to nothing, and of haptera only what stands beside
+it here and needs no more.
 """
 
-import errno
 import fcntl
 import os
 import resource
 import signal
-import stat
 import sys
+
+from haptera.keeping import procfs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import BinaryIO
+    from haptera.keeping.limits_keeper import Kept
 
 ALREADY_RUNS = 75
 NOT_EXECUTED = 127
 COMM_BYTES_MAX = 15
-# What is read of a file that has a few lines.
-TEXT_BYTES_MAX = 65_536
 # So often is looked for what a service left behind: it may have forked meanwhile.
 KILLS_MAX = 10
 # Imported, not run as a script: compiling it anew would cost each keeper another megabyte.
-PROGRAM = "import sys; sys.path.append(sys.argv.pop(1)); import keeper; keeper.main()"
+PROGRAM = """
+import sys
+sys.path.append(sys.argv.pop(1))
+from haptera.keeping.keeper import main
+main()
+"""
 LOCK, STATE, STATUS, STOP, OUTPUT = "lock", "state", "status", "stop", "output.log"
 # A command with a lease is a job: it runs once, and `job_keeper` sees to the rest.
 LEASE, BOUNDS = "lease", "bounds"
@@ -39,7 +43,7 @@ LIMITS, EXCEEDED = "limits", "exceeded"
 
 def command_line(digest: str, command: list[str]) -> list[str]:
     """What to execute so that the command is kept."""
-    place = os.path.dirname(__file__)
+    place = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
     return [sys.executable, "-I", "-S", "-c", PROGRAM, place, digest, *command]
 
 
@@ -90,58 +94,27 @@ class KeptService:
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def boot_id() -> str:
-    """Which boot of the machine this is; a pid and its start time mean nothing in another."""
-    return _text("/proc/sys/kernel/random/boot_id").strip()
-
-
-def start_time(pid: int) -> int | None:
-    """When a process started, which tells it from others of its number; None if it is dead."""
-    try:
-        # The name, in parentheses, may hold anything; nothing after it does.
-        fields = _text(f"/proc/{pid}/stat").rpartition(")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    return None if fields[0] in ("Z", "X") else int(fields[19])
-
-
 def read_state(path: str) -> dict[str, list[str]]:
     """The words of each line, by the first one; empty where nothing was started yet."""
     try:
-        lines = _text(path).splitlines()
+        lines = procfs.read_text(path).splitlines()
     except FileNotFoundError:
         return {}
     return {words[0]: words[1:] for line in lines if (words := line.split(" "))}
 
 
-def open_plain(path: str) -> "BinaryIO":
-    """Open a file to read in the folder of a service, which may have put anything in its place.
-
-    What is no plain file counts as not there: a link elsewhere, or what is waited for.
-    """
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENXIO):
-            raise FileNotFoundError(path) from None
-        raise
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise FileNotFoundError(path)
-    return os.fdopen(descriptor, "rb")
-
-
 def _kill_session(leader: int) -> bool:
     """Whether there was anything to kill in the session of a dead leader that is not reaped."""
     found = False
-    for name in os.listdir("/proc"):
+    for pid in procfs.in_session(leader):
+        if pid == leader:
+            continue
         try:
-            if name.isdigit() and name != str(leader) and os.getsid(int(name)) == leader:
-                descriptor = os.pidfd_open(int(name))
-                if os.getsid(int(name)) == leader:  # it is still that process
-                    signal.pidfd_send_signal(descriptor, signal.SIGKILL)
-                    found = True
-                os.close(descriptor)
+            descriptor = os.pidfd_open(pid)
+            if os.getsid(pid) == leader:  # it is still that process
+                signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+                found = True
+            os.close(descriptor)
         except OSError:
             pass  # it has ended, or is not ours to kill
     return found
@@ -150,10 +123,10 @@ def _kill_session(leader: int) -> bool:
 def _runs_without_keeper() -> bool:
     """Whether a service that was started before has lost its keeper, but not its life."""
     state = read_state(STATE)
-    if state.get("boot") != [boot_id()]:
+    if state.get("boot") != [procfs.boot_id()]:
         return False
     pid, started = map(int, state["service"])
-    return start_time(pid) == started
+    return procfs.start_time(pid) == started
 
 
 def _leave(fault: str) -> None:
@@ -162,20 +135,18 @@ def _leave(fault: str) -> None:
     sys.exit(NOT_EXECUTED if fault else 0)
 
 
-def _kept() -> KeptService:
+def _kept() -> "Kept":
     """How what is here is kept."""
     if os.path.exists(LIMITS):
-        import limits_keeper  # type: ignore[import-not-found] # as below
+        from haptera.keeping import limits_keeper  # as below
 
-        limited: KeptService = limits_keeper.KeptWithinLimits(read_state(LIMITS), KeptService())
-        return limited
+        return limits_keeper.KeptWithinLimits(read_state(LIMITS), KeptService())
     if not os.path.exists(LEASE):
         return KeptService()
     # Not above: it costs memory that services need not have.
-    import job_keeper  # type: ignore[import-not-found] # found beside this file
+    from haptera.keeping import job_keeper
 
-    job: KeptService = job_keeper.KeptJob(read_state(BOUNDS), OUTPUT)
-    return job
+    return job_keeper.KeptJob(read_state(BOUNDS), OUTPUT)
 
 
 def _keep(digest: str, command: list[str], report: int) -> None:
@@ -189,10 +160,10 @@ def _keep(digest: str, command: list[str], report: int) -> None:
     starts = int(read_state(STATE).get("starts", ["0"])[0]) + 1
     os.environ["HAPTERA_STARTS"] = str(starts)
     pid, gate, fault = _fork_service(command, kept)
-    service, keeper = f"{pid} {start_time(pid)}", f"{os.getpid()} {start_time(os.getpid())}"
+    service, keeper = (f"{one} {procfs.start_time(one)}" for one in (pid, os.getpid()))
     # Before the service does anything: one that nobody has written down must not run.
     who = f"service {service}\nkeeper {keeper}\ndigest {digest}\nstarts {starts}\n"
-    _write(STATE, f"boot {boot_id()}\n{who}")
+    _write(STATE, f"boot {procfs.boot_id()}\n{who}")
     os.write(gate, b"go")
     os.close(gate)
     os.write(report, _read_all(fault).encode())
@@ -204,7 +175,7 @@ def _keep(digest: str, command: list[str], report: int) -> None:
     _write(STATUS, f"{kept.await_end(pid)}\n")
 
 
-def _fork_service(command: list[str], kept: KeptService) -> tuple[int, int, int]:
+def _fork_service(command: list[str], kept: "Kept") -> tuple[int, int, int]:
     """A process that becomes the service once it reads from its gate: its pid, gate and fault.
 
     Where the keeper dies first, the gate closes, and nothing begins.
@@ -220,7 +191,7 @@ def _fork_service(command: list[str], kept: KeptService) -> tuple[int, int, int]
     return pid, opener, fault
 
 
-def _become(command: list[str], kept: KeptService, gate: int, fault: int) -> None:
+def _become(command: list[str], kept: "Kept", gate: int, fault: int) -> None:
     try:
         os.setsid()
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # the interpreter ignores it
@@ -239,8 +210,7 @@ def _become(command: list[str], kept: KeptService, gate: int, fault: int) -> Non
 
 def _write(path: str, text: str) -> None:
     draft = f"{path}.new"
-    with open(draft, "w", encoding="ascii") as file:
-        file.write(text)
+    procfs.write_text(draft, text)
     os.replace(draft, path)
 
 
@@ -248,11 +218,6 @@ def _rename(name: str) -> None:
     """Show this name in ps, where all keepers look alike otherwise."""
     with open("/proc/self/comm", "wb") as file:
         file.write(name.encode()[:COMM_BYTES_MAX])
-
-
-def _text(path: str) -> str:
-    with open_plain(path) as file:
-        return file.read(TEXT_BYTES_MAX).decode(errors="replace")
 
 
 def _read_all(descriptor: int) -> str:

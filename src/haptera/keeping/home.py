@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from haptera.keeping import keeper, procfs
 from haptera.kinds.service import Run
-from haptera.modules.service import keeper
 
 # In so much of what a service wrote last its last line is looked for.
 LAST_BYTES_MAX: Final = 4_096
@@ -28,7 +28,7 @@ class ServiceProcess:
 
     @property
     def lives(self) -> bool:
-        return keeper.start_time(self.pid) == self.started
+        return procfs.start_time(self.pid) == self.started
 
     def open(self) -> int | None:
         """A pidfd of this very process; None if it is dead."""
@@ -83,7 +83,7 @@ class Home:
     def record(self) -> ServiceRecord | None:
         """The last start since the machine's boot; None where there was none."""
         state = keeper.read_state(str(self.path / keeper.STATE))
-        if state.get("boot") != [keeper.boot_id()]:
+        if state.get("boot") != [procfs.boot_id()]:
             return None
         try:
             service, kept_by = (
@@ -118,7 +118,7 @@ class Home:
     def last_words(self) -> str:
         """The last line that the service wrote, as a person may read it; empty where none is."""
         try:
-            with keeper.open_plain(str(self.output)) as file:
+            with procfs.open_plain(str(self.output)) as file:
                 file.seek(max(0, file.seek(0, os.SEEK_END) - LAST_BYTES_MAX))
                 lines = file.read().decode(errors="replace").splitlines()
         except OSError:
@@ -163,7 +163,7 @@ class Home:
     def _text(self, name: str) -> str | None:
         """The content of one of its small files; None where it is none."""
         try:
-            with keeper.open_plain(str(self.path / name)) as file:
+            with procfs.open_plain(str(self.path / name)) as file:
                 text = file.read(LAST_BYTES_MAX).decode(errors="replace")
         except FileNotFoundError:
             return None
@@ -190,7 +190,7 @@ def session(leader: ServiceProcess) -> Iterator[list[int]]:
     """A pidfd of each process in the session that a living process leads."""
     pidfds: list[int] = []
     with contextlib.ExitStack() as stack:
-        for pid in _members(leader.pid) if leader.lives else ():
+        for pid in procfs.in_session(leader.pid) if leader.lives else ():
             with contextlib.suppress(ProcessLookupError):
                 pidfds.append(os.pidfd_open(pid))
                 stack.callback(os.close, pidfds[-1])
@@ -201,14 +201,6 @@ def send_all(pidfds: list[int], number: signal.Signals) -> None:
     for pidfd in pidfds:
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(pidfd, number)
-
-
-def _members(leader: int) -> Iterator[int]:
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                if os.getsid(int(entry)) == leader:
-                    yield int(entry)
 
 
 def _signal_name(number: int) -> str:

@@ -1,9 +1,9 @@
 """Sees one job to its end: within its lease and its bounds, and with all that it started.
 
-Imported by the keeper's program where the command is a job; like that, it imports nothing of
-haptera. Whatever a job starts, in whichever session, stays below the keeper: orphans come to it
-(PR_SET_CHILD_SUBREAPER), and it ends only once none is left. Where the keeper itself is killed the
-kernel kills the job (PR_SET_PDEATHSIG); what the job had started is then its agent's to find.
+Imported by the keeper's program where the command is a job. Whatever a job starts, in whichever
+session, stays below the keeper: orphans come to it (PR_SET_CHILD_SUBREAPER), and it ends only once
+none is left. Where the keeper itself is killed the kernel kills the job (PR_SET_PDEATHSIG); what
+the job had started is then its agent's to find.
 """
 
 import ctypes
@@ -13,6 +13,8 @@ import select
 import signal
 import time  # noqa: TID251 - it is a program of its own
 import warnings  # noqa: F401 - for execvp, while we may still read the library: others may not
+
+from haptera.keeping import cgroups, procfs
 
 # A job runs once, and only until the time in its lease: ns of the clock of the boot.
 LEASE, EXPIRED = "lease", "expired"
@@ -55,7 +57,7 @@ class KeptJob:
             _hide(self._bounds)
             _lower(self._bounds["capabilities"])
         if self._cgroup:
-            _write(f"{self._cgroup}/cgroup.procs", "0")
+            procfs.write_text(f"{self._cgroup}/cgroup.procs", "0")
         if "container" in self._bounds:
             _close_cgroups()
         if "memory" in self._bounds:
@@ -78,15 +80,15 @@ class KeptJob:
         os.close(self._writing)
         output = os.open(self._output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
         if not self._ends_within_lease(pid, output):
-            _write(EXPIRED, "")
+            procfs.write_text(EXPIRED, "")
             os.kill(pid, signal.SIGKILL)
         status = os.waitpid(pid, 0)[1]
         self._end_rest()
         os.set_blocking(self._reading, False)
         while self._copy(output):
             pass
-        if self._cgroup and leave_cgroup(self._cgroup):
-            _write(OUT_OF_MEMORY, "")
+        if self._cgroup and cgroups.leave(self._cgroup):
+            procfs.write_text(OUT_OF_MEMORY, "")
         return os.waitstatus_to_exitcode(status)
 
     def _ends_within_lease(self, pid: int, output: int) -> bool:
@@ -96,7 +98,7 @@ class KeptJob:
         events.register(self._reading, select.POLLIN)
         while True:
             now_ms = time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
-            left_ms = int(_read(LEASE)) // 1_000_000 - now_ms
+            left_ms = int(procfs.read_text(LEASE)) // 1_000_000 - now_ms
             ready = {one for one, _ in events.poll(max(0, min(left_ms, LEASE_LOOKED_AT_EVERY_MS)))}
             if ended in ready:
                 return True
@@ -129,7 +131,7 @@ class KeptJob:
         can be another's by now.
         """
         if self._cgroup:
-            _kill_all(self._cgroup)
+            cgroups.kill(self._cgroup)
         try:
             while True:
                 for pid in _children():
@@ -175,7 +177,7 @@ def _close_cgroups() -> None:
 
 def _lower(kept: list[str]) -> None:
     """Have no program that this process becomes be given more than these, even as root."""
-    last = int(_read("/proc/sys/kernel/cap_last_cap"))
+    last = int(procfs.read_text("/proc/sys/kernel/cap_last_cap"))
     try:
         for number in range(last + 1):
             if str(number) not in kept:
@@ -184,55 +186,13 @@ def _lower(kept: list[str]) -> None:
         pass  # root of some containers; it has not got them itself
 
 
-def leave_cgroup(cgroup: str) -> bool:
-    """Kill what is left there, and remove it; whether it had too little memory."""
-    _kill_all(cgroup)
-    try:
-        events = _read(f"{cgroup}/memory.events").split()
-        lacked = int(events[events.index("oom_kill") + 1]) > 0
-    except (OSError, ValueError):
-        lacked = False  # its memory is not bounded there
-    for place, _, _ in os.walk(cgroup, topdown=False):
-        try:  # noqa: SIM105 - contextlib would cost every keeper its memory
-            os.rmdir(place)
-        except OSError:
-            pass  # something hangs in the kernel
-    return lacked
-
-
 def _children() -> list[int]:
     """Those of this process: by /proc, for not every kernel tells them by parent."""
-    me, found = str(os.getpid()), []
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                # The name, in parentheses, may hold anything; nothing after it does.
-                parent = _read(f"/proc/{name}/stat").rpartition(")")[2].split()[1]
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-            if parent == me:
-                found.append(int(name))
-    return found
+    me, all_lines = str(os.getpid()), procfs.lines(procfs.processes())
+    return [pid for pid, words in all_lines.items() if words[procfs.PARENT] == me]
 
 
 def _prctl(option: int, value: int) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(option, value, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-
-
-def _write(path: str, text: str) -> None:
-    with open(path, "w", encoding="ascii") as file:
-        file.write(text)
-
-
-def _kill_all(cgroup: str) -> None:
-    try:  # noqa: SIM105 - contextlib would cost every keeper its memory
-        _write(f"{cgroup}/cgroup.kill", "1")
-    except OSError:
-        pass  # gone, or of a kernel before 5.14: its processes are found one by one
-
-
-def _read(path: str) -> str:
-    with open(path, encoding="utf-8", errors="replace") as file:
-        return file.read()

@@ -1,0 +1,1 @@
+"""Programs that a node keeps: services, replicas, jobs; each outlives whoever started it."""
