@@ -100,8 +100,10 @@ class Lab:
                 self._process.kill()
                 self._process.wait()
             if (self.root / "lab" / "cluster").exists():
-                for process in self.leftovers():
-                    kill(process)
+                # What is being killed may begin something meanwhile.
+                while left := self.leftovers():
+                    for process in left:
+                        kill(process)
 
     def stop(self) -> int:
         """Interrupt it, as Ctrl-C would; its exit status."""

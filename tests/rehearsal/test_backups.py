@@ -164,7 +164,6 @@ def entry(name: str, sort: bytes = tarfile.REGTYPE, **more: object) -> tarfile.T
         # It says that it is larger than any memory.
         {"state.db": entry("state.db", size=1 << 50)},
     ],
-    ids=str,
 )
 def test_an_archive_of_other_files_is_refused(
     files: dict[str, bytes | tarfile.TarInfo], tmp_path: Path, capsys: pytest.CaptureFixture[str]
