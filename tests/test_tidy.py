@@ -194,6 +194,23 @@ def test_all_exceptions_are_caught_in_few_places_alone() -> None:
     assert found == set(CATCH_ALL)
 
 
+def test_who_decodes_what_others_wrote_is_ready_for_all_that_it_may_be() -> None:
+    """Bytes that are no UTF-8 raise a ValueError of another type, deep nesting a RecursionError."""
+    found = {
+        f"{place(path)}:{node.lineno}"
+        for path in modules()
+        for node in ast.walk(parse(path))
+        if isinstance(node, ast.ExceptHandler)
+        and node.type is not None
+        and any(
+            isinstance(one, ast.Attribute) and one.attr == "DecodeError"
+            for one in ast.walk(node.type)
+        )
+    }
+
+    assert found == set(), "catch (ValueError, RecursionError)"
+
+
 def test_who_runs_tasks_for_many_items_bounds_each() -> None:
     """In a task group, what goes wrong with one ends all of them, and the daemon."""
     served = {

@@ -125,3 +125,13 @@ def test_a_stream_that_never_knew_a_place_is_refused_where_it_is_gone():
     problem = {"title": "", "status": 410, "code": "", "detail": "", "what": "gone"}
     with pytest.raises(RefusedError, match="gone"):
         run(following(calls.events(), ACCESS), b"", b"", answer(json.dumps(problem).encode(), 410))
+
+
+@pytest.mark.parametrize("status", [200, 503])
+@pytest.mark.parametrize(
+    "body", [b'{"status":"ok","more":' + b"[" * 100_000, b'{"status": "\xff"}']
+)
+def test_an_answer_that_nobody_can_decode_is_told_in_words(body, status):
+    told = answer(body, status)
+    with pytest.raises(HapteraError):
+        run(asking(calls.health(), ACCESS, kept=False), b"", b"", told[:70], told[70:])

@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Final
 
+import msgspec
+
+from haptera.app.channel_talk import FrameBuffer
 from haptera.cli.input.plan_file import parse_plan
 from haptera.cli.input.problem_line import answer_line
 from haptera.client.address import parse_address
@@ -26,9 +29,16 @@ from haptera.model.entity import parse_entity
 from haptera.model.errors import HapteraError
 from haptera.model.messages import Mark, Message
 from haptera.model.walltime import parse_duration_ms, parse_when
+from haptera.modules.bmc_sensors import measured
 from haptera.modules.image.manifest import read as read_image
+from haptera.modules.ipmi import event_log
+from haptera.modules.ipmi.sensors import sensors_of
 from haptera.modules.netboot import dhcp, tftp
 from haptera.modules.netboot.http_request import FileRequest, chunk_bytes, read_head
+from haptera.modules.redfish import chassis
+from haptera.modules.redfish.documents import document_of
+from haptera.modules.replica.channels.program_frames import program_frame
+from haptera.modules.sensors import smart
 from haptera.rest.job_selector import parse_job_selector
 from haptera.rest.schemas import SiteFile
 from haptera.runtime.identity import pki
@@ -225,6 +235,40 @@ def _documents(data: bytes) -> None:
             parse(data)
 
 
+def _program(data: bytes) -> None:
+    """What the program of a replica says on its channels."""
+    buffer = FrameBuffer()
+    with suppress(ConnectionError):
+        buffer.feed(data)
+        while (one := buffer.frame()) is not None:
+            program_frame(one[0])
+
+
+def _sensors(data: bytes) -> None:
+    """What devices say of themselves, as numbers: the first letter says in whose words."""
+    text = data[1:].decode("utf-8", "replace")
+    match data[:1]:
+        case b"e":
+            _event_log(text)
+        case b"i":
+            measured(sensors_of(text))
+        case b"r":
+            whole = document_of(data[1:])
+            measured(chassis.sensors_of(lambda _: whole, whole, "/redfish/v1/Systems/1"))
+        case b"s":
+            assert all(isinstance(one, int | float) for one in smart.numbers_of(text).values())
+
+
+def _event_log(text: str) -> None:
+    """The same log, read a second time when it has grown."""
+    cursor, info = None, event_log.info_of(text)
+    for printed in (text[: len(text) // 2], text):
+        assert 0 <= event_log.to_read(cursor, info) <= event_log.RECORDS_MAX
+        cursor = event_log.advanced(cursor, info, printed)
+        event_log.measured(cursor)
+        assert msgspec.json.decode(msgspec.json.encode(cursor), type=type(cursor)) == cursor
+
+
 def _problem(data: bytes) -> None:
     answer_line(data)
 
@@ -243,8 +287,10 @@ TARGETS: Final[Mapping[str, Target]] = {
     "nodeset": _typed(_nodeset),
     "pem": _pem,
     "problem": _problem,
+    "program": _program,
     "section": _section,
     "selector": _typed(_selector),
+    "sensors": _sensors,
     "short": _short,
     "site": _refusing(_site),
     "template": _refusing(_template),

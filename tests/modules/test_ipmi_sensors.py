@@ -44,6 +44,11 @@ def record(
 """
 
 
+def test_a_sensor_hides_no_other_by_its_name() -> None:
+    printed = '"Temp,1,degrees C,ok,3.1\nFan,2,RPM,ok,7.1\n'
+    assert [one.name for one in sensors_of(printed)] == ['"Temp', "Fan"]
+
+
 def test_sensors_are_told_apart_by_unit_name_and_place() -> None:
     printed = """Ambient Temp,23,degrees C,ok,7.1,System Board,Temperature,,,42.000,47.000
 Front Temp,75.2,degrees F,unc,64.1,Air Inlet,Temperature

@@ -47,7 +47,17 @@ def test_disks_of_each_sort_say_what_they_have_and_nothing_else_is_made_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers = {"sda": ATA, "sdb": FAILED, "sdc": SCSI, "nvme0n1": NVME}
-    silent = {"sdd": ASLEEP, "sde": OPAQUE, "sdf": "", "sdg": "[]", "sdh": '{"smart_status":'}
+    nested = '{"more":' + "[" * 100_000
+    wordless = '{"ata_smart_attributes":{"table":[{"id":5,"raw":{}}]}}'
+    silent = {
+        "sdi": nested,
+        "sdj": wordless,
+        "sdd": ASLEEP,
+        "sde": OPAQUE,
+        "sdf": "",
+        "sdg": "[]",
+        "sdh": '{"smart_status":',
+    }
     numbers, heard = measured(tmp_path, {**answers, **silent}, monkeypatch)
 
     assert numbers == {
@@ -57,7 +67,7 @@ def test_disks_of_each_sort_say_what_they_have_and_nothing_else_is_made_up(
         "smart.worn_percent[nvme0n1]": 104, "smart.media_errors[nvme0n1]": 2,
         "smart.temp[nvme0n1]": 41,
     }  # fmt: skip
-    assert len(heard) == 9
+    assert len(heard) == 11
     assert all("--nocheck=standby" in line for line in heard)
 
 

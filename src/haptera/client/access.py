@@ -68,7 +68,7 @@ def find(given: Path | None = None, *, start: Path | None = None) -> Found:
         ) from None
     try:
         access = msgspec.json.decode(text, type=Access)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise ParseError(
             f"is not a client file: {error}",
             where=str(path),

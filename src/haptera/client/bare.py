@@ -45,7 +45,7 @@ def ask_bare(call: ApiCall[Shape], access: Access) -> Shape:
         raise refused(body, access.url, answer.status)
     try:
         return msgspec.json.decode(body, type=call.gives)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (ValueError, RecursionError):
         what, do = "the answer cannot be understood", "install the parent's version here"
         raise HapteraError(what, where=access.url, do=do, code=Code.VERSION_MISMATCH) from None
 

@@ -37,7 +37,7 @@ def refused(answer: bytes, url: str, status: int) -> HapteraError:
     """The server's problem document as the error that it was there."""
     try:
         view = msgspec.json.decode(answer, type=ProblemView)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (ValueError, RecursionError):
         what = f"answered {status} without an explanation"
         return RefusedError(
             status, [HapteraError(what, where=url, do="see its log", code=Code.VERSION_MISMATCH)]

@@ -269,7 +269,7 @@ def _decoded(answer: bytes | str, shape: type[Shape], url: str) -> Shape:
         return msgspec.convert(text, shape)
     try:
         return msgspec.json.decode(answer, type=shape)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise HapteraError(
             f"unexpected answer: {error}",
             where=url,

@@ -38,7 +38,7 @@ def read_cluster(home: Path) -> ClusterIdentity | None:
         return msgspec.json.decode(place.read_bytes(), type=ClusterIdentity)
     except FileNotFoundError:
         return None
-    except msgspec.DecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise UnreadableError(
             f"does not name a cluster: {error}", where=str(place), do="restore it from a backup"
         ) from None

@@ -77,7 +77,7 @@ def replay(rule: HealthRule, samples: Iterable[RecordedSample]) -> Iterator[Told
 def _of_json(line: bytes, place: str) -> RecordedSample:
     try:
         return msgspec.json.decode(line, type=RecordedSample)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise ParseError(str(error), where=place, do=f"write {', '.join(COLUMNS)}") from None
 
 

@@ -36,7 +36,7 @@ applied = Variable(
 def _object(text: str) -> None:
     try:
         settings = msgspec.json.decode(text, type=dict[str, Any])
-    except (msgspec.DecodeError, UnicodeEncodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise ParseError(f"no JSON object: {error}", do='write {"port": 80}, say') from None
     if any("\0" in one for one in _texts(settings)):
         raise HapteraError("settings have the character U+0000", do="remove it: it ends a text")

@@ -280,5 +280,5 @@ def _sets_faults(request: Request | Response | None) -> bool:
 def _parse(body: bytes, shape: type[Body]) -> Body:
     try:
         return msgspec.json.decode(body, type=shape)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise BodyError(str(error)) from error

@@ -213,5 +213,5 @@ def _told(body: bytes, shape: type[Body], do: Callable[[Body], Response]) -> Res
         if isinstance(order, CreateOrder):
             check_name(order.name)
         return do(order)
-    except (msgspec.DecodeError, RecursionError, HapteraError) as error:
+    except (ValueError, RecursionError, HapteraError) as error:
         return http.refuse(HTTPStatus.BAD_REQUEST, str(error))

@@ -92,7 +92,7 @@ def _started(places: Places) -> Iterator[StartedProcess]:
     for line in lines:
         try:
             started = msgspec.json.decode(line, type=StartedProcess)
-        except msgspec.DecodeError:
+        except (ValueError, RecursionError):
             continue  # The last line of a lab that was killed while it wrote.
         if started.kernel_boot == clock.kernel_boot():
             yield started

@@ -78,7 +78,7 @@ class SessionDoor:
             asked = msgspec.json.decode(
                 environment["wsgi.input"].read(_length(environment)), type=_LogIn
             )
-        except msgspec.DecodeError:
+        except (ValueError, RecursionError):
             return _told(answer, "400 Bad Request")
         if not self._known(asked.user, asked.password):
             return _told(answer, "401 Unauthorized")

@@ -120,7 +120,7 @@ def read(folder: Path) -> Inside:
     except FileNotFoundError:
         do = "haptera minos build"
         raise HapteraError("there is no minOS", where=str(folder), do=do) from None
-    except msgspec.DecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise HapteraError(f"is not a valid list: {error}", where=str(folder / LIST)) from None
 
 

@@ -105,7 +105,7 @@ def read_foreign(program: str, content: bytes) -> Foreign:
     """
     try:
         value = msgspec.json.decode(content.removeprefix(BYTE_ORDER_MARK))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         begins = " ".join(content[:VALUE_CHARS_MAX].decode(errors="replace").split())
         what = f"{program} printed no JSON: {error}; it begins with {begins!r}"
         raise ForeignError(what, do="see by hand what it prints") from None

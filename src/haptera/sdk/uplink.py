@@ -42,7 +42,7 @@ def uplink(run_dir: Path) -> Uplink:
     place = run_dir / UPLINK
     try:
         return msgspec.json.decode(place.read_bytes(), type=Uplink)
-    except (OSError, msgspec.DecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise HapteraError(
             f"the parent's address is not known: {error}",
             where=str(place),

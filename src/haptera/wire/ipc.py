@@ -70,5 +70,5 @@ class Frames:
 def _decode(packed: bytes) -> dict[str, Any] | None:
     try:
         return _DECODER.decode(packed)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return None

@@ -35,6 +35,6 @@ def decode_measure(section: int, content: bytes) -> Measure | Reject | None:
         return None
     try:
         told = _MEASURE.decode(content)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return Reject(FrameFault.SECTION)
     return Measure(told.part, told.usual_ms)

@@ -81,7 +81,7 @@ def decode_spoken(
             room = _ROOM_ASK.decode(content)
             entity = EntityId(_name(room.kind), _name(room.name), peer)
             return RoomAsk(_id(room.id), entity, min(room.late_ms, LATE_MS_MAX), room.begun)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError):
+    except (ValueError, RecursionError):
         return Reject(FrameFault.SECTION)
     return None
 

@@ -59,7 +59,7 @@ def decode_samples(body: bytes) -> list[Measurement] | Reject | None:
             continue
         try:
             one = _DECODER.decode(section[1])
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except (ValueError, RecursionError):
             return Reject(FrameFault.SECTION)
         found.append(Measurement(one.kind, one.name, one.age_ms, one.values))
     return found

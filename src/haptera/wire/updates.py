@@ -164,7 +164,7 @@ class Codec:
                 return self._read_observed(_OBSERVED.decode(content), schema, peer)
             if section == FRAGMENT:
                 return self._read_fragment(_FRAGMENT.decode(content), schema, peer)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, HapteraError):
+        except (ValueError, RecursionError, HapteraError):
             return Reject(FrameFault.SECTION)
         return None
 

@@ -28,7 +28,7 @@ async def read_body(
     body = await read_bytes(request, size_bytes_max)
     try:
         return msgspec.json.decode(body, type=shape)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         what = in_words(str(error)) or "no JSON"
         raise ParseError(what, where="the body", do="send JSON of the documented shape") from None
 

@@ -50,5 +50,5 @@ def _named(settings: object) -> set[Reference]:
     """The secrets that settings name; what is wrong with them is told where they are checked."""
     try:
         return set(references(msgspec.json.decode(str(settings or "{}"))))
-    except (msgspec.DecodeError, HapteraError):
+    except (ValueError, RecursionError, HapteraError):
         return set()

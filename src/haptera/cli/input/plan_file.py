@@ -92,7 +92,7 @@ def parse_plan(text: bytes) -> PlanFile:
         raise LimitError(f"is not a plan: it has more than {PLAN_BYTES_MAX:,} bytes")
     try:
         file = msgspec.json.decode(text, type=PlanFile)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise ParseError(f"is not a plan: {str(error) or 'no JSON'}") from None
     if (file.site is None) == (file.revert is None):
         raise ParseError("is not a plan: it is of neither a site nor a revert, or of both")

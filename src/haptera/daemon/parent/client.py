@@ -35,7 +35,7 @@ def _kept_token(place: Path, store: Store) -> str | None:
     """The token of the client file that is there, where it is still good for a while."""
     try:
         text = msgspec.json.decode(place.read_bytes(), type=Access).token or ""
-    except (OSError, msgspec.DecodeError):
+    except (OSError, ValueError, RecursionError):
         return None
     token = parse_token(text)
     if token is None or store.check_token(text) != _ADMIN:

@@ -211,7 +211,7 @@ class Above:
         """Hand on what is answered besides; a parent of an earlier version says nothing."""
         try:
             told = msgspec.msgpack.decode(answer, type=ReportAnswer)
-        except msgspec.DecodeError:
+        except (ValueError, RecursionError):
             return
         self._deliver([ToldFromAbove(told, sent_at)])
 

@@ -83,7 +83,7 @@ class Below:
         """
         try:
             report = msgspec.msgpack.decode(body, type=SubtreeReport)
-        except msgspec.DecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise HapteraError(
                 f"this is not a report: {error}",
                 do="run the same version of haptera on both",

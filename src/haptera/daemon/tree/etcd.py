@@ -119,7 +119,7 @@ def read_etcd_file(path: Path) -> EtcdFile:
     except OSError as error:
         what = f"cannot be read: {error.strerror}"
         raise UnreadableError(what, where=str(path), do="name an etcd file with --etcd") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise ParseError(f"is not an etcd file: {error}", where=str(path), do=_DO) from None
     except HapteraError as error:
         raise ParseError(error.what, where=str(path), do=_DO) from None

@@ -120,7 +120,7 @@ def check_same_cluster(home: Path, files: Mapping[str, bytes]) -> None:
         return
     try:
         theirs = msgspec.json.decode(files.get(FILE, b""), type=ClusterIdentity).name
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (ValueError, RecursionError):
         theirs = "without a name"
     if theirs != known.name:
         raise HapteraError(

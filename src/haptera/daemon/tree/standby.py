@@ -147,7 +147,7 @@ class Standby:
     def _answer(self, said: bytes, following: Following, replica: Replica) -> Promoted:
         try:
             order = msgspec.json.decode(said, type=PromoteOrder)
-        except msgspec.DecodeError:
+        except (ValueError, RecursionError):
             return Promoted(refusal="this is not a command")
         if not order.anyway and self._primary_answers():
             return Promoted(
@@ -224,7 +224,7 @@ def promote(directory: Path, order: PromoteOrder) -> Promoted:
             caller.sendall(msgspec.json.encode(order))
             caller.shutdown(socket.SHUT_WR)
             answer = msgspec.json.decode(caller.recv(_SAID_BYTES_MAX), type=Promoted)
-        except (OSError, msgspec.DecodeError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise UnreachableError(
                 "no standby runs here"
                 if isinstance(error, FileNotFoundError | ConnectionRefusedError)

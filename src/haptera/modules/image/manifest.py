@@ -84,7 +84,7 @@ def read(content: bytes) -> ImageManifest:
         return msgspec.json.decode(
             msgspec.json.decode(content, type=Signed).manifest, type=ImageManifest
         )
-    except msgspec.DecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise HapteraError(f"this is not the manifest of an image: {error}", do=_DO) from None
 
 

@@ -66,7 +66,7 @@ async def _event_log(bmc: IpmiBmc) -> Measured:
 def _kept_cursor(file: Path) -> LogCursor | None:
     try:
         return msgspec.json.decode(file.read_bytes(), type=LogCursor)
-    except (FileNotFoundError, msgspec.DecodeError):
+    except (FileNotFoundError, ValueError, RecursionError):
         return None
 
 

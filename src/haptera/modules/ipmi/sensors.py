@@ -28,7 +28,8 @@ def sensors_of(printed: str) -> Iterator[BmcSensor]:
     >>> [one.value for one in sensors_of("Fan,4000,RPM,ok,7.1,Board\nTemp,,,ns,3.1,CPU\n")]
     [4000.0, None]
     """
-    for row in csv.reader(printed.splitlines()):
+    # Nothing is quoted: by a name that begins with a quote, a sensor would hide all after it.
+    for row in csv.reader(printed.splitlines(), quoting=csv.QUOTE_NONE):
         if len(row) < _COLUMNS:
             continue
         name, value, unit, state, entity = (one.strip() for one in row[:_COLUMNS])

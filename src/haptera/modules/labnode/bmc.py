@@ -148,7 +148,7 @@ def _is_number(text: str) -> bool:
 def _decode_power(body: bytes) -> PowerName:
     try:
         return msgspec.json.decode(body, type=PowerState).power
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise BmcError(f"BMC reports no power state: {error}") from error
 
 
@@ -156,5 +156,5 @@ def _problem(body: bytes) -> str:
     """What the BMC says is wrong, in its own words where it has any."""
     try:
         return msgspec.json.decode(body, type=BmcProblem).error
-    except (msgspec.DecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return "no reason given"

@@ -122,7 +122,7 @@ def read_strangers(run_dir: Path) -> list[Stranger]:
         found = msgspec.json.decode(_read(file), type=list[Stranger])
     except FileNotFoundError:
         return []
-    except (msgspec.DecodeError, OSError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         do = "remove it: the module netboot writes it anew"
         raise HapteraError(f"cannot be read: {error}", where=str(file), do=do) from None
     return sorted(found, key=lambda one: (-one.last_s, one.mac))

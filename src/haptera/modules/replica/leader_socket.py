@@ -70,7 +70,7 @@ class LeaderCallers:
             self.lease_file.parent.mkdir(parents=True, exist_ok=True)
             with opened(self.lease_file) as descriptor:
                 await _Caller(descriptor, leader, self.times, reader, writer).attend()
-        except (OSError, ValueError, msgspec.DecodeError):
+        except (OSError, ValueError, RecursionError):
             pass  # it hung up, or speaks another language
         finally:
             self.writers.discard(writer)

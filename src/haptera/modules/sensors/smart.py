@@ -35,7 +35,7 @@ class _Status(msgspec.Struct):
 
 
 class _Raw(msgspec.Struct):
-    value: float = 0
+    value: float | None = None
 
 
 class _Attribute(msgspec.Struct):
@@ -85,7 +85,7 @@ def numbers_of(printed: str) -> Mapping[Reading, float]:
     """The numbers of a disk; none for what is missing or cannot be understood."""
     try:
         answer = msgspec.json.decode(printed, type=_Answer)
-    except msgspec.DecodeError:
+    except (ValueError, RecursionError):
         return {}
     return {one: value for one, value in _numbers(answer) if value is not None}
 

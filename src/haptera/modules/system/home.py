@@ -193,7 +193,7 @@ def _read(path: Path, shape: type[Content]) -> Content | None:
     """What stands in a file; nothing, where a crash has left less than all of it."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=shape)
-    except (FileNotFoundError, msgspec.DecodeError):
+    except (FileNotFoundError, ValueError, RecursionError):
         return None
 
 

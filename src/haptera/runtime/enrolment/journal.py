@@ -160,7 +160,7 @@ class Journal:
             return msgspec.json.decode(place.read_bytes(), type=shape)
         except FileNotFoundError:
             return None
-        except (OSError, msgspec.DecodeError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise HapteraError(
                 "cannot be read",
                 where=str(place),

@@ -140,7 +140,7 @@ class SecretStore:
             return msgspec.json.decode((self._users / _file_of(name)).read_bytes(), type=list[str])
         except FileNotFoundError:
             return None
-        except (OSError, msgspec.DecodeError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             what = f"secret {name}: its list of users cannot be read: {error}"
             raise HapteraError(what, do=f"haptera secret allow {name} MODULE") from None
 

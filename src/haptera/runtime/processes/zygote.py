@@ -120,7 +120,7 @@ class Zygote:
         try:
             packet, descriptors = receive(self._control)
             request = _requests.decode(packet)
-        except (ConnectionError, msgspec.DecodeError):
+        except (ConnectionError, ValueError, RecursionError):
             os._exit(0)
         self._fork(request, descriptors)
         close_all(descriptors)

@@ -38,7 +38,7 @@ _ENCODER: Final = msgspec.msgpack.Encoder()
 _COLUMNS: Final = msgspec.msgpack.Decoder(list[_Columns])
 _STEPS: Final = msgspec.msgpack.Decoder(list[_Steps])
 # The exceptions that bytes raise which are no chunk.
-_FAULTS: Final = (zlib.error, msgspec.DecodeError, UnicodeDecodeError, ValueError, RecursionError)
+_FAULTS: Final = (zlib.error, ValueError, RecursionError)
 
 
 def encode_raw(measured: Iterable[Measured]) -> bytes:

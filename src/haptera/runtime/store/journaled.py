@@ -42,7 +42,7 @@ def replay(connection: sqlite3.Connection, batch: bytes) -> None:
     """
     try:
         statements = _DECODER.decode(batch)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise sqlite3.DataError(str(error)) from None
     # Others reach further than this file: ATTACH and VACUUM INTO make new ones, anywhere.
     if not all(sql.lstrip().upper().startswith(_WRITES) for sql, _ in statements):

@@ -193,7 +193,7 @@ def _value(text: str) -> Any:
     """A setting: what JSON makes of it, or else the text."""
     try:
         return msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeEncodeError):
+    except (ValueError, RecursionError):
         return text
 
 

@@ -101,7 +101,7 @@ def _access(source: str, token: str | None, authority: Path | None) -> Access:
         raise click.UsageError("A client file has its own token and authority.")
     try:
         return msgspec.json.decode(_read(source), type=Access)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         do = "make one: haptera token make NAME --scope exec --within NAME --client-file"
         raise ParseError(f"is not a client file: {error}", where=source, do=do) from None
 

@@ -178,7 +178,7 @@ class NatsCarrier:
             return None
         try:
             return msgspec.json.decode(base64.b64decode(found["data"]), type=SuppliedState)
-        except msgspec.DecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise CarrierError(f"state.{token(group)} is none: {error}") from error
 
     async def pieces(self, group: str, state: SuppliedState) -> AsyncIterator[bytes]:
