@@ -60,7 +60,6 @@ OWN: Final = {
     "modules/replica/module.py": 1,
     "modules/replica/sockets.py": 1,
     "modules/sensors/kernel_log.py": 1,
-    "modules/slurm/commands.py": 1,
     "modules/system/container.py": 5,
     "modules/system/home.py": 3,
     "modules/system/module.py": 2,

@@ -183,7 +183,7 @@ def test_a_build_that_was_killed_is_begun_again_at_once() -> None:
 # A process that is killed while a tool of it runs, whose number it has told.
 KILLED = """
 import asyncio, os, signal
-from haptera.modules.image.unbound import tied
+from haptera.sdk.commands import tied
 async def begin():
     tool = await asyncio.create_subprocess_exec("sleep", "600", preexec_fn=tied)
     print(tool.pid, flush=True)

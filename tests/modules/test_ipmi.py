@@ -17,6 +17,7 @@ from haptera.modules.ipmi.bmc import TOOL, IpmiBmc, IpmiSettings
 from haptera.modules.ipmi.consoles import record_session
 from haptera.modules.power import UnsettledError, boot, look_power, switch_off
 from haptera.sdk import HapteraError, Refused, Secret, Target
+from haptera.sdk.commands import clean
 from tests.modules.ipmi_rig import (
     PASSWORD,
     USER,
@@ -46,7 +47,7 @@ def test_ipmitool_gets_an_address_of_ipv6_without_brackets(
     address: str, host: str, port: str
 ) -> None:
     settings = IpmiSettings(USER, Secret(PASSWORD))
-    words, _ = IpmiBmc(Target(node_id("n01"), {"bmc": address}, settings=settings))._command()
+    words = IpmiBmc(Target(node_id("n01"), {"bmc": address}, settings=settings)).program().words
     assert (words[words.index("-H") + 1], words[words.index("-p") + 1]) == (host, port)
 
 
@@ -61,9 +62,9 @@ def test_ipmitool_gets_an_address_of_ipv6_without_brackets(
 )
 def test_a_node_is_asked_as_it_says_itself(own: dict[str, str], words: str) -> None:
     target = Target(node_id("n01"), {"bmc": "10.0.0.1", **own}, settings=settings_of())
-    command, environment = IpmiBmc(target)._command()
-    assert " ".join(command).startswith(f"ipmitool {words} -H 10.0.0.1 -p 623 ")
-    assert environment == {"IPMI_PASSWORD": PASSWORD}
+    program = IpmiBmc(target).program("mc")
+    assert " ".join(program.words).startswith(f"ipmitool {words} -H 10.0.0.1 -p 623 ")
+    assert program.environment == clean(IPMI_PASSWORD=PASSWORD)
 
 
 @pytest.mark.parametrize(

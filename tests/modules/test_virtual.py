@@ -59,7 +59,7 @@ def test_an_attribute_leads_nowhere_else_and_is_no_option(word: str, value: str)
 
 
 def test_a_qemu_that_is_not_installed_is_told() -> None:
-    with pytest.raises(HapteraError, match="no-such-qemu is not installed"):
+    with pytest.raises(HapteraError, match="no-such-qemu: No such file or directory"):
         asyncio.run(machine(program="no-such-qemu").power_on())
 
 

@@ -6,7 +6,6 @@ import re
 import shutil
 import signal
 import tempfile
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from haptera.modules.qemu import machine
 from haptera.modules.recorders import recording
 from haptera.modules.terminal import record_terminal
 from haptera.sdk import Setup, Target
+from haptera.sdk.commands import Program
 from tests.cli.rig import client_of, served, typed
 from tests.lab.rig import wait_for
 from tests.modules.virtual_rig import (
@@ -84,7 +84,7 @@ def test_a_programs_terminal_is_recorded_from_the_line_by_which_it_begins(tmp_pa
     file = record_of(tmp_path, "n01")
     # A console wants a terminal.
     script = "test -t 0 && echo hello && printf 'it begins\\r\\n' && printf 'boots\\r\\n'"
-    asyncio.run(record_terminal(_runs(script), opened, ConsoleRecord(file)))
+    asyncio.run(record_terminal(Program(["sh", "-c", script]), opened, ConsoleRecord(file)))
     assert sent_of(file) == b"boots\r\n"
 
 
@@ -103,19 +103,8 @@ def test_a_program_that_does_not_begin_is_told_in_its_words(
 ) -> None:
     file = record_of(tmp_path, "n01")
     with pytest.raises(ConsoleError, match=told):
-        asyncio.run(record_terminal(_runs(script), opened, ConsoleRecord(file)))
+        asyncio.run(record_terminal(Program(["sh", "-c", script]), opened, ConsoleRecord(file)))
     assert not file.exists()
-
-
-def _runs(script: str) -> Callable[[int], "asyncio.Task[asyncio.subprocess.Process]"]:
-    def start(terminal: int) -> "asyncio.Task[asyncio.subprocess.Process]":
-        return asyncio.ensure_future(
-            asyncio.create_subprocess_exec(
-                "sh", "-c", script, stdin=terminal, stdout=terminal, stderr=terminal
-            )
-        )
-
-    return start
 
 
 @pytest.mark.net

@@ -4,16 +4,21 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import DEVNULL
 from typing import Final
 
 from haptera.keeping import keeper, procfs
 from haptera.kinds.service import Run
+from haptera.model.errors import HapteraError
+from haptera.sdk.commands import Program, ProgramResult
 
 # In so much of what a service wrote last its last line is looked for.
 LAST_BYTES_MAX: Final = 4_096
+# A keeper begins in milliseconds, but for what a machine does besides.
+BEGINS_WITHIN_S: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +157,25 @@ class Home:
 
     def make(self) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
+
+    async def keep(
+        self,
+        digest: str,
+        command: list[str],
+        environment: Mapping[str, str],
+        passes: tuple[int, ...] = (),
+    ) -> ProgramResult:
+        """Start a keeper of a command, which goes on alone: how that went.
+
+        Raises:
+            HapteraError: it cannot be started, or hangs.
+        """
+        words = keeper.command_line(digest, command)
+        program = Program(words, environment, self.path, output=DEVNULL, passes=passes)
+        try:
+            return await program.run(BEGINS_WITHIN_S)
+        except TimeoutError:
+            raise HapteraError(f"{self.path.name} did not begin in {BEGINS_WITHIN_S} s") from None
 
     def _status(self) -> int | None:
         text = self._text(keeper.STATUS)

@@ -1,17 +1,18 @@
 """Whether a service answers: asked over HTTP or TCP, or by a command of its own."""
 
 import asyncio
-import contextlib
 import os
 import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import DEVNULL
 from typing import Final
 
 from haptera.kinds.host_port import HostPort
 from haptera.kinds.service import ServiceReady, Way
+from haptera.sdk.commands import NotStartedError, Program
 
 # One question takes no longer; the looks that ask take 5 s.
 ASK_WITHIN_S: Final = 3
@@ -44,6 +45,8 @@ async def unanswered(ready: ServiceReady, place: ServicePlace) -> str | None:
                     return await _command(ready.what, place)
     except TimeoutError:
         return f"{ready}: no answer within {ASK_WITHIN_S} s"
+    except NotStartedError as error:
+        return f"{ready}: {error.reason}"
     except OSError as error:
         # What asyncio makes of it names the address alone.
         return f"{ready}: {error if error.errno is None else os.strerror(error.errno)}"
@@ -76,17 +79,7 @@ async def _http(path: str, address: str, port: int) -> str | None:
 
 
 async def _command(command: str, place: ServicePlace) -> str | None:
-    process = await asyncio.create_subprocess_exec(
-        *shlex.split(command),
-        cwd=place.folder,
-        env=place.environment,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
-    try:
-        status = await process.wait()
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
+    words = shlex.split(command)
+    asked = Program(words, place.environment, place.folder, output=DEVNULL, errors=DEVNULL)
+    status = (await asked.run(ASK_WITHIN_S)).status
     return None if status == 0 else f"{command}: status {status}"

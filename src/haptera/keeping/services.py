@@ -160,21 +160,11 @@ async def start(one: Service) -> None:
         check_port(one.target)
     one.home.make()
     one.home.limit(one.limits)
-    process = await asyncio.create_subprocess_exec(
-        *keeper.command_line(one.target.digest, command),
-        cwd=one.home.path,
-        env=environment(one),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
-        start_new_session=True,
-    )
-    _, fault = await process.communicate()
-    said = fault.decode(errors="replace")
-    if process.returncode == keeper.NOT_EXECUTED and said:
-        raise Refused(said)
-    if process.returncode not in (0, keeper.ALREADY_RUNS):
-        raise HapteraError(said or f"status {process.returncode}")
+    began = await one.home.keep(one.target.digest, command, environment(one))
+    if began.status == keeper.NOT_EXECUTED and began.complaints:
+        raise Refused(began.errors)
+    if began.status not in (0, keeper.ALREADY_RUNS):
+        raise HapteraError(began.errors or f"status {began.status}")
     await comes_to_answer(one, START_READY_WITHIN_S)
 
 

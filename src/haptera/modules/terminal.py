@@ -3,14 +3,13 @@
 import asyncio
 import os
 import tty
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Final
 
 from haptera.modules.console import READ_BYTES, ConsoleError, ConsoleRecord, record_stream
-
-# Starts a program whose standard streams are this descriptor.
-Start = Callable[[int], Awaitable[asyncio.subprocess.Process]]
+from haptera.sdk.commands import Program
 
 # What of these first bytes is the console's; None where they are the program's own words so far.
 Opened = Callable[[bytes], bytes | None]
@@ -20,7 +19,7 @@ CLOSE_S_MAX: Final = 1.5
 _WORDS_MAX: Final = 300
 
 
-async def record_terminal(start: Start, opened: Opened, record: ConsoleRecord) -> None:
+async def record_terminal(program: Program, opened: Opened, record: ConsoleRecord) -> None:
     """Record one session of a program, from where it has `opened` until it ends.
 
     Raises:
@@ -34,7 +33,8 @@ async def record_terminal(start: Start, opened: Opened, record: ConsoleRecord) -
     with os.fdopen(ours, "rb", 0) as terminal:
         try:
             tty.setraw(theirs)
-            process = await start(theirs)
+            at_it = replace(program, given=theirs, output=theirs, errors=theirs)
+            running = await at_it.start()
         finally:
             os.close(theirs)
         sent = asyncio.StreamReader()
@@ -47,7 +47,8 @@ async def record_terminal(start: Start, opened: Opened, record: ConsoleRecord) -
         finally:
             transport.close()
             terminal.close()
-            await _ended(process)
+            with suppress(TimeoutError):  # It is ended all the same.
+                await running.ends(CLOSE_S_MAX)
 
 
 async def _opened(sent: asyncio.StreamReader, opened: Opened) -> bytes:
@@ -62,13 +63,3 @@ async def _opened(sent: asyncio.StreamReader, opened: Opened) -> bytes:
             said = " ".join(words[:_WORDS_MAX].decode(errors="replace").split()) or "no words"
             raise ConsoleError(said)
     return first
-
-
-async def _ended(process: asyncio.subprocess.Process) -> None:
-    """Wait until it has closed its session; where it does not, end it all the same."""
-    try:
-        async with asyncio.timeout(CLOSE_S_MAX):
-            await process.wait()
-    except TimeoutError:
-        process.kill()
-        await process.wait()

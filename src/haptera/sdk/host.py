@@ -18,11 +18,10 @@ from haptera.sdk.gathering import Gathering
 from haptera.sdk.link import BeginFrame, CallFrame, Frame, frames_of, parse_begin, parse_call
 from haptera.sdk.loop_watch import LoopWatch
 from haptera.sdk.module import Module
-from haptera.sdk.progress import ProgressTeller
 from haptera.sdk.sampling.rounds import measured_values, phase, rounds
 from haptera.sdk.settings import secrets_in
 from haptera.sdk.target import Boot, Draining, Refused, Setup, Target
-from haptera.sdk.threads import Threads
+from haptera.sdk.threads import ProgressTeller, Threads
 from haptera.wire.ipc import encode_frame
 
 # Calls that were cancelled and do not end: the author's code holds them. No more are taken then.

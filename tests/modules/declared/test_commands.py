@@ -7,7 +7,6 @@ import pytest
 
 from haptera.kinds import KINDS
 from haptera.model.answers.views import Condition
-from haptera.modules import tool
 from haptera.modules.declared.module import kind_served, made
 from haptera.modules.declared.texts import filled_path, filled_words
 from haptera.sdk import HapteraError, Refused
@@ -105,15 +104,6 @@ def test_no_value_leads_to_another_path(value):
     with pytest.raises(Refused, match="no path below"):
         filled_path("/boxes/{at}/boot", {"at": value})
     assert filled_path("/boxes/{at}/", {"at": "a/../../x"}) == "/boxes/a%2F..%2F..%2Fx/"
-
-
-def test_of_what_a_program_prints_without_end_the_last_is_kept():
-    script = "import sys\nfor _ in range(3000): sys.stdout.write('x' * 100_000)\nprint('end')"
-
-    ended = asyncio.run(tool.run([sys.executable, "-c", script], {}, within_s=60))
-
-    assert len(ended.out) == tool.OUTPUT_CHARACTERS_MAX
-    assert ended.out.endswith("xend\n")
 
 
 @pytest.mark.parametrize(

@@ -134,32 +134,15 @@ class JobHome:
             bounds.container.make(spec, bounds.user, environment, bounds.memory_bytes)
         bounds.make()
         self.renew(lease_ns)
-        command = keeper.command_line(str(note.work.token), bounds.command(spec, self.path.name))
-        code, fault = await self._keep(command, environment, gate)
-        while code == keeper.ALREADY_RUNS and not self.began:
+        command, token = bounds.command(spec, self.path.name), str(note.work.token)
+        begun = await Home(self.path).keep(token, command, environment, (gate,))
+        while begun.status == keeper.ALREADY_RUNS and not self.began:
             # An earlier process of the agent began it, and its keeper is about to write that down.
             await asyncio.sleep(KEEPER_LOOKED_FOR_EVERY_S)
-            code, fault = await self._keep(command, environment, gate)
-        if code in (0, keeper.ALREADY_RUNS):
+            begun = await Home(self.path).keep(token, command, environment, (gate,))
+        if begun.status in (0, keeper.ALREADY_RUNS):
             return None
-        return fault or f"its keeper ended with {code}"
-
-    async def _keep(
-        self, command: list[str], environment: Mapping[str, str], gate: int
-    ) -> tuple[int | None, str]:
-        """Start a keeper, which goes on alone: the status of its start, and what is wrong."""
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            cwd=self.path,
-            env=environment,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,
-            pass_fds=(gate,),
-        )
-        _, fault = await process.communicate()
-        return process.returncode, fault.decode(errors="replace")
+        return begun.errors or f"its keeper ended with {begun.status}"
 
     async def ends(self) -> tuple[int | None, str | None]:
         """Wait for its end: its status where anybody saw it, and why, unless it ended well."""

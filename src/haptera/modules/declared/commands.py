@@ -4,12 +4,12 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from haptera.modules import tool
 from haptera.modules.declared.exchange import PlatformError
 from haptera.modules.declared.parts import AskedEntity, value_of
 from haptera.modules.declared.terms import DeclaredLook
 from haptera.modules.declared.texts import filled_words, words
 from haptera.sdk import HapteraError
+from haptera.sdk.commands import Program, ProgramResult, clean
 
 RUN_S_MAX = 3_600.0
 
@@ -69,12 +69,12 @@ async def run_step(asked: AskedEntity, template: list[str], own: ProgramSettings
 
 async def _run(
     asked: AskedEntity, template: list[str], own: ProgramSettings, *, is_step: bool = False
-) -> tool.ToolResult:
+) -> ProgramResult:
     given = filled_words(template, asked.known)
     if is_step:
         asked.target.refuse_late()
-    return await asked.session.run(given, own.environment(), within_s=RUN_S_MAX)
+    return await asked.session.run(Program(given, clean(**own.environment())), RUN_S_MAX)
 
 
-def _ending(ended: tool.ToolResult) -> str:
+def _ending(ended: ProgramResult) -> str:
     return f"status {ended.status}: {ended.last_error}"

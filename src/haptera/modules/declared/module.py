@@ -8,7 +8,6 @@ import msgspec
 
 from haptera.kinds import KINDS
 from haptera.kinds.declared.kind import kind_of
-from haptera.modules import tool
 from haptera.modules.declared.api import Api, ApiTransport, DeclaredSettings
 from haptera.modules.declared.checking import check
 from haptera.modules.declared.commands import ProgramSettings, found_by, run_step
@@ -22,6 +21,7 @@ from haptera.modules.declared.parts import (
 )
 from haptera.modules.declared.terms import Declaration, DeclaredLook, DeclaredStep
 from haptera.sdk import ANY, PARENT, Applied, EntityId, HapteraError, Kind, Module, Setup, Variable
+from haptera.sdk.commands import Program
 from haptera.sdk.terms import Conditions, Going
 
 # One list answers for so many at once.
@@ -41,7 +41,7 @@ def made(
     name: str,
     terms: Declaration,
     transport: ApiTransport | None = None,
-    run: RunProgram = tool.run,
+    run: RunProgram = Program.run,
 ) -> Module[AskedEntity]:
     """The module of these terms; `transport` and `run` stand for its API and programs.
 

@@ -1,13 +1,12 @@
 """Looks and steps of a declared module over its API: what is asked, and what the answer means."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from http import HTTPStatus
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from haptera.modules import tool
 from haptera.modules.declared.api import Api, tag_of
 from haptera.modules.declared.exchange import PlatformError
 from haptera.modules.declared.terms import DeclaredLook, DeclaredStep, ListTerms
@@ -21,16 +20,13 @@ from haptera.modules.declared.texts import (
     words,
 )
 from haptera.sdk import Applied, EntityId, HapteraError, Refused, Target
+from haptera.sdk.commands import Program, ProgramResult
 
 METHODS: Final = ("post", "put", "patch", "delete")
 
 
-class RunProgram(Protocol):
-    """Runs a program to its end, as `tool.run` does."""
-
-    async def __call__(
-        self, words: Sequence[str], environment: Mapping[str, str], *, within_s: float
-    ) -> tool.ToolResult: ...
+# Runs a program to its end, as `Program.run` does.
+RunProgram = Callable[[Program, float], Awaitable[ProgramResult]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,17 +1,17 @@
 """Recorded answers of a system: what a declared module finds and sends when it is answered so."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from inspect import iscoroutinefunction
 from typing import Any, Final
 
 import msgspec
 
-from haptera.modules import tool
 from haptera.modules.declared.exchange import ApiRequest, PlatformAnswer, PlatformError
 from haptera.modules.declared.module import made
 from haptera.modules.declared.parts import AskedEntity
 from haptera.modules.declared.terms import Declaration
 from haptera.sdk import EntityId, HapteraError, Refused, Setup, Target
+from haptera.sdk.commands import Program, ProgramResult
 
 # The digest of the desired state in these tests: a look that finds it says `current`.
 DIGEST: Final = "current"
@@ -126,12 +126,10 @@ class _Player:
         status = 200 if said.status is None else said.status
         return PlatformAnswer(status, headers, msgspec.json.encode(said.body))
 
-    async def run(
-        self, words: Sequence[str], environment: Mapping[str, str], *, within_s: float
-    ) -> tool.ToolResult:
-        del environment, within_s
-        said = self._said(" ".join(words))
-        return tool.ToolResult(said.status or 0, said.out, said.errors)
+    async def run(self, program: Program, within_s: float) -> ProgramResult:
+        del within_s
+        said = self._said(" ".join(program.words))
+        return ProgramResult(said.status or 0, said.out.encode(), said.errors.encode())
 
     def unasked(self) -> set[str]:
         return self._answers.keys() - self._asked

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from subprocess import PIPE
 from typing import Final, TypeVar, assert_never
 
 from haptera.kinds.inventory import Inventory
@@ -28,9 +29,9 @@ from haptera.modules.image.sources import (
     unpacked,
 )
 from haptera.modules.image.store import manifest_of
-from haptera.modules.image.unbound import tied
 from haptera.modules.regular import open_regular
 from haptera.sdk import Foreign, HapteraError, Refused, read_foreign
+from haptera.sdk.commands import Program, ProgramResult, RunningProgram, tied
 
 RECIPE: Final = "Dockerfile"
 # How OCI calls this machine, for a root without any program.
@@ -39,6 +40,8 @@ TOOLS: Final = {"buildah": "buildah", "mksquashfs": "squashfs-tools"}
 # What these write is the artefact; buildah's layers are larger, and only the disk bounds them.
 PACKERS: Final = ("mksquashfs", "mkfs.erofs")
 ROOM_LOOKED_AT_EVERY_S: Final = 0.2
+# Of what buildah says of an image.
+ANSWER_BYTES_MAX: Final = 16 << 20
 # So many sources are read at once.
 IMPORTS_AT_ONCE: Final = 8
 # Of what a command wrote that failed: so much fits the words that `why` tells.
@@ -211,41 +214,40 @@ class Build:
 
     async def _answer(self, *words: str) -> bytes:
         """What buildah prints."""
-        return await self._do(*self._buildah(*words), prints=asyncio.subprocess.PIPE)
+        return await self._do(*self._buildah(*words), prints=PIPE)
 
     async def _do(self, *words: str, prints: int | None = None, reads: int | None = None) -> bytes:
         """Carry out a command; what it prints goes to the log, unless it is to be had."""
         epoch = {"SOURCE_DATE_EPOCH": EROFS_EPOCH} if words[0] == "mkfs.erofs" else {}
         most_bytes = self.room.artefact_bytes if words[0] in PACKERS else None
         with self.log.open("ab") as log, _closed_after(reads):
-            process = await asyncio.create_subprocess_exec(
-                *words,
-                stdin=asyncio.subprocess.DEVNULL if reads is None else reads,
-                stdout=log if prints is None else prints,
-                stderr=log,
-                env={**os.environ, "CONTAINERS_CONF": str(self._configuration), **epoch},
-                start_new_session=True,
-                preexec_fn=lambda: tied(file_bytes_max=most_bytes),
+            program = Program(
+                words,
+                {**os.environ, "CONTAINERS_CONF": str(self._configuration), **epoch},
+                given=reads,
+                output=log.fileno() if prints is None else prints,
+                errors=log.fileno(),
+                output_bytes_max=ANSWER_BYTES_MAX,
+                prepare=lambda: tied(file_bytes_max=most_bytes),
             )
-        printed = await self._watched(process)
-        if process.returncode == -signal.SIGXFSZ and most_bytes is not None:
+            running = await program.start()
+        ended = await self._watched(running)
+        if ended.status == -signal.SIGXFSZ and most_bytes is not None:
             self.room.check(most_bytes + 1)
-        if process.returncode != 0:
-            raise Refused(self._how_it_failed(words, process.returncode or 0))
-        return printed
+        if ended.status != 0:
+            raise Refused(self._how_it_failed(words, ended.status))
+        return ended.output
 
-    async def _watched(self, process: asyncio.subprocess.Process) -> bytes:
-        """What it prints, once it has ended; it is killed where the disk becomes full."""
-        ending = asyncio.ensure_future(process.communicate())
+    async def _watched(self, running: RunningProgram) -> ProgramResult:
+        """What it came to; it is killed where the disk becomes full."""
+        ending = asyncio.ensure_future(running.ends(None))  # The step bounds its time.
         try:
             while not (await asyncio.wait([ending], timeout=ROOM_LOOKED_AT_EVERY_S))[0]:
                 self.room.check_disk()
-            return ending.result()[0] or b""
+            return ending.result()
         finally:
-            if not ending.done():
-                ending.cancel()
-                os.killpg(process.pid, signal.SIGKILL)
-                await process.wait()
+            ending.cancel()
+            await asyncio.wait([ending])
 
     def _how_it_failed(self, words: Sequence[str], status: int) -> str:
         with self.log.open("rb") as log:

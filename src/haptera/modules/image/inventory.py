@@ -12,8 +12,8 @@ from typing import IO, Final
 import msgspec
 
 from haptera.kinds.inventory import FileSort, ImageFile, Inventory
-from haptera.modules.image.unbound import unbound
 from haptera.sdk import HapteraError
+from haptera.sdk.commands import unbound
 
 CHUNK_BYTES: Final = 1 << 20
 # The list of files of an image, all of it; a path of Linux takes 4 kB.

@@ -9,7 +9,6 @@ import msgspec
 
 from haptera.kinds import node
 from haptera.kinds.host_port import HostPort
-from haptera.modules import tool
 from haptera.modules.bmc_sensors import check_every
 from haptera.modules.effects import DeviceError, LackingError, LoginError
 from haptera.modules.ipmi.answers import failure, fields_of
@@ -18,6 +17,7 @@ from haptera.modules.power import PowerName, check_graceful
 from haptera.modules.quirks import Quirk, quirks_of
 from haptera.modules.survey import BmcSurvey
 from haptera.sdk import HapteraError, Secret, Target
+from haptera.sdk.commands import Program, clean
 
 TOOL: Final = "ipmitool"
 DEFAULT_PORT: Final = 623
@@ -158,21 +158,13 @@ class IpmiBmc:
         now = asyncio.get_running_loop().time()
         _patience.check(self.address, self._credentials, now)
 
-    async def start(self, *words: str, stdin: int, output: int) -> asyncio.subprocess.Process:
-        """An ipmitool with these words.
-
-        Raises:
-            HapteraError: it is not installed.
-        """
-        command, environment = self._command(*words)
-        return await tool.start(command, environment, stdin=stdin, output=output)
-
-    def _command(self, *words: str) -> tuple[list[str], dict[str, str]]:
+    def program(self, *words: str) -> Program:
+        """An ipmitool with these words."""
         at, settings = self._at, self._settings
         arguments = ["-I", settings.interface, "-C", str(settings.cipher_suite)]
         arguments += ["-L", settings.privilege.upper(), "-H", at.host, "-p", str(at.port)]
         arguments += ["-U", settings.user, "-E", "-N", str(ANSWER_S), "-R", str(TRIES_MAX)]
-        return [TOOL, *arguments, *words], {"IPMI_PASSWORD": settings.password}
+        return Program([TOOL, *arguments, *words], clean(IPMI_PASSWORD=settings.password))
 
     async def run(self, *words: str, within_s: float = COMMAND_S_MAX) -> str:
         """What ipmitool prints for these words.
@@ -186,7 +178,7 @@ class IpmiBmc:
         try:
             # The first `-v` says why no session came about, and nothing else that matters.
             async with self._one_at_a_time:
-                ended = await tool.run(*self._command("-v", *words), within_s=within_s)
+                ended = await self.program("-v", *words).run(within_s)
         except TimeoutError:
             raise DeviceError(f"{bmc} does not answer") from None
         if ended.status == 0:

@@ -1,6 +1,5 @@
 """Serial consoles of nodes that their BMCs bring over the network: an ipmitool for each."""
 
-import asyncio
 import re
 from functools import partial
 from typing import Final
@@ -35,10 +34,7 @@ async def record_session(bmc: IpmiBmc, record: ConsoleRecord) -> None:
     except LoginError as error:
         raise ConsoleError(str(error)) from None
 
-    async def start(terminal: int) -> asyncio.subprocess.Process:
-        return await bmc.start("sol", "activate", stdin=terminal, output=terminal)
-
-    await record_terminal(start, opened, record)
+    await record_terminal(bmc.program("sol", "activate"), opened, record)
 
 
 def opened(words: bytes) -> bytes | None:

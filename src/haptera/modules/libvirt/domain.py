@@ -1,17 +1,17 @@
 """One domain of libvirt, asked by virsh: one command at a time."""
 
-import asyncio
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from haptera.modules import recorders, tool
+from haptera.modules import recorders
 from haptera.modules.console import ConsoleRecord
 from haptera.modules.effects import DeviceError
 from haptera.modules.power import PowerName, Statuses, check_graceful
 from haptera.modules.terminal import record_terminal
 from haptera.sdk import Command, EntityId, HapteraError, Refused, Target
+from haptera.sdk.commands import Program
 
 TOOL: Final = "virsh"
 # It starts a QEMU meanwhile.
@@ -107,7 +107,7 @@ class LibvirtDomain:
         if from_network:
             # What is defined stays as it is: this holds until the domain is off again.
             definition = await self._run("dumpxml", "--inactive", "--security-info")
-            await self._ask("create", "--file=/dev/stdin", given=network_first(definition))
+            await self._ask("create", "--file=/dev/stdin", given=network_first(definition).encode())
         else:
             await self._run("start")
         recorders.begin(self._target)
@@ -128,11 +128,7 @@ class LibvirtDomain:
             OSError: the record cannot be written.
         """
         words = self._words("console", f"--domain={self.name}", "--safe")
-
-        async def start(terminal: int) -> asyncio.subprocess.Process:
-            return await tool.start(words, {}, stdin=terminal, output=terminal)
-
-        await record_terminal(start, opened, record)
+        await record_terminal(Program(words), opened, record)
 
     async def _run(self, verb: str, *words: str) -> str:
         return await self._ask(verb, f"--domain={self.name}", *words)
@@ -140,7 +136,7 @@ class LibvirtDomain:
     def _words(self, *words: str) -> list[str]:
         return [TOOL, "--quiet", f"--connect={self._settings.uri}", *words]
 
-    async def _ask(self, *words: str, given: str | None = None) -> str:
+    async def _ask(self, *words: str, given: bytes | None = None) -> str:
         """What virsh prints for these words.
 
         Raises:
@@ -149,7 +145,7 @@ class LibvirtDomain:
             LibvirtError: it did not answer in time, or does not know the domain.
         """
         try:
-            ended = await tool.run(self._words(*words), {}, within_s=COMMAND_S_MAX, given=given)
+            ended = await Program(self._words(*words), given=given).run(COMMAND_S_MAX)
         except TimeoutError:
             raise LibvirtError(f"libvirt at {self._settings.uri} does not answer") from None
         if ended.status == 0:

@@ -6,11 +6,12 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
-from haptera.modules import recorders, tool
+from haptera.modules import recorders
 from haptera.modules.console import ConsoleError, ConsoleRecord, record_stream
 from haptera.modules.power import PowerName, check_graceful
 from haptera.modules.qemu.monitor import HungUpError, MonitorError, command
 from haptera.sdk import Command, HapteraError, ProgramPath, Refused, Target
+from haptera.sdk.commands import Program
 
 # Until the machine is there: QEMU then leaves whoever started it.
 START_S_MAX: Final = 15.0
@@ -92,9 +93,7 @@ class QemuMachine:
         added, self._added = self._added, []
         words = [_filled(one, self._target) for one in (*self._settings.arguments, *added)]
         try:
-            ended = await tool.run(
-                [self._settings.program, *words, *self._own()], {}, within_s=START_S_MAX
-            )
+            ended = await Program([self._settings.program, *words, *self._own()]).run(START_S_MAX)
         except TimeoutError:
             raise MonitorError(f"QEMU has not started within {START_S_MAX:g} s") from None
         if ended.status != 0:

@@ -1,17 +1,15 @@
 """Check programs of the site: their exit codes as numbers, by the convention of Nagios or Slurm."""
 
 import asyncio
-import os
 import shlex
-import signal
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from subprocess import DEVNULL
 from typing import Final
 
 from haptera.sdk import Command, HapteraError, Measured, Reading, Series
+from haptera.sdk.commands import Program
 
 state = Reading("node", "check.state", items_max=32, low=0, high=2)
 
@@ -75,23 +73,7 @@ def words_of(check: CheckProgram) -> list[str]:
 
 async def _exit_code(command: Command, within_s: float) -> int | None:
     try:
-        process = await asyncio.create_subprocess_exec(
-            *shlex.split(command),
-            stdin=DEVNULL,
-            stdout=DEVNULL,
-            stderr=DEVNULL,
-            # So that a kill ends all the processes that it starts.
-            start_new_session=True,
-        )
-    except (OSError, ValueError):
+        words = shlex.split(command)
+        return (await Program(words, output=DEVNULL, errors=DEVNULL).run(within_s)).status
+    except (HapteraError, TimeoutError, ValueError):
         return None
-    try:
-        async with asyncio.timeout(within_s):
-            return await process.wait()
-    except TimeoutError:
-        return None
-    finally:
-        if process.returncode is None:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()

@@ -5,9 +5,9 @@ from typing import Final
 
 import msgspec
 
-from haptera.modules import tool
 from haptera.modules.sensors.tree import KernelTree
 from haptera.sdk import HapteraError, Measured, Reading, Series
+from haptera.sdk.commands import Program
 
 failing = Reading("node", "smart.failing", items_max=64, low=0, high=1)
 reallocated = Reading("node", "smart.reallocated", unit="sectors", items_max=64, low=0)
@@ -71,7 +71,7 @@ async def smart(tree: KernelTree) -> Measured:
     found: dict[Reading | Series, float | None] = {}
     for disk in tree.names(BLOCK, _DISKS)[:DISKS_MAX]:
         try:
-            ended = await tool.run([TOOL, *_WORDS, f"/dev/{disk}"], {}, within_s=DISK_S_MAX)
+            ended = await Program([TOOL, *_WORDS, f"/dev/{disk}"]).run(DISK_S_MAX)
         except TimeoutError:
             continue
         except HapteraError:

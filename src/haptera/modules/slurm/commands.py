@@ -1,13 +1,11 @@
 """Slurm's own commands, as people type them: no shell, and each has a limit of time."""
 
-import asyncio
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 from haptera.sdk import HapteraError
+from haptera.sdk.commands import NotStartedError, Program, clean
 from haptera.sdk.owned_files import owned
 
 ANSWER_BYTES_MAX: Final = 256 << 20
@@ -63,44 +61,29 @@ class SlurmCommands:
         name = command[0]
         if self.conf is not None:
             owned(self.conf)
-        process = await self._started(command, given)
+        program = Program(
+            (*self._before(), *command),
+            self._environment(),
+            given=given,
+            output_bytes_max=ANSWER_BYTES_MAX,
+        )
         try:
-            async with asyncio.timeout(self.within_s):
-                out, wrong = await process.communicate()
+            ended = await program.run(self.within_s)
         except TimeoutError as error:
             what = f"{name} does not answer within {self.within_s:g} s"
             raise SlurmAwayError(what, do="check whether slurmctld runs") from error
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
-        if process.returncode == MISSING:
+        except NotStartedError as error:
+            raise _missing(name, error.reason) from error
+        if ended.status == MISSING:
             raise _missing(name, "No such file or directory")
-        if process.returncode == CANNOT:
-            raise SlurmAwayError(f"{name}: {wrong.decode(errors='replace').strip()[:WORDS_MAX]}")
-        if process.returncode != 0:
-            text = " ".join(wrong.decode(errors="replace").split())[:WORDS_MAX]
+        if ended.status == CANNOT:
+            raise SlurmAwayError(f"{name}: {ended.errors.strip()[:WORDS_MAX]}")
+        if ended.status != 0:
+            text = " ".join(ended.errors.split())[:WORDS_MAX]
             raise SlurmRefusedError(f"{name}: {text}")
-        if len(out) > ANSWER_BYTES_MAX:
+        if ended.cut:
             raise SlurmAwayError(f"{name} printed more than {ANSWER_BYTES_MAX} bytes")
-        return out
-
-    async def _started(
-        self, command: tuple[str, ...], given: bytes | None
-    ) -> asyncio.subprocess.Process:
-        before = self._before()
-        try:
-            with _to_read(given) as file:
-                return await asyncio.create_subprocess_exec(
-                    *before,
-                    *command,
-                    stdin=file,
-                    stdout=asyncio.subprocess.PIPE,
-                    stderr=asyncio.subprocess.PIPE,
-                    env=self._environment(),
-                )
-        except OSError as error:
-            raise _missing(command[0], error.strerror) from error
+        return ended.output
 
     def _before(self) -> tuple[str, ...]:
         try:
@@ -110,19 +93,9 @@ class SlurmCommands:
             raise SlurmAwayError(str(error), do=do) from error
 
     def _environment(self) -> dict[str, str]:
-        said = {"PATH": os.environ.get("PATH", PATH), "LC_ALL": "C.UTF-8"}
-        return said if self.conf is None else {**said, "SLURM_CONF": self.conf}
+        own = {} if self.conf is None else {"SLURM_CONF": self.conf}
+        return clean(**{"LC_ALL": "C.UTF-8", **own})
 
 
-def _to_read(given: bytes | None) -> IO[bytes]:
-    """A file in memory: one on the disk would lie where nobody who is confined opens it anew."""
-    if given is None:
-        return Path(os.devnull).open("rb")
-    file = os.fdopen(os.memfd_create("given"), "w+b", buffering=0)
-    file.write(given)
-    file.seek(0)
-    return file
-
-
-def _missing(name: str, reason: str | None) -> SlurmMissingError:
+def _missing(name: str, reason: str) -> SlurmMissingError:
     return SlurmMissingError(f"{name}: {reason}", do="install slurm-client on the parent")

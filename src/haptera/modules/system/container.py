@@ -1,23 +1,30 @@
 """One run of a system: an OCI runtime makes it ready, lets it go, and clears it away."""
 
-import asyncio
 import contextlib
 import os
 import re
 import signal
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from subprocess import PIPE, STDOUT
 from typing import Final
 
 from haptera.keeping import procfs
 from haptera.keeping.home import ServiceProcess
-from haptera.modules.image.unbound import unbound
 from haptera.sdk import HapteraError, Refused
+from haptera.sdk.commands import (
+    SAID_CHARACTERS_MAX,
+    NotStartedError,
+    Program,
+    ProgramResult,
+    unbound,
+)
 
 RUNTIME: Final = "runc"
 PACKAGE: Final = "runc"
-SAID_BYTES_MAX: Final = 300
+# How long the runtime itself may take.
+ACTS_WITHIN_S: Final = 60.0
 KILLED_WITHIN_S: Final = 2.0
 _NUMBER: Final = re.compile(r"[0-9]{1,3}")
 # How the runtime words what went wrong: time="…" level=error msg="…".
@@ -56,25 +63,15 @@ class Runtime:
     async def execute(self, name: str, words: Sequence[str], within_s: float) -> str | None:
         """Run a command in a system; how it failed, None where it did not."""
         command = f"the command {words[0]}"
-        process = await asyncio.create_subprocess_exec(
-            *(RUNTIME, "--root", str(self.state), "exec", name, *words),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            preexec_fn=unbound,
-        )
+        program = self._program("exec", name, *words)
         try:
-            async with asyncio.timeout(within_s):
-                said, _ = await process.communicate()
+            ended = await replace(program, errors=STDOUT).run(within_s)
         except TimeoutError:
             return f"{command} did not end within {within_s:.0f} s"
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-        if process.returncode == 0:
+        if ended.status == 0:
             return None
-        last = said.decode(errors="replace").strip()[-SAID_BYTES_MAX:]
-        return f"{command} ended with status {process.returncode}: {last}".rstrip(": ")
+        last = ended.out.strip()[-SAID_CHARACTERS_MAX:]
+        return f"{command} ended with status {ended.status}: {last}".rstrip(": ")
 
     async def sweep(self, spare: str | None) -> None:
         """Clear away all that was ever made ready here, but for one."""
@@ -91,30 +88,26 @@ class Runtime:
         await self._run("delete", "--force", name)
 
     async def _run(self, *words: str, output: int | None = None, log: Path | None = None) -> None:
-        to = asyncio.subprocess.PIPE if output is None else output
+        to = PIPE if output is None else output
         try:
-            process = await asyncio.create_subprocess_exec(
-                RUNTIME,
-                "--root",
-                str(self.state),
-                *words,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=to,
-                stderr=to,
-                preexec_fn=unbound,
-            )
-        except FileNotFoundError:
+            ended = await replace(self._program(*words), output=to, errors=to).run(ACTS_WITHIN_S)
+        except NotStartedError:
             raise Refused(f"missing here: sudo apt install {PACKAGE}") from None
-        _, wrong = await process.communicate()
-        if process.returncode != 0:
-            raise HapteraError(f"{RUNTIME}: {_words(wrong, log) or process.returncode}")
+        except TimeoutError:
+            text = f"{RUNTIME} {words[0]} has not ended within {ACTS_WITHIN_S:g} s"
+            raise HapteraError(text) from None
+        if ended.status != 0:
+            raise HapteraError(f"{RUNTIME}: {_words(ended, log) or ended.status}")
+
+    def _program(self, *words: str) -> Program:
+        return Program((RUNTIME, "--root", str(self.state), *words), prepare=unbound)
 
 
-def _words(wrong: bytes | None, log: Path | None) -> str:
+def _words(ended: ProgramResult, log: Path | None) -> str:
     """The last that it complained of, without the time."""
-    said = (wrong or b"" if log is None else log.read_bytes()).decode(errors="replace")
+    said = ended.errors if log is None else log.read_text("utf-8", errors="replace")
     found: list[str] = _SAID.findall(said) or [said.strip()]
-    return found[-1][-SAID_BYTES_MAX:]
+    return found[-1][-SAID_CHARACTERS_MAX:]
 
 
 def complaint(log: Path) -> str | None:
@@ -123,7 +116,7 @@ def complaint(log: Path) -> str | None:
         found: list[str] = _SAID.findall(log.read_text("utf-8", errors="replace"))
     except OSError:
         return None
-    return f"{RUNTIME}: {found[-1][-SAID_BYTES_MAX:]}" if found else None
+    return f"{RUNTIME}: {found[-1][-SAID_CHARACTERS_MAX:]}" if found else None
 
 
 async def end(process: ServiceProcess, stop_signal: str, grace_s: float) -> None:

@@ -1,6 +1,5 @@
 """The root of a system: an artefact that nobody writes to, and over it a tmpfs for what changes."""
 
-import asyncio
 import os
 import shlex
 from dataclasses import dataclass
@@ -10,9 +9,11 @@ from typing import Final
 import msgspec
 
 from haptera.sdk import HapteraError
+from haptera.sdk.commands import Program
 
 MOUNTS: Final = Path("/proc/self/mountinfo")
-TEXT_BYTES_MAX: Final = 300
+# `attach` may wait for a disk that is elsewhere.
+COMMAND_S_MAX: Final = 600.0
 # An erofs has this number there, the lowest byte first.
 EROFS_AT: Final = 1_024
 EROFS: Final = bytes.fromhex("e2e1f5e0")
@@ -132,16 +133,6 @@ async def run(*words: str) -> str:
     """What a command prints.
 
     Raises:
-        HapteraError: it failed; in its own words.
+        HapteraError: it failed, in its own words, or does not end.
     """
-    process = await asyncio.create_subprocess_exec(
-        *words,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    printed, wrong = await process.communicate()
-    if process.returncode != 0:
-        said = wrong[-TEXT_BYTES_MAX:].decode(errors="replace").strip()
-        raise HapteraError(f"{words[0]}: {said or f'status {process.returncode}'}")
-    return printed.decode(errors="replace")
+    return (await Program(words).done(COMMAND_S_MAX)).out
