@@ -5,13 +5,12 @@ import os
 import subprocess
 import sys
 import tarfile
-from pathlib import Path
 
 import pytest
 
-from haptera.lab.tree import descendants
 from haptera.runtime.processes.confinement.confinement import landlock_version
 from tests.cli.rig import OTHER, SITE, client_of, command, served, typed
+from tests.kills.processes import descendants
 from tests.lab.rig import ROOT, wait_for
 from tests.modules.image_rig import a_root, needs
 
@@ -108,9 +107,7 @@ def test_the_real_module_of_images_builds_and_reaches_none_of_the_parents_secret
     manifest = tmp_path / ".haptera" / "parent" / "images" / "names" / "a.json"
     with served(tmp_path, "--site", tmp_path / "site.yaml", address=OTHER) as parent:
         wait_for(manifest.exists)
-        (module,) = [
-            one.pid for one in descendants([parent.pid]) if comm_of(one.pid) == "module image"
-        ]
+        (module,) = [one.pid for one in descendants(parent.pid) if one.comm == "module image"]
         script = INTRUDER.replace("HOME", str(tmp_path)).replace("PARENT", str(parent.pid))
         inside = ["nsenter", "-t", str(module), "-U", "-m", "--preserve-credentials"]
         done = subprocess.run([*inside, "sh", "-c", script], capture_output=True, text=True)
@@ -160,14 +157,6 @@ def test_the_real_module_of_images_imports_a_root_within_its_quota_and_tells_two
     )
     assert (refused[0], "MB, all that is left of the quota" in refused[2]) == (1, True), refused
     assert removable[1].splitlines()[-1].endswith(" MB would be freed")
-
-
-def comm_of(pid):
-    """What a process is called; one that has ended is called nothing."""
-    try:
-        return Path(f"/proc/{pid}/comm").read_text().strip()
-    except OSError:
-        return ""
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a plain user's modules are that user anyway")

@@ -8,8 +8,7 @@ import time
 import pytest
 
 from tests.cli.rig import client_of, served, typed
-from tests.kills.processes import wait_for
-from tests.lab.rig import lives
+from tests.kills.processes import lives, wait_for
 
 pytestmark = [
     pytest.mark.net,

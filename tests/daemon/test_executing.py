@@ -21,6 +21,7 @@ from haptera.model.entity import EntityId, node_id
 from haptera.runtime.network.peer_messages import ExecAnswer, ExecAsked, ExecTold, Unable
 from haptera.wire.ipc import Frames
 from tests.daemon.channel_rig import WITHIN_S, Rig, rig
+from tests.kills.processes import lives
 from tests.lab.rig import until
 
 pytestmark = pytest.mark.net
@@ -93,8 +94,8 @@ async def test_a_command_ends_with_whoever_waits_for_it_and_with_its_keeper(tmp_
         asked = ExecAsked(N01, ("sh", "-c", script), 600)
         async with aclosing(one.parent.execute("n01", asked)) as answers:
             shell, sleep, _ = await numbers(answers, 3)
-            assert alive(shell)
-            assert alive(sleep)
+            assert lives(shell)
+            assert lives(sleep)
         await until_gone(shell, sleep)
 
         async with aclosing(one.parent.execute("n01", asked)) as answers:
@@ -136,12 +137,5 @@ async def numbers(answers: AsyncGenerator[ExecAnswer, None], count: int) -> list
     return [int(line) for line in wrote.splitlines()]
 
 
-def alive(process: int) -> bool:
-    try:
-        return ") Z " not in Path(f"/proc/{process}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
 async def until_gone(*processes: int) -> None:
-    await until(lambda: not any(alive(one) for one in processes))
+    await until(lambda: not any(map(lives, processes)))

@@ -30,7 +30,7 @@ def wait_for(what: str, find: Callable[[], Value | None], within_s: float) -> Va
         ended = time.monotonic()
         assert ended < deadline, f"waited {within_s} s in vain: {what}"
         # What answers must have time for more than these questions.
-        time.sleep(max(0.02, ended - began))
+        time.sleep(max(0.01, ended - began))
         began = time.monotonic()
     return found
 
@@ -44,6 +44,10 @@ def read_process(pid: int) -> Process | None:
     fields = tail.split()
     process = Process(pid, int(fields[1]), head.partition("(")[2], fields[0], int(fields[19]))
     return None if process.state in "ZX" else process
+
+
+def lives(pid: int) -> bool:
+    return read_process(pid) is not None
 
 
 def processes() -> Iterator[Process]:
@@ -62,6 +66,11 @@ def descendants(root: int) -> list[Process]:
         found += children
         queue += [one.pid for one in children]
     return found
+
+
+def names_below() -> list[str]:
+    """What the processes below this one are called."""
+    return [one.comm for one in descendants(os.getpid())]
 
 
 def all_of(mark: str, directory: Path) -> list[Process]:

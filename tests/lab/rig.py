@@ -4,7 +4,6 @@ import asyncio
 import http.client
 import json
 import os
-import select
 import signal
 import socket
 import subprocess
@@ -20,8 +19,9 @@ import msgspec
 from haptera.lab.chassis import ChassisConfig
 from haptera.lab.init import InitConfig
 from haptera.lab.orders import BmcFaults
-from haptera.lab.tree import descendants, kill, read_process
+from haptera.lab.tree import descendants, kill
 from haptera.runtime import clock
+from tests.kills import processes
 
 ROOT = Path(__file__).parents[2]
 WAIT_S_MAX = 60
@@ -38,15 +38,7 @@ chassis_process(json.loads(sys.argv[1]), [int(sys.argv[2])])
 
 def wait_for(find: Callable[[], Value | None]) -> Value:
     """What `find` finds, once it is something."""
-    deadline = clock.now_ns() + WAIT_S_MAX * 1_000_000_000
-    began = clock.now_ns()
-    while not (found := find()):
-        ended = clock.now_ns()
-        assert ended < deadline, "waited without success"
-        # What starts a process to ask must leave the processors to those that it waits for.
-        select.select((), (), (), max(0.01, (ended - began) / 1e9))
-        began = clock.now_ns()
-    return found
+    return processes.wait_for("success", find, WAIT_S_MAX)
 
 
 async def until(find: Callable[[], Value | None], within_s: float = WAIT_S_MAX) -> Value:
@@ -54,7 +46,7 @@ async def until(find: Callable[[], Value | None], within_s: float = WAIT_S_MAX) 
     began = clock.now_ns()
     async with asyncio.timeout(within_s):
         while not (found := find()):
-            # As above.
+            # What answers must have time for more than these questions.
             await asyncio.sleep(max(0.005, (clock.now_ns() - began) / 1e9))
             began = clock.now_ns()
     return found
@@ -81,11 +73,6 @@ def kill_if_there(pid: int) -> None:
     """Kill -9 what may have ended since it was found."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
-
-
-def lives(pid: int) -> bool:
-    process = read_process(pid)
-    return process is not None and not process.dead
 
 
 @dataclass

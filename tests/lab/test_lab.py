@@ -18,13 +18,13 @@ from haptera.lab.layout import Places, octet, open_cluster
 from haptera.lab.leftovers import MARK
 from haptera.lab.tree import descendants, kill, processes, read_process
 from haptera.runtime import clock
+from tests.kills.processes import lives
 from tests.lab.rig import (
     ROOT,
     WAIT_S_MAX,
     Node,
     command,
     kill_if_there,
-    lives,
     read_pid,
     wait_for,
 )

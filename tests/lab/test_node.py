@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from haptera.lab.tree import read_process
-from tests.lab.rig import WAIT_S_MAX, chassis, lives, read_pid, wait_for
+from tests.kills.processes import lives
+from tests.lab.rig import WAIT_S_MAX, chassis, read_pid, wait_for
 
 pytestmark = [pytest.mark.net, pytest.mark.slow]
 

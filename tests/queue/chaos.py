@@ -26,6 +26,8 @@ from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
+from tests.kills.processes import Process, descendants, processes
+
 JOBS = 200
 QUOTA = 10
 KILLED_EVERY_S = 5.0
@@ -177,15 +179,11 @@ class Lab:
 
     def node_processes(self) -> tuple[str, list[int]] | None:
         """A node that runs, with what descends from its chassis."""
-        parents = dict(all_parents())
-        roots = [pid for pid in parents if name_of(pid).startswith("chassis burst")]
+        roots = chassis()
         if not roots:
             return None
         root = self.rng.choice(sorted(roots))
-        tree = [root]
-        for pid in tree:
-            tree += [one for one, parent in parents.items() if parent == pid]
-        return name_of(root), tree
+        return root.comm, [root.pid, *(one.pid for one in descendants(root.pid))]
 
     def kill(self, pid: str) -> int:
         try:
@@ -216,22 +214,9 @@ def send(pid: int, number: signal.Signals) -> None:
         os.kill(pid, number)
 
 
-def all_parents() -> list[tuple[int, int]]:
-    found = []
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            fields = Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()
-            found.append((int(name), int(fields[1])))
-        except OSError:
-            pass
-    return found
-
-
-def name_of(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/comm").read_text().strip()
-    except OSError:
-        return ""
+def chassis() -> list[Process]:
+    """Those of the pool's machines."""
+    return [one for one in processes() if one.comm.startswith("chassis burst")]
 
 
 def judge(lab: Lab) -> None:
@@ -312,7 +297,7 @@ def settle(lab: Lab, until: float) -> None:
     while True:
         counts = lab.ask("GET", "/v1/jobs?limit=1")["counts"]  # type: ignore[index]
         names = lab.instances()
-        left = [pid for pid, _ in all_parents() if name_of(pid).startswith("chassis burst")]
+        left = chassis()
         # The other's machine has a chassis, too.
         if counts == {"complete": JOBS} and names == ["burst-77"] and len(left) == 1:
             return

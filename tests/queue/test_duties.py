@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.rig import lives
+from tests.kills.processes import lives
 from tests.queue.test_kills import WITHIN_S, Cluster, pause
 
 pytestmark = [pytest.mark.net, pytest.mark.slow]

@@ -17,8 +17,9 @@ from haptera.runtime import clock
 from haptera.runtime.processes.forking import PRELOAD, LoopZygote, exec_zygote
 from haptera.runtime.processes.output import LOG_BYTES_MAX
 from haptera.runtime.processes.process import Limits, ModuleProcesses
+from tests.kills.processes import names_below
 from tests.lab.rig import until
-from tests.runtime.test_process import HOUR_NS, ROOT, descendants, named
+from tests.runtime.test_process import HOUR_NS, ROOT
 
 pytestmark = pytest.mark.net
 
@@ -219,4 +220,4 @@ async def test_a_stopped_process_ends_and_one_beside_it_does_not(tmp_path: Path)
         refusal = "module trial does not run"
         assert await house.answer(call) == Failed(call, refusal, refused=True)
         # Also what earlier tests have let go of takes its time to end.
-        await until(lambda: [*map(named, descendants(os.getpid()))].count("module trial") == 1)
+        await until(lambda: names_below().count("module trial") == 1)

@@ -1,10 +1,8 @@
 import asyncio
-import contextlib
 import os
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,7 @@ from haptera.runtime.processes.forking import PRELOAD, LoopZygote, ZygoteClient,
 from haptera.runtime.processes.module_frames import Sampled
 from haptera.runtime.processes.process import LIMITS, Limits, ModuleProcesses
 from haptera.sdk import Boot, Manifest
+from tests.kills.processes import descendants
 from tests.runtime import forked, metered
 
 pytestmark = pytest.mark.net
@@ -65,7 +64,7 @@ class Rig:
     def __init__(self, run_dir: Path, limits: Limits = LIMITS) -> None:
         self.sampled: list[Sampled] = []
         self.arrived = asyncio.Event()
-        self.there_before = set(descendants(os.getpid()))
+        self.there_before = {one.pid for one in descendants(os.getpid())}
         self.heard = Heard()
         self.zygotes: list[ZygoteClient] = []
         self.loop_zygote = LoopZygote(self._start)
@@ -270,26 +269,12 @@ def module_pid(rig: Rig, module: str = "trial") -> int:
 
     For what earlier tests have let go of takes its time to end.
     """
-    below = set(descendants(os.getpid())) - rig.there_before
-    (pid,) = (pid for pid in below if named(pid) == f"module {module}")
+    (pid,) = (
+        one.pid
+        for one in descendants(os.getpid())
+        if one.comm == f"module {module}" and one.pid not in rig.there_before
+    )
     return pid
-
-
-def descendants(pid: int) -> list[int]:
-    tasks = glob(f"/proc/{pid}/task/*/children")
-    children = [int(word) for task in tasks for word in said(task).split()]
-    return children + [below for child in children for below in descendants(child)]
-
-
-def named(pid: int) -> str:
-    return said(f"/proc/{pid}/comm").strip()
-
-
-def said(file: str) -> str:
-    """What the kernel says of a thread or a process; of one that ends meanwhile, nothing."""
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        return Path(file).read_text()
-    return ""
 
 
 async def test_what_a_module_measures_is_no_event(tmp_path: Path) -> None:

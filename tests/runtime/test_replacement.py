@@ -22,9 +22,10 @@ from haptera.runtime import clock
 from haptera.runtime.driver import Driver
 from haptera.runtime.processes.forking import PRELOAD, LoopZygote, exec_zygote
 from haptera.runtime.processes.process import ModuleProcesses
+from tests.kills.processes import names_below
 from tests.lab.rig import until
 from tests.runtime.stepper import module
-from tests.runtime.test_process import ROOT, descendants, named
+from tests.runtime.test_process import ROOT
 
 pytestmark = [pytest.mark.net, pytest.mark.slow]
 
@@ -117,7 +118,7 @@ class Cluster:
 
 
 async def old_processes_end() -> None:
-    await until(lambda: [*map(named, descendants(os.getpid()))].count("module stepper") <= 2)
+    await until(lambda: names_below().count("module stepper") <= 2)
 
 
 async def test_each_step_in_flight_at_any_of_50_switches_is_done_exactly_once(

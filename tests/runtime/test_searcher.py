@@ -22,9 +22,10 @@ from haptera.runtime import clock
 from haptera.runtime.processes.forking import PRELOAD, LoopZygote, ZygoteClient, exec_zygote
 from haptera.runtime.search.search_process import NICENESS
 from haptera.runtime.search.searcher import MEMORY_BYTES_MAX, TARGET, Searcher
+from tests.kills.processes import descendants
 from tests.lab.rig import until
 from tests.planner.shapes import drawn, entangled, in_chain, problem
-from tests.runtime.test_process import HOUR_NS, Heard, descendants, named
+from tests.runtime.test_process import HOUR_NS, Heard
 
 pytestmark = pytest.mark.net
 
@@ -39,7 +40,7 @@ class Rig:
     def __init__(
         self, log_dir: Path, memory_bytes_max: int = MEMORY_BYTES_MAX, target: str = TARGET
     ) -> None:
-        self.there_before = set(descendants(os.getpid()))
+        self.there_before = {one.pid for one in descendants(os.getpid())}
         self.zygotes: list[ZygoteClient] = []
         self.heard = Heard()
         self.zygote = LoopZygote(self._start)
@@ -50,8 +51,8 @@ class Rig:
         return self.zygotes[-1]
 
     def workers(self) -> list[int]:
-        below = set(descendants(os.getpid())) - self.there_before
-        return [pid for pid in below if named(pid) == "planner"]
+        below = (one for one in descendants(os.getpid()) if one.pid not in self.there_before)
+        return [one.pid for one in below if one.comm == "planner"]
 
     async def worker(self) -> int:
         """The one that is at work."""

@@ -1,7 +1,6 @@
 """Sites read by real worker processes: bounded in memory, time and answers, and as in a thread."""
 
 import asyncio
-import os
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -13,8 +12,8 @@ from haptera.rest.schemas import SiteFile
 from haptera.runtime.processes.forking import PRELOAD, LoopZygote, exec_zygote
 from haptera.site import Sites
 from haptera.site.apply.site_process import BOUNDS, readers
+from tests.kills.processes import names_below
 from tests.lab.rig import until
-from tests.runtime.test_process import descendants, named
 
 pytestmark = pytest.mark.net
 
@@ -43,7 +42,7 @@ async def reading(tmp_path, **bounds):
 
 def busy():
     """Whether a worker is there."""
-    return any(named(pid) == "reader" for pid in descendants(os.getpid()))
+    return "reader" in names_below()
 
 
 def of(text):
