@@ -184,6 +184,9 @@ class FakeBackend:
     async def entities(self, selectors):
         return self._entities(selectors)
 
+    async def texts(self, selectors):
+        return [msgspec.Raw(msgspec.json.encode(one)) for one in self._entities(selectors)]
+
     def _entities(self, selectors):
         views = [self._view(one) for _, one in sorted(self.store.items())]
         nodes = {one.name: one for one in views if one.kind == "node"}

@@ -7,9 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from haptera.core.state.entity.verdict import Stands, Verdict
+from haptera.core.state.limits import MS
 from haptera.core.state.table import EntityTable
 from haptera.core.views.news import publish
 from haptera.core.views.query import view
+from haptera.core.views.texts import check_texts
 from haptera.kinds import KINDS
 from haptera.kinds.node import Power
 from haptera.model.answers.views import Condition
@@ -134,3 +136,4 @@ def test_whatever_is_shown_otherwise_is_news(changes: list[object]) -> None:
                 row.stance.verdict = replace(row.stance.verdict, why=row.attempts.error)
         news = publish(table, {N1})
         assert news is not None or shown(table) == before
+        check_texts(table, number * MS)

@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
+import msgspec
 from cryptography.x509 import CertificateSigningRequest
 
 from haptera.core.figures import Figures
@@ -119,6 +120,9 @@ class Backend(Protocol):
 
     async def entities(self, selectors: Collection[Selector]) -> Iterable[EntityView]:
         """Those that all of these mean, by name; each is looked at when it is taken."""
+
+    async def texts(self, selectors: Collection[Selector]) -> Iterable[msgspec.Raw]:
+        """As `entities`, each as JSON."""
 
     def means(self, selector: Selector, entity: EntityId) -> bool:
         """Whether this entity is there, and meant."""

@@ -10,6 +10,7 @@ from haptera.core.modules.catalog import Catalog
 from haptera.core.state.limits import MS, S
 from haptera.core.state.side import PARENT, Side
 from haptera.core.views.bus import Bus
+from haptera.core.views.texts import check_texts
 from haptera.model.declared.remote_schema import told_schema
 from haptera.model.effects import (
     Call,
@@ -243,6 +244,7 @@ class WorldProcess:
         effects = self.engine.handle(batch, self.clock.now)
         if self.turns % self.world.checked_every == 0:
             self.engine.check()
+            check_texts(self.engine.table, self.clock.now)
         if self.world.tape is not None:
             self.world.tape.extend(
                 TapeEntry(now, self.name, self.instance, one)

@@ -87,7 +87,7 @@ class EntityRoutes:
 
         Each is as it was when it was sent, at the revision that is told or a later one.
         """
-        found = await self.backend.entities(_chosen(request, caller))
+        found = await self.backend.texts(_chosen(request, caller))
         if wants_lines(request):
             return Lines(found)
         faults = await self._faults(caller)

@@ -20,6 +20,8 @@ from haptera.planner.domain.bars import Bars
 
 # What stands for what was last published of an entity: desired, observed, and the rest.
 Published = tuple[int, int, int]
+# All that a view was made of but ages, and the view as bytes to be formatted with these.
+KeptText = tuple[tuple[object, ...], bytes]
 
 
 @dataclass(slots=True)
@@ -29,7 +31,7 @@ class EntityState:
     Each part has one owner, which alone writes it: `desired` the table, `link` and `report` sync,
     `work` act, `stance` decide. `belief` and `attempts` change by their own methods only.
     `asking`, the safety's, is what the plan needs its node's permit for; `published`, the
-    views', stands for what listeners were told.
+    views', stands for what listeners were told, and `text`, theirs too, is its view as JSON.
     """
 
     id: EntityId
@@ -43,6 +45,7 @@ class EntityState:
     stance: Stance = field(default_factory=Stance)
     asking: Ask | None = None
     published: Published | None = None
+    text: KeptText | None = None
 
     @property
     def at_rest(self) -> bool:

@@ -55,8 +55,11 @@ def nearest(table: EntityTable, entity: EntityId) -> str | None:
     return None if near is None else f"{kind}:{near}"
 
 
-def view(row: EntityState, now: int) -> EntityView:
-    """One entity as it is, as it should be, and how it gets from the one to the other."""
+def view(row: EntityState, now: int, enrolment: str | None = None) -> EntityView:
+    """One entity as it is, as it should be, and how it gets from the one to the other.
+
+    Of a node, `enrolment` tells how it has enrolled.
+    """
     links = row.stance.plan.links if isinstance(row.stance.plan, Chain) else ()
     observed = {
         name: _observed(row, name, fact, now, known=True) for name, fact in row.belief.known.items()
@@ -86,18 +89,19 @@ def view(row: EntityState, now: int) -> EntityView:
         told_by=None if row.stance.verdict.quotes is None else row.id.node,
         unblock=awaited(row, now) or unblock(row),
         again_in_ms=None if (again := again_at(row, now)) is None else (again - now) // MS,
-        doing=_doing(row, now),
+        doing=doing(row, now),
         frozen=row.stance.frozen,
         lost_ms=None if row.report.lost_at is None else max(0, now - row.report.lost_at) // MS,
         suspect=row.report.suspect,
+        enrolment=enrolment,
     )
 
 
-def detail(row: EntityState, now: int) -> EntityView:
+def detail(row: EntityState, now: int, enrolment: str | None = None) -> EntityView:
     """As `view`, and what was tried and what came of it."""
     last = list(row.attempts.tried)[-TRIED_SHOWN_MAX:]
     tried = [TriedView(one.path, (now - one.at) // MS, one.outcome) for one in last]
-    return msgspec.structs.replace(view(row, now), tried=tried)
+    return msgspec.structs.replace(view(row, now, enrolment), tried=tried)
 
 
 def explained(
@@ -157,13 +161,13 @@ def _told(stands: Counter[_Stand]) -> dict[str, dict[str, int]]:
     return told
 
 
-def _doing(row: EntityState, now: int) -> DoingView | None:
+def doing(row: EntityState, now: int) -> DoingView | None:
     """The step under way, or the look that comes first."""
     if row.work.stepping is not None:
         path, began_at = row.work.stepping.step.path, row.work.stepping.intent.began_at
         text, done = row.work.stepping.progress or (None, None)
-        doing = _under_way(path, began_at, row.work.stepping.usual_ns, now)
-        return msgspec.structs.replace(doing, progress=text, done=done)
+        under_way = _under_way(path, began_at, row.work.stepping.usual_ns, now)
+        return msgspec.structs.replace(under_way, progress=text, done=done)
     if (
         isinstance(row.stance.plan, Chain)
         and row.stance.plan.links

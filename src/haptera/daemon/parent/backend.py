@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -10,7 +10,6 @@ from typing import Final, Protocol
 
 import msgspec
 from cryptography.x509 import CertificateSigningRequest
-from msgspec.structs import replace
 
 from haptera.api.backend import Execute
 from haptera.controllers import groups
@@ -24,6 +23,7 @@ from haptera.core.views.bus import Bus
 from haptera.core.views.course import course_of
 from haptera.core.views.query import detail, explained, nearest, summary, view
 from haptera.core.views.standing import alike
+from haptera.core.views.texts import text_of
 from haptera.daemon.channels.inviting import Inviting
 from haptera.daemon.logs import Logs
 from haptera.daemon.parent.follow_ups import follow_ups
@@ -81,8 +81,7 @@ from haptera.selectors.selector import Selector
 
 # How long a proposal waits for the disk before its asker is told so.
 PROPOSAL_WITHIN_S: Final = 30.0
-# All that is desired is read over many turns, and again where it changed meanwhile; after so often
-# it is read in one.
+# So often all that is desired is read over many turns, if it changes meanwhile; then it is in one.
 READ_AGAIN_MAX: Final = 3
 # The engine itself waits less long for plans; but it may be behind.
 PREVIEW_WITHIN_S: Final = 30.0
@@ -150,22 +149,24 @@ class EngineBackend:
         return self._engine.table.revision
 
     async def entities(self, selectors: Collection[Selector]) -> Iterable[EntityView]:
-        table = self._engine.table
-        named = await over_turns(by_name(await self._meant(selectors)))
-        return (self._view(row, view) for _, row in named if table.get(row.id) is row)
+        return (view(row, now_ns(), self._level(row)) for row in await self._named(selectors))
+
+    async def texts(self, selectors: Collection[Selector]) -> Iterable[msgspec.Raw]:
+        return (text_of(row, now_ns(), self._level(row)) for row in await self._named(selectors))
 
     def means(self, selector: Selector, entity: EntityId) -> bool:
         return means(self._engine.table, selector, entity, now_ns())
 
     def entity(self, entity: EntityId) -> EntityView | None:
         row = self._engine.table.get(entity)
-        return None if row is None else self._view(row, detail)
+        return None if row is None else detail(row, now_ns(), self._level(row))
 
-    def _view(self, row: EntityState, of: Callable[[EntityState, int], EntityView]) -> EntityView:
-        """What the engine knows of an entity; of a node, also how it has enrolled."""
-        told = of(row, now_ns())
-        level = self._sessions.level(row.id.name) if row.id.kind == "node" else None
-        return told if level is None else replace(told, enrolment=level)
+    async def _named(self, selectors: Collection[Selector]) -> Iterator[EntityState]:
+        named = await over_turns(by_name(await self._meant(selectors)))
+        return (row for _, row in named if self._engine.table.get(row.id) is row)
+
+    def _level(self, row: EntityState) -> str | None:
+        return self._sessions.level(row.id.name) if row.id.kind == "node" else None
 
     def nearest(self, entity: EntityId) -> str | None:
         return nearest(self._engine.table, entity)
