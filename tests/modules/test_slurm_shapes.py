@@ -89,6 +89,17 @@ def test_whatever_a_member_is_nothing_fails_but_as_a_shape(version, odd):
                 read(command, with_member(version, command, member, odd))
 
 
+@pytest.mark.parametrize("version", [one for one in VERSIONS if printed(one, "scontrol")])
+def test_a_number_or_a_reason_may_be_an_object_in_any_version(version):
+    some = {"set": True, "infinite": False, "number": 3}
+    assert nodes_in("scontrol", with_member(version, "scontrol", "alloc_cpus", some))["n1"].has_jobs
+    none = {**some, "set": False}
+    one = nodes_in("scontrol", with_member(version, "scontrol", "alloc_cpus", none))["n1"]
+    assert not one.has_jobs
+    told = with_member(version, "scontrol", "reason", {"description": "bad fan"})
+    assert nodes_in("scontrol", told)["n1"].reason == "bad fan"
+
+
 def test_an_unset_number_is_none():
     unset = {"set": False, "infinite": False, "number": 4}
     (job, *_) = jobs_in("squeue", with_member("25.11", "squeue", "node_count", unset))

@@ -108,8 +108,8 @@ def _node(one: Foreign) -> SlurmNode:
     return SlurmNode(
         one["name"].need().text() or "",
         _states(one["state"].need(), one["state_flags"]),
-        one["reason"].text() or "",
-        bool(one["alloc_cpus"].number()),
+        _reason(one["reason"]),
+        bool(_number(one["alloc_cpus"])),
         ",".join(one["features"].words(",")),
         ",".join(one["active_features"].words(",")),
         one["partitions"].words(","),
@@ -118,18 +118,20 @@ def _node(one: Foreign) -> SlurmNode:
 
 def _row(one: Foreign) -> Iterator[SlurmNode]:
     """A row of sinfo's table: nodes that are alike."""
-    reason = one["reason"]
-    said = reason["description"] if isinstance(reason.value, dict) else reason
     for name in one["nodes"]["nodes"].need().words(","):
         yield SlurmNode(
             name,
             _states(one["node"]["state"].need(), one["node"]["state_flags"]),
-            said.text() or "",
-            bool(one["cpus"]["allocated"].number()),
+            _reason(one["reason"]),
+            bool(_number(one["cpus"]["allocated"])),
             ",".join(one["features"]["total"].words(",")),
             ",".join(one["features"]["active"].words(",")),
             one["partition"]["name"].words(","),
         )
+
+
+def _reason(told: Foreign) -> str:
+    return (told["description"] if isinstance(told.value, dict) else told).text() or ""
 
 
 def _states(*told: Foreign) -> frozenset[str]:
