@@ -116,6 +116,43 @@ def test_the_address_is_that_in_the_primary_network(fields, address):
     assert attributes.get("address") == address
 
 
+def test_tags_anchors_and_merged_keys_are_what_yaml_has_them_for():
+    text = """
+nodeprofiles:
+  default: {comment: !!str hello}
+nodes:
+  n1: {ipmi: &ipmi {ipaddr: 10.0.1.1, port: "6230"}}
+  n2: {ipmi: {<<: *ipmi, ipaddr: 10.0.1.2}}
+  n3: {ipmi: {ipaddr: 10.0.1.3, <<: [*ipmi]}}
+  n4: {ipmi: *ipmi}
+"""
+    found = read_warewulf(SiteFile("nodes.conf", text), {})
+    bmcs = {name: one.attributes.get("bmc") for name, one in found.nodes.items()}
+    assert bmcs == {
+        "n1": "10.0.1.1:6230",
+        "n2": "10.0.1.2:6230",
+        "n3": "10.0.1.3:6230",
+        "n4": "10.0.1.1:6230",
+    }
+
+
+LAUGHS = "\n".join(
+    ["nodes:", "  n0: &n0 [a, a]", *(f"  n{n}: &n{n} [*n{n - 1}, *n{n - 1}]" for n in range(1, 40))]
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [(LAUGHS, "aliases make more"), ("nodes: &a {n1: *a}", "no anchor a before it"),
+     ("nodes: {n1: *b}", "no anchor b before it"), ("nodes: !mine {n1: {}}", "tags are not used"),
+     ("nodes: {n1: {<<: [a]}}", "merges mappings, and this is none")],
+    ids=["laughs", "itself", "missing", "tag", "merged"],
+)  # fmt: skip
+def test_what_aliases_cannot_stand_for_is_refused(text, why):
+    with pytest.raises(HapteraError, match=why):
+        read_warewulf(SiteFile("nodes.conf", text), {})
+
+
 def test_an_older_registry_has_its_bmc_without_a_mapping():
     text = "WW_INTERNAL: 43\nnodes: {n1: {ipmi ipaddr: 10.0.3.1, ipmi password: planted}}\n"
     found = read(text)

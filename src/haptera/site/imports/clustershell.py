@@ -11,7 +11,7 @@ from haptera.selectors.names import EVERY, GroupName, Groups
 from haptera.selectors.nodeset import expand
 from haptera.site.imports.found import MEMBERS_MAX, FoundSite
 from haptera.site.imports.remarks import Remarks, RemarkSort
-from haptera.site.syntax.sources import read_tree
+from haptera.site.syntax.sources import read_foreign_tree
 from haptera.site.syntax.tree import Branch, Errors, Leaf, Place, Series, Tree
 
 YAML_SUFFIXES: Final = (".yaml", ".yml")
@@ -150,7 +150,7 @@ class _Sources:
 
     def _read_yaml(self, file: SiteFile) -> None:
         errors = Errors()
-        tree = read_tree(file, errors)
+        tree = read_foreign_tree(file, errors)
         self._remarks.take(errors)
         for source, inner in self._remarks.entries(tree, file.name):
             for group, nodes in self._remarks.entries(inner, f"source {source.text}"):

@@ -10,7 +10,7 @@ from haptera.model.errors import HapteraError, ParseError
 from haptera.rest.schemas import SiteFile
 from haptera.site.imports.found import FoundNode, FoundSite
 from haptera.site.imports.remarks import RemarkSort
-from haptera.site.syntax.sources import read_tree
+from haptera.site.syntax.sources import read_foreign_tree
 from haptera.site.syntax.tree import Branch, Errors, Leaf, Place, Tree, leaves
 
 IPMI_PORT: Final = "623"
@@ -49,7 +49,7 @@ def read_warewulf(source: SiteFile, attributes: Mapping[str, str]) -> FoundSite:
         HapteraError: the text is no YAML, or no registry.
     """
     errors = Errors()
-    tree = read_tree(source, errors) if source.text.strip() else None
+    tree = read_foreign_tree(source, errors) if source.text.strip() else None
     if not isinstance(tree, Branch):
         raise ParseError("it is not a registry of nodes", where=source.name, do=_DO)
     found = FoundSite()

@@ -9,7 +9,7 @@ from typing import Final
 from haptera.model.errors import HapteraError, InputError, LimitError, ParseError, UnreadableError
 from haptera.rest.schemas import SiteFile
 from haptera.site.syntax.tree import Branch, Errors, Leaf, Series, Tree, leaf
-from haptera.site.syntax.yaml_tree import read_yaml
+from haptera.site.syntax.yaml_tree import read_foreign_yaml, read_yaml
 
 # Of all files of a site together.
 SITE_BYTES_MAX: Final = 4_194_304
@@ -73,12 +73,29 @@ def from_standard_input() -> SiteFile:
     return SiteFile(STANDARD_INPUT, _decoded(data, STANDARD_INPUT, SITE_BYTES_MAX))
 
 
+def read_foreign_tree(source: SiteFile, errors: Errors) -> Tree:
+    """The tree of a file of YAML that another program reads.
+
+    Raises:
+        HapteraError: the text is no YAML, or cannot be.
+    """
+    _check_text(source)
+    return read_foreign_yaml(source.text, source.name, errors)
+
+
 def read_tree(source: SiteFile, errors: Errors) -> Tree:
     """The tree of a file.
 
     Raises:
         HapteraError: the text is no YAML, or cannot be.
     """
+    _check_text(source)
+    if source.name.endswith(".toml"):
+        raise ParseError("TOML is not read", where=source.name, do="write it as YAML")
+    return read_yaml(source.text, source.name, errors)
+
+
+def _check_text(source: SiteFile) -> None:
     if (unfit := _UNFIT.search(source.text)) is not None:
         line = source.text.count("\n", 0, unfit.start()) + 1
         column = unfit.start() - source.text.rfind("\n", 0, unfit.start())
@@ -87,9 +104,6 @@ def read_tree(source: SiteFile, errors: Errors) -> Tree:
             where=f"{source.name}:{line}:{column}",
             do="take it out",
         )
-    if source.name.endswith(".toml"):
-        raise ParseError("TOML is not read", where=source.name, do="write it as YAML")
-    return read_yaml(source.text, source.name, errors)
 
 
 def included(tree: Tree) -> Iterator[Leaf]:
