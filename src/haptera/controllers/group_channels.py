@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from haptera.controllers.group_views import desired
 from haptera.controllers.writes import Patch
 from haptera.kinds import group, replica
 from haptera.kinds.group import LeaderPolicy, parse_hears, parse_leader
@@ -40,15 +39,15 @@ def channels_of(
     nodes: Mapping[str, EntityView],
 ) -> ReplicaChannels:
     """The values for a group's replicas, by its channels."""
-    carrier = desired(view, group.carrier.name)
+    carrier = view.desired_value(group.carrier.name)
     if carrier is None:
         return ReplicaChannels()
     servers = groups.get(str(carrier))
-    port = None if servers is None else desired(servers, group.port.name)
+    port = None if servers is None else servers.desired_value(group.port.name)
     if port is None:
         what = "is no group" if servers is None else "has no port"
         return ReplicaChannels(fault=f"its carrier {carrier} {what}", waits=True)
-    policy, _ = parse_leader(str(desired(view, group.leader.name) or LeaderPolicy.LOWEST))
+    policy, _ = parse_leader(str(view.desired_value(group.leader.name) or LeaderPolicy.LOWEST))
     addresses = sorted(_addresses(replicas.get(str(carrier), ()), nodes))
     if not addresses:
         return ReplicaChannels(fault=f"it waits for its carrier {carrier}", waits=True)
@@ -62,7 +61,7 @@ def channels_of(
 def _addresses(replicas: Sequence[EntityView], nodes: Mapping[str, EntityView]) -> Iterator[str]:
     for one in replicas:
         where = nodes.get(str(one.node))
-        if where is not None and desired(one, "run") != Run.STOPPED:
+        if where is not None and one.desired_value("run") != Run.STOPPED:
             yield where.attributes.get("address", where.name)
 
 
@@ -83,4 +82,4 @@ def hearing_fault(name: str, groups: Groups) -> str:
 
 
 def _heard(view: EntityView) -> tuple[str, ...]:
-    return parse_hears(str(desired(view, group.hears.name) or ""))
+    return parse_hears(str(view.desired_value(group.hears.name) or ""))

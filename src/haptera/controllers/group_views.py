@@ -18,21 +18,15 @@ HOLD_S: Final = 30
 HOLD_MS: Final = HOLD_S * 1_000
 
 
-def desired(view: EntityView, name: str) -> str | int | None:
-    """What is desired of a view by this name."""
-    held = view.desired.get(name)
-    return None if held is None else held.value
-
-
 def rank_in(view: EntityView, name: str) -> int | None:
     """The rank that a group names there."""
-    value = desired(view, name)
+    value = view.desired_value(name)
     return None if value is None else int(value)
 
 
 def placement_of(one: EntityView) -> tuple[int, str]:
     """Of a replica: which place of its rank it is; the last one is the highest."""
-    return int(desired(one, "placement") or 0), one.entity
+    return int(one.desired_value("placement") or 0), one.entity
 
 
 def rank_of(view: EntityView) -> int:
@@ -48,8 +42,7 @@ def runs_ms(view: EntityView) -> int | None:
 
 def has_stopped(view: EntityView) -> bool:
     """Whether a replica is known not to run."""
-    run = view.observed.get("run")
-    return run is not None and run.known and run.value in (Run.STOPPED, Run.FAILED)
+    return view.known_value("run") in (Run.STOPPED, Run.FAILED)
 
 
 def fault_groups(view: EntityView, dimension: str) -> frozenset[str]:
@@ -72,7 +65,7 @@ def silence_of(nodes: Iterable[EntityView]) -> str | None:
     Nodes that fall silent together are lost one after another, as their last hellos came: those
     that are late when the first of them is lost count with it.
     """
-    expected = [one for one in nodes if desired(one, "power") != Power.OFF]
+    expected = [one for one in nodes if one.desired_value("power") != Power.OFF]
     lately = [one for one in expected if one.lost_ms is not None and one.lost_ms < HOLD_MS]
     silent = len(lately) + sum(one.suspect for one in expected)
     if not lately or silent < max(SILENT_MIN, len(expected) / 2):
@@ -82,12 +75,9 @@ def silence_of(nodes: Iterable[EntityView]) -> str | None:
 
 def is_to_flip(view: EntityView) -> bool:
     """Whether a system runs another image than it should, which was not found unfit for it."""
-
-    def is_current(name: str) -> bool | None:
-        seen = view.observed.get(name)
-        return None if seen is None or not seen.known else seen.value == Applied.CURRENT
-
-    return is_current("applied") is False and not is_current("refused")
+    applied = view.known_value("applied")
+    is_other = applied is not None and applied != Applied.CURRENT
+    return is_other and view.known_value("refused") != Applied.CURRENT
 
 
 def vacated(
@@ -97,9 +87,9 @@ def vacated(
 ) -> set[str]:
     """The nodes that are about to be disturbed, or in care for their health."""
     return {
-        *(name for name, one in nodes.items() if desired(one, "power") == Power.OFF),
+        *(name for name, one in nodes.items() if one.desired_value("power") == Power.OFF),
         *(str(one.node) for one in systems.values() if is_to_flip(one)),
-        *(one.name for one in healths.values() if desired(one, health.care.name) is not None),
+        *(one.name for one in healths.values() if one.desired_value(health.care.name) is not None),
     }
 
 
@@ -114,12 +104,12 @@ def holds_nothing(view: EntityView) -> bool:
 
 def ranks_of(view: EntityView) -> range:
     """The ranks that are to run: none where there is nothing to run."""
-    runs = desired(view, "command") is not None
-    return range(int(desired(view, "replicas") or 0) if runs else 0)
+    runs = view.desired_value("command") is not None
+    return range(int(view.desired_value("replicas") or 0) if runs else 0)
 
 
 def lacks(view: EntityView, choice: int | None, ranks: range) -> str:
     """What is desired of the group and cannot be, in words."""
-    if desired(view, "command") is None:
+    if view.desired_value("command") is None:
         return "it has no command, so nothing runs"
     return "" if choice is None or choice in ranks else f"there is no rank {choice} to lead"

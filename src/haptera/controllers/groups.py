@@ -12,7 +12,6 @@ from typing import Final
 
 from haptera.controllers.group_channels import CHANNEL_KEYS, channels_of
 from haptera.controllers.group_views import (
-    desired,
     fault_groups,
     has_failed,
     has_stopped,
@@ -142,7 +141,7 @@ class _Views:
             str(one.node)
             for replicas in self.replicas.values()
             for one in replicas
-            if desired(one, "run") != Run.STOPPED
+            if one.desired_value("run") != Run.STOPPED
         )
         self._hosts: dict[tuple[str | None, tuple[str, ...]], dict[str, ReplicaHost]] = {}
 
@@ -200,8 +199,8 @@ def _decide_group(cluster: _Views, view: EntityView, writes: Writes) -> None:
     if channels.waits and not replicas:
         return _say(view, channels.fault, writes)
     ranks = ranks_of(view)
-    dimensions = parse_dimensions(str(desired(view, "apart") or ""))
-    text = desired(view, "on")
+    dimensions = parse_dimensions(str(view.desired_value("apart") or ""))
+    text = view.desired_value("on")
     hosts = cluster.hosts(None if text is None else str(text), dimensions)
     newest = {rank_of(one): one for one in replicas}
     now = {rank: str(one.node) for rank, one in newest.items()}
@@ -216,13 +215,13 @@ def _decide_group(cluster: _Views, view: EntityView, writes: Writes) -> None:
     leading = {(one.rank, one.node) for one in grants if one.wanted and not one.over}
     wishes = _wishes(view, replicas, settled, channels.wish)
     there = [_incumbent(cluster, one, wishes.get(one.entity, {}), leading) for one in replicas]
-    down = desired(view, "down")
+    down = view.desired_value("down")
     budget = DOWN_DEFAULT if down is None else int(down)
     handover = hand_over(settled.nodes, ranks, there, budget)
     _write_replicas(replicas, wishes, settled, handover, writes)
     stays = [one for one in replicas if one.entity not in handover.ending]
-    policy, configured = parse_leader(str(desired(view, "leader") or LeaderPolicy.LOWEST))
-    lead, last = rank_in(view, "lead"), int(desired(view, "epoch") or 0)
+    policy, configured = parse_leader(str(view.desired_value("leader") or LeaderPolicy.LOWEST))
+    lead, last = rank_in(view, "lead"), int(view.desired_value("epoch") or 0)
     choice = rank_in(view, "choice") if policy is LeaderPolicy.PLUG_IN else configured
     next_ = succeed(_contenders(stays, leading), grants, policy, choice, lead, last)
     _write_leases(view, next_, writes)
@@ -235,7 +234,7 @@ def _decide_group(cluster: _Views, view: EntityView, writes: Writes) -> None:
 
 
 def _say(view: EntityView, says: str, writes: Writes) -> None:
-    if desired(view, "says") != (says := cut(says, group.SAYS_BYTES_MAX)):
+    if view.desired_value("says") != (says := cut(says, group.SAYS_BYTES_MAX)):
         writes.desired.setdefault(view.entity, {})["says"] = says
 
 
@@ -245,7 +244,7 @@ def _wishes(
     """What is to be written of each replica that should be there, by its name."""
     there = {one.entity: one for one in replicas}
     placements = {rank_of(one): placement_of(one)[0] for one in replicas}
-    same = {name: desired(view, name) for name in _SAME} | channels
+    same = {name: view.desired_value(name) for name in _SAME} | channels
     found = {}
     for rank, where in settled.nodes.items():
         name = str(EntityId("replica", f"{view.name}.{rank}", where))
@@ -345,7 +344,7 @@ def _write_replicas(
         one = left.pop(name)
         if rank_of(one) not in {*settled.nodes, *map(rank_of, left.values())}:
             # The last place of a rank that has none now is kept, for its count goes on from there.
-            if desired(one, "run") != Run.STOPPED:
+            if one.desired_value("run") != Run.STOPPED:
                 writes.desired[name] = {"run": Run.STOPPED}
         else:
             writes.undeclare.append(name)
@@ -382,9 +381,9 @@ def _grant(cluster: _Views, view: EntityView) -> Grant:
     where = cluster.nodes.get(str(view.node))
     return Grant(
         epoch=numbered(view.name)[1],
-        rank=int(desired(view, "rank") or 0),
+        rank=int(view.desired_value("rank") or 0),
         node=str(view.node),
-        wanted=desired(view, "state") == LeaseState.HELD,
+        wanted=view.desired_value("state") == LeaseState.HELD,
         over=spent or where is None or holds_nothing(where),
     )
 

@@ -22,8 +22,7 @@ def work_patch(view: EntityView, owner: str, why: str | None) -> Mapping[str, st
             node.work.name: NodeWork.DRAINING.value,
             node.work_why.name: cut(why, WHY_BYTES_MAX),
         }
-    held = {name: view.desired[name].value for name in WORK if name in view.desired}
-    return {name: value for name, value in wish.items() if value != held.get(name)}
+    return {name: value for name, value in wish.items() if value != view.desired_value(name)}
 
 
 def said_by_others(view: EntityView, owner: str) -> list[str]:
@@ -33,6 +32,5 @@ def said_by_others(view: EntityView, owner: str) -> list[str]:
 
 def kept_by_others(view: EntityView, owner: str) -> bool:
     """Whether these say that a node takes no jobs."""
-    if node.work.name not in said_by_others(view, owner):
-        return False
-    return view.desired[node.work.name].value != NodeWork.OPEN
+    is_theirs = node.work.name in said_by_others(view, owner)
+    return is_theirs and view.desired_value(node.work.name) != NodeWork.OPEN

@@ -186,7 +186,7 @@ class InstanceSupply:
             standing = standings.get(view.name, NodeStanding())
             phase = _phase_of_instance(view, standing)
             if phase is not SlotPhase.ABSENT or self._number(view.name) <= self.said.pool.most:
-                found.append(Slot(view.name, phase, _desired(view, instance.size.name)))
+                found.append(Slot(view.name, phase, _size_of(view)))
         return found
 
     def asked_s(self, views: Views) -> Mapping[str, float]:
@@ -205,7 +205,7 @@ class InstanceSupply:
                 writes.desired[f"instance:{name}"] = {instance.exist.name: Exist.ABSENT.value}
         sizes = {one.name: one for one in self.said.pool.sizes}
         for view in there.values():
-            size = sizes.get(_desired(view, instance.size.name) or "")
+            size = sizes.get(_size_of(view) or "")
             if size is not None and _is_there(view) and _is_wanted(view):
                 state = standings.get(view.name, NodeStanding()).state
                 if _ASKED in view.attributes and state is not DutyState.ABSENT:
@@ -219,7 +219,7 @@ class InstanceSupply:
         return {
             view.name: (size, RefusalWords.parse(view.error or ""))
             for view in self._views(views)
-            if (size := sizes.get(_desired(view, instance.size.name) or "")) and _was_refused(view)
+            if (size := sizes.get(_size_of(view) or "")) and _was_refused(view)
         }
 
     def fill(self, slot: str, size: str, writes: PoolWrites) -> None:
@@ -331,8 +331,8 @@ def _phase_of_instance(view: EntityView, standing: NodeStanding) -> SlotPhase:
 
 
 def _phase_of_machine(view: EntityView, standing: NodeStanding) -> SlotPhase:
-    wanted = view.desired.get(node.power.name)
-    if wanted is not None and wanted.value == Power.ON.value:
+    wanted = view.desired_value(node.power.name)
+    if wanted == Power.ON:
         return _phase_of_node(standing)
     if _is_off(view):
         return SlotPhase.ABSENT
@@ -364,20 +364,19 @@ def _phase_of_node(standing: NodeStanding) -> SlotPhase:
 
 
 def _is_off(view: EntityView) -> bool:
-    power = view.observed.get(node.power.name)
-    return power is not None and power.known and power.value == Power.OFF.value
+    return view.known_value(node.power.name) == Power.OFF
 
 
 def _is_wanted(view: EntityView) -> bool:
-    return _desired(view, instance.exist.name) == Exist.PRESENT.value
+    return view.desired_value(instance.exist.name) == Exist.PRESENT.value
 
 
 def _is_there(view: EntityView) -> bool:
-    return _seen(view) == Exist.PRESENT.value
+    return view.known_value(instance.exist.name) == Exist.PRESENT.value
 
 
 def _is_gone(view: EntityView) -> bool:
-    return _seen(view) == Exist.ABSENT.value
+    return view.known_value(instance.exist.name) == Exist.ABSENT.value
 
 
 def _was_refused(view: EntityView) -> bool:
@@ -385,11 +384,6 @@ def _was_refused(view: EntityView) -> bool:
     return stuck and _is_wanted(view) and _is_gone(view)
 
 
-def _seen(view: EntityView) -> str | None:
-    one = view.observed.get(instance.exist.name)
-    return None if one is None or not one.known else one.value
-
-
-def _desired(view: EntityView, name: str) -> str | None:
-    one = view.desired.get(name)
-    return None if one is None else str(one.value)
+def _size_of(view: EntityView) -> str | None:
+    size = view.desired_value(instance.size.name)
+    return None if size is None else str(size)

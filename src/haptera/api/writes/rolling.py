@@ -7,7 +7,7 @@ from typing import Final
 
 from haptera.api.backend import Backend
 from haptera.api.writes.patching import missing
-from haptera.controllers.roll.beginning import beginning, name_of, to_be_changed, value_of
+from haptera.controllers.roll.beginning import beginning, name_of, to_be_changed
 from haptera.controllers.roll.progress import RollState, progress
 from haptera.kinds import image, module, node, roll, system
 from haptera.kinds.image import State
@@ -67,8 +67,8 @@ async def roll_start(
     left = to_be_changed(body, found)
     others = await _other_rolls(backend, left, name, wall_s)
     if others and not taking:
-        one = next(one for one in left if value_of(one, system.roll.name) in others)
-        its = value_of(one, system.roll.name)
+        one = next(one for one in left if one.desired_value(system.roll.name) in others)
+        its = one.desired_value(system.roll.name)
         do = f"wait for it, haptera roll rm {its}, or add --take (take=1)"
         raise HapteraError(f"it is in roll {its}", where=one.entity, do=do, code=Code.CONFLICT)
     return RollStart(name, body, left, others, wall_s)
@@ -92,7 +92,7 @@ async def _other_rolls(
     backend: Backend, systems: Sequence[EntityView], name: str, wall_s: float
 ) -> list[str]:
     """The rolls besides this one that are not over, and have some of these systems."""
-    names = {str(value_of(one, system.roll.name) or name) for one in systems} - {name}
+    names = {str(one.desired_value(system.roll.name) or name) for one in systems} - {name}
     views = [backend.entity(EntityId(roll.kind.name, one, None)) for one in sorted(names)]
     rolls = [one for one in views if one is not None and one.desired]
     if not rolls:

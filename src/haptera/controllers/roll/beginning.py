@@ -29,7 +29,9 @@ def to_be_changed(body: RollBody, entities: Iterable[EntityView]) -> list[Entity
         HapteraError: there is none.
     """
     systems = [one for one in entities if one.kind == system.kind.name]
-    left = [one for one in systems if value_of(one, system.image.name) not in (None, body.image)]
+    left = [
+        one for one in systems if one.desired_value(system.image.name) not in (None, body.image)
+    ]
     if not left:
         runs = f"all {len(systems)} run {body.image}, or no image"
         what = runs if systems else "there is no system"
@@ -49,20 +51,14 @@ def beginning(body: RollBody, systems: Sequence[EntityView], wall_s: float) -> P
     begun: Patches = {roll_entity(name_of(body)): _order(body, int(wall_s) + body.deadline_s)}
     # The image is claimed as it is, so that it is one's own to change.
     return begun | {
-        one.entity: {system.image.name: value_of(one, system.image.name), **beside}
+        one.entity: {system.image.name: one.desired_value(system.image.name), **beside}
         for one in systems
     }
 
 
 def next_attempt(systems: Iterable[EntityView]) -> int:
     """The number of the next attempt of these systems."""
-    return max((int(value_of(one, system.attempt.name) or 0) for one in systems), default=0) + 1
-
-
-def value_of(view: EntityView, name: str) -> str | int | None:
-    """The desired value of an entity by this name."""
-    held = view.desired.get(name)
-    return None if held is None else held.value
+    return max((int(one.desired_value(system.attempt.name) or 0) for one in systems), default=0) + 1
 
 
 def _order(body: RollBody, deadline_s: int) -> dict[str, str | int | None]:

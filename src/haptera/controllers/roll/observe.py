@@ -1,7 +1,7 @@
 """How the systems of a roll stand, from what is told of them."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from haptera.controllers.roll.decide import RollMember, RollOrder
 from haptera.kinds import node, roll, system
@@ -9,7 +9,7 @@ from haptera.kinds.node import Busy
 from haptera.kinds.roll import OnFailure, RollWish
 from haptera.kinds.system import SystemRun
 from haptera.model.answers.views import Condition, EntityView
-from haptera.model.declared.schema import Applied, Plain, Variable
+from haptera.model.declared.schema import Applied
 from haptera.model.entity import node_id
 from haptera.model.walltime import coming_text
 from haptera.rest.rolls import CANARY_DEFAULT, UNAVAILABLE_DEFAULT
@@ -23,16 +23,16 @@ UNTOLD: Final = "it does not run there"
 
 def order_of(view: EntityView, *, wall_s: float) -> RollOrder:
     """What was asked for, with defaults for what was left open."""
-    deadline = _desired(view, roll.deadline)
+    deadline = view.desired_value(roll.deadline.name)
     return RollOrder(
-        image=str(_desired(view, roll.image) or ""),
-        canary=int(_desired(view, roll.canary) or CANARY_DEFAULT),
-        unavailable=str(_desired(view, roll.unavailable) or UNAVAILABLE_DEFAULT),
-        on_failure=OnFailure(str(_desired(view, roll.on_failure) or OnFailure.GIVE_BACK)),
-        wish=RollWish(str(_desired(view, roll.wish) or RollWish.RUN)),
+        image=str(view.desired_value(roll.image.name) or ""),
+        canary=int(view.desired_value(roll.canary.name) or CANARY_DEFAULT),
+        unavailable=str(view.desired_value(roll.unavailable.name) or UNAVAILABLE_DEFAULT),
+        on_failure=OnFailure(str(view.desired_value(roll.on_failure.name) or OnFailure.GIVE_BACK)),
+        wish=RollWish(str(view.desired_value(roll.wish.name) or RollWish.RUN)),
         is_late=deadline is not None and wall_s > int(deadline),
-        is_finished=_desired(view, roll.finished) is not None,
-        halted=None if (said := _desired(view, roll.halted)) is None else str(said),
+        is_finished=view.desired_value(roll.finished.name) is not None,
+        halted=None if (said := view.desired_value(roll.halted.name)) is None else str(said),
     )
 
 
@@ -47,7 +47,7 @@ def systems_of(view: EntityView, views: Iterable[EntityView]) -> list[EntityView
     found = []
     for one in views:
         said = one.desired.get(system.roll.name)
-        images = {_desired(one, system.image), _desired(one, system.spare)}
+        images = {one.desired_value(system.image.name), one.desired_value(system.spare.name)}
         if said is not None and (said.value, said.owner) == (view.name, image.owner):
             found += [one] if image.value in images and None not in images else []
     return sorted(found, key=lambda one: one.entity)
@@ -57,10 +57,12 @@ def member_of(
     view: EntityView, views: Views, image: str, *, vanished: bool, wall_s: float
 ) -> RollMember:
     """One system of a roll to this image, and how it stands."""
-    new = _desired(view, system.image) == image
-    runs = None if (said := _known(view, system.run)) is None else said == SystemRun.RUNNING
-    current = _known(view, system.applied)
-    staged = _known(view, system.staged)
+    new = view.desired_value(system.image.name) == image
+    runs = (
+        None if (said := view.known_value(system.run.name)) is None else said == SystemRun.RUNNING
+    )
+    current = view.known_value(system.applied.name)
+    staged = view.known_value(system.staged.name)
     on = views.get(str(node_id(str(view.node))))
     return RollMember(
         view.entity,
@@ -68,7 +70,7 @@ def member_of(
         works=runs if not new or runs is False or current == Applied.CURRENT else None,
         # What does not run as it should has nothing to prepare beside it, and nothing to lose.
         ready=staged == Applied.CURRENT or runs is False or current == Applied.STALE,
-        free=on is not None and _known(on, node.busy) == Busy.FREE,
+        free=on is not None and on.known_value(node.busy.name) == Busy.FREE,
         waits=runs is True and current == Applied.STALE and view.condition in _WAIT,
         refused=_refusal(view),
         vanished=vanished,
@@ -78,7 +80,7 @@ def member_of(
 
 def is_heard(view: EntityView) -> bool:
     """Whether it is known now whether the system runs."""
-    return _known(view, system.run) is not None
+    return view.known_value(system.run.name) is not None
 
 
 def _reason(view: EntityView, wall_s: float) -> str:
@@ -90,16 +92,6 @@ def _reason(view: EntityView, wall_s: float) -> str:
 
 
 def _refusal(view: EntityView) -> str | None:
-    if _known(view, system.refused) != Applied.CURRENT:
+    if view.known_value(system.refused.name) != Applied.CURRENT:
         return None
     return view.observed[system.refused.name].note or view.error or view.why or UNTOLD
-
-
-def _known(view: EntityView, variable: Variable[Any]) -> str | None:
-    fact = view.observed.get(variable.name)
-    return fact.value if fact is not None and fact.known else None
-
-
-def _desired(view: EntityView, plain: Plain) -> str | int | None:
-    held = view.desired.get(plain.name)
-    return None if held is None else held.value

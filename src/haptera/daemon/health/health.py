@@ -286,8 +286,7 @@ def _holders(replicas: Iterable[EntityView]) -> frozenset[str]:
 
 
 def _is_there(one: EntityView) -> bool:
-    run = one.observed.get("run")
-    return run is None or not run.known or run.value not in (Run.STOPPED, Run.FAILED)
+    return one.known_value("run") not in (Run.STOPPED, Run.FAILED)
 
 
 def _differs(view: EntityView | None, name: str, value: str | int | None) -> bool:

@@ -134,6 +134,16 @@ class EntityView(msgspec.Struct, frozen=True, gc=False):
     suspect: bool = False
     enrolment: str | None = None
 
+    def desired_value(self, name: str) -> str | int | None:
+        """What is desired of it by this name, whoever says so."""
+        held = self.desired.get(name)
+        return None if held is None else held.value
+
+    def known_value(self, name: str) -> str | None:
+        """What was read of a variable, while that is known."""
+        fact = self.observed.get(name)
+        return fact.value if fact is not None and fact.known else None
+
 
 class EntityDetail(EntityView, frozen=True, gc=False):
     """An entity, and how its node's agent sees it: its chain, why, and what it has tried.

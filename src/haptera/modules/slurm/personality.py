@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from haptera.kinds import node, slurm, system
 from haptera.kinds.slurm import SlurmState
@@ -26,7 +26,6 @@ from haptera.sdk import (
     Controller,
     EntityView,
     ForeignError,
-    Variable,
 )
 
 Views = Mapping[str, EntityView]
@@ -166,10 +165,10 @@ def _systems(views: Views, name: str) -> list[tuple[str, EntityView]]:
 
 
 def _host(view: EntityView, there: SlurmNode, memory: PersonalityMemory) -> PersonalityHost:
-    held = view.desired.get(system.image.name)
-    desired = None if held is None else str(held.value)
-    applied = _known(view, system.applied)
-    runs = _known(view, system.run) == SystemRun.RUNNING and applied == Applied.CURRENT
+    held = view.desired_value(system.image.name)
+    desired = None if held is None else str(held)
+    applied = view.known_value(system.applied.name)
+    runs = view.known_value(system.run.name) == SystemRun.RUNNING and applied == Applied.CURRENT
     return PersonalityHost(
         view.entity,
         desired,
@@ -177,13 +176,8 @@ def _host(view: EntityView, there: SlurmNode, memory: PersonalityMemory) -> Pers
         there.standing.state in (SlurmState.ALLOCATED, SlurmState.DRAINING),
         memory.idle.get(there.name),
         waits=applied == Applied.STALE and view.condition is Condition.WAITING,
-        refused=_known(view, system.refused) == Applied.CURRENT,
+        refused=view.known_value(system.refused.name) == Applied.CURRENT,
     )
-
-
-def _known(view: EntityView, variable: Variable[Any]) -> str | None:
-    fact = view.observed.get(variable.name)
-    return fact.value if fact is not None and fact.known else None
 
 
 async def _publish(commands: SlurmCommands, there: SlurmNode, image: str | None) -> None:

@@ -314,8 +314,7 @@ def _awaited(client: Client, entity: str, state: State, within: str) -> int:
 
 def _is_removed(view: EntityView) -> bool:
     """Whether it is not there, as it should not be."""
-    desired = view.desired.get(kind.state.name)
-    return desired is not None and desired.value == _state(view) == State.ABSENT
+    return view.desired_value(kind.state.name) == _state(view) == State.ABSENT
 
 
 def _entity(name: str) -> str:
@@ -334,5 +333,5 @@ def _noted(view: EntityView) -> str:
 
 
 def _recipe(view: EntityView) -> str:
-    held = (view.desired.get(one.name) for one in (kind.recipe, kind.source))
-    return next((str(one.value) for one in held if one is not None), "")
+    held = (view.desired_value(one.name) for one in (kind.recipe, kind.source))
+    return next((str(one) for one in held if one is not None), "")

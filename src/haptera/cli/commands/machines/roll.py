@@ -20,7 +20,6 @@ from haptera.controllers.roll.beginning import (
     Patches,
     next_attempt,
     roll_entity,
-    value_of,
 )
 from haptera.controllers.roll.progress import RollProgress, RollState, old_images, progress
 from haptera.kinds import node, roll, system
@@ -256,4 +255,4 @@ def _one(views: Collection[EntityView], name: str) -> RollProgress:
 
 def _systems(client: Client, name: str) -> list[EntityView]:
     every = client.ask(calls.entities(kind=system.kind.name)).entities
-    return [one for one in every if value_of(one, system.roll.name) == name]
+    return [one for one in every if one.desired_value(system.roll.name) == name]

@@ -62,6 +62,4 @@ def cell(node: EntityView, views: Iterable[EntityView]) -> Cell:
     for worst in (Cell.STUCK, Cell.ACTING, Cell.WAITING):
         if worst in found:
             return worst
-    power = node.observed.get("power")
-    lit = power is not None and power.known and power.value == "on"
-    return Cell.GREEN if lit else Cell.DARK
+    return Cell.GREEN if node.known_value("power") == "on" else Cell.DARK
