@@ -64,9 +64,8 @@ CODE = (ROOT / "examples" / "chassis" / "chassis.py").read_text()
 
 
 async def test_a_hundred_looks_cost_one_request_and_each_is_answered_by_itself(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     for slot in range(1, 100):
         (tmp_path / f"slot-{slot}").write_text("off" if slot % 2 else "on")
 
@@ -90,10 +89,7 @@ async def test_a_hundred_looks_cost_one_request_and_each_is_answered_by_itself(
     assert {*requests} == {"powers"}
 
 
-async def test_a_look_says_how_old_what_it_tells_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+async def test_a_look_says_how_old_what_it_tells_is(tmp_path: Path) -> None:
     (tmp_path / "slot-1").write_text("on")
     (tmp_path / "age").write_text("30")
 

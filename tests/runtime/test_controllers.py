@@ -1,7 +1,6 @@
 """Controllers as processes: started like modules, and whatever they do, only they suffer."""
 
 import asyncio
-import os
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -24,7 +23,6 @@ from tests.api.fake_backend import FakeBackend
 
 pytestmark = pytest.mark.net
 
-ROOT = Path(__file__).resolve().parents[2]
 WAIT_S = 60
 N1, N2 = node_id("n1"), node_id("n2")
 NAMES = ("plain", "rubbish", "fails", "returns", "counted", "no_controller")
@@ -95,12 +93,6 @@ async def running(folder: Path) -> AsyncIterator[Rig]:
     finally:
         rig.processes.close()
         rig.zygote.close()
-
-
-@pytest.fixture(autouse=True)
-def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
-    path = [str(ROOT), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, path)))
 
 
 async def test_a_controller_writes_and_answers_to_changes(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """Modules that misbehave, each in its own way: it ends, its reason is told, nobody else suffers."""
 
 import asyncio
-import os
 import resource
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -19,7 +18,7 @@ from haptera.runtime.processes.output import LOG_BYTES_MAX
 from haptera.runtime.processes.process import Limits, ModuleProcesses
 from tests.kills.processes import names_below
 from tests.lab.rig import until
-from tests.runtime.test_process import HOUR_NS, ROOT
+from tests.runtime.test_process import HOUR_NS
 
 pytestmark = pytest.mark.net
 
@@ -45,12 +44,6 @@ PLACES = {
         )
     },
 }
-
-
-@pytest.fixture(autouse=True)
-def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
-    path = [str(ROOT), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, path)))
 
 
 class House:

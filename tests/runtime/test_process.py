@@ -24,17 +24,10 @@ from tests.runtime import forked, metered
 
 pytestmark = pytest.mark.net
 
-ROOT = Path(__file__).resolve().parents[2]
 WAIT_S = 60
 HOUR_NS = 3_600_000_000_000
 READY_MANIFEST = forked.module.manifest()
 READY = Ready("trial", 1, "1", READY_MANIFEST)
-
-
-@pytest.fixture(autouse=True)
-def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
-    path = [str(ROOT), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, path)))
 
 
 class Heard:

@@ -1,7 +1,6 @@
 """A module replaced again and again, with steps in flight: none is lost, none done twice."""
 
 import asyncio
-import os
 from collections import Counter
 from pathlib import Path
 
@@ -25,7 +24,6 @@ from haptera.runtime.processes.process import ModuleProcesses
 from tests.kills.processes import names_below
 from tests.lab.rig import until
 from tests.runtime.stepper import module
-from tests.runtime.test_process import ROOT
 
 pytestmark = [pytest.mark.net, pytest.mark.slow]
 
@@ -122,10 +120,8 @@ async def old_processes_end() -> None:
 
 
 async def test_each_step_in_flight_at_any_of_50_switches_is_done_exactly_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
-
     cluster = Cluster(tmp_path)
     running = asyncio.create_task(cluster.driver.run(cluster.perform))
     try:

@@ -15,15 +15,8 @@ from haptera.runtime.processes.forking import Child, LoopZygote, ZygoteClient, e
 
 pytestmark = pytest.mark.net
 
-ROOT = Path(__file__).resolve().parents[2]
 WAIT_S = 60
 HERE = "tests.runtime.forked"
-
-
-@pytest.fixture(autouse=True)
-def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
-    path = [str(ROOT), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, path)))
 
 
 @pytest.fixture
