@@ -34,7 +34,6 @@ from haptera.core.state.side import Side
 from haptera.core.state.table import EntityTable
 from haptera.core.state.timers import WOKEN_MAX, Key, Timers
 from haptera.core.state.turn import Turn
-from haptera.core.sync.links import Spoken
 from haptera.core.sync.neighbours import Neighbours
 from haptera.core.sync.presence import had_enrolled, is_hearing
 from haptera.core.views.news import publish
@@ -90,10 +89,11 @@ class Engine:
         self.table = EntityTable(catalog.kinds, of_cluster=of_cluster, of_nodes=of_nodes)
         self.timers = Timers()
         here = self._here = catalog.looked_at(side.context)
-        self.neighbours = Neighbours(
-            side, self.table, self.timers, here, stored.epoch, schema, self._spoken
+        # What is said to neighbours depends on what they said, so that it is made after them.
+        self.neighbours = near = Neighbours(
+            *(side, self.table, self.timers, here, stored.epoch, schema),
+            lambda node: self.safety.exchange.spoken(node),
         )
-        near = self.neighbours
         self.supervisor = Supervisor(catalog, side, self.table, self.timers)
         self.calls = Calls(self.timers, catalog, self.supervisor.process)
         self.policies = policies = Policies(self.table, catalog)
@@ -133,7 +133,6 @@ class Engine:
         self.rounds = DecisionLoop(
             table, catalog, supervisor, answers, hands, agents, decisions, near
         )
-        self._permits_told = self.gates.permits()
         self.takeover = Takeover(side, catalog, table, supervisor, near, calls, self._here)
 
     def handle(self, batch: Iterable[Event], now: int) -> list[Effect]:
@@ -158,7 +157,7 @@ class Engine:
         self._retire(turn)
         self.previews.advance(turn)
         self.searches.advance(turn)
-        self._tell(turn)
+        self.safety.exchange.tell(turn)
         if (news := publish(self.table, turn.changed)) is not None:
             turn.effects.append(news)
         return turn.effects
@@ -176,7 +175,7 @@ class Engine:
                 assert self.calls.get(called) or self.calls.lost(called), row.id
             if row.work.stepping is not None:
                 assert self.side.runs(row.work.stepping.step), row.id
-        self.safety.check_claims()
+        self.safety.claims.check()
         self.calls.check()
         self.supervisor.check()
         self.searches.check()
@@ -192,14 +191,14 @@ class Engine:
             else:
                 self.acts.load(self._begin, intent, step)
                 if step.disruptive:
-                    self.safety.takes_up(self._begin, intent, step)
+                    self.safety.claims.takes_up(self._begin, intent, step)
         for disruption in stored.disruptions:
             self.safety.remember(disruption, now)
         for row in self.table:
             self.acts.take_up(row, now)
         had_enrolled(self.table, stored.enrolled)
         self.neighbours.load(stored.incarnations, now)
-        self.safety.recall(stored.incarnations, self.catalog.late_ms, now)
+        self.safety.exchange.recall(stored.incarnations, self.catalog.late_ms, now)
         if self.side.node is not None:
             self._begin.touch(self.table.make(node_id(self.side.node)).id)
         self._begin.dirty.update(row.id for row in self.table if row.desired.resident)
@@ -216,7 +215,7 @@ class Engine:
                 self._heard(turn, event)
             case Alive() | Learnt() | Listed() | Recalled():
                 self.neighbours.handle(turn, event)
-                self._heed(turn)
+                self.safety.exchange.heed(turn)
             case Answered() | Ended() | Failed():
                 self.answers.handle(turn, event)
             case WatchReported() | Progressed():
@@ -240,7 +239,7 @@ class Engine:
                 self.requests.handle(turn, event)
             case Reported() | Silenced():
                 self.neighbours.report(turn, event)
-                self.safety.heard_below(turn, event.parent)
+                self.safety.exchange.subtrees.reconcile(turn, event.parent)
             case ToldFromAbove():
                 self.requests.told_from_above(turn, event)
             case WallClockSet(wall_offset_ns):
@@ -264,8 +263,10 @@ class Engine:
         agreed = links.agrees(event.peer)
         self.neighbours.heard(turn, event)
         self.agents.measured(event.peer, event.message.measures)
-        self._heed(turn)
-        self.safety.heard(turn, event.peer)
+        self.safety.exchange.heed(turn)
+        self.safety.claims.heard(turn, event.peer)
+        if self.side.node is None:
+            self.safety.exchange.loans.reconcile(turn, event.peer)
         if links.agrees(event.peer) != agreed:
             node = event.peer if self.side.node is None else self.side.node
             turn.dirty.update(row.id for row in self.table.on(node))
@@ -277,7 +278,7 @@ class Engine:
             self.searches.release(row.id)
             self.acts.retire(turn, row)
             if not self.acts.left(row.id):
-                self.safety.leave(turn, row.id)
+                self.safety.claims.leave(turn, row.id)
             touch_dependent(turn, self.table, row, self.catalog)
 
     # One branch a sort of key.
@@ -287,18 +288,18 @@ class Engine:
                 self.neighbours.links.wake(turn, what, name)
             case ("tier", str(name)):
                 self.neighbours.links.check_tier(turn, name)
-                self._heed(turn)
+                self.safety.exchange.heed(turn)
             case ("call", int(call)):
                 self.answers.expire(turn, call)
             case ("freeze", EntityId() as entity):
                 self.freezes.end(turn, entity)
             case ("left", EntityId() as entity):
                 self.acts.give_up(turn, entity)
-                self.safety.leave(turn, entity)
+                self.safety.claims.leave(turn, entity)
             case ("room", str(name)):
-                self.safety.loans.reconcile(turn, name)
+                self.safety.exchange.loans.reconcile(turn, name)
             case ("subtree", str(name)):
-                self.safety.subtrees.reconcile(turn, name)
+                self.safety.exchange.subtrees.reconcile(turn, name)
             case ("gate",):
                 self.gates.reconcile(turn)
             case ("requests",):
@@ -358,21 +359,3 @@ class Engine:
             text = self.supervisor.blocked(part.module)
             return None if text is None else Lacking(text, f"module {part.module}, to serve")
         return None
-
-    def _spoken(self, node: str) -> Spoken:
-        """What is said of asks and permits on the link about a node."""
-        if self.side.node is None:
-            return Spoken(self.permits.asks(node), permits=self.safety.loans.permits(node))
-        return Spoken(room_asks=self.safety.asks.standing(), permits=self.gates.permits())
-
-    def _heed(self, turn: Turn) -> None:
-        """On an agent: do what the parent asks, or what its silence demands."""
-        if (parent := self.neighbours.parent) is not None:
-            self.gates.heed(turn, parent)
-
-    def _tell(self, turn: Turn) -> None:
-        """Neighbours hear of what changed before the turn ends."""
-        permits, self._permits_told = self._permits_told, self.gates.permits()
-        said = self.safety.asks.take_changed() or permits != self._permits_told
-        to = {*self.permits.take_changed(), *self.safety.loans.take_changed()}
-        self.neighbours.tell(turn, to, said=said)

@@ -125,7 +125,7 @@ class SubtreeFollower:
             self._followed, self._due_at = above, 0
             self._reporter.repeat()
         self._relay(above)
-        if now >= self._due_at or self._engine.safety.asks.lacks_permits(now):
+        if now >= self._due_at or self._engine.safety.exchange.asks.lacks_permits(now):
             self._due_at = now + self._process.world.hello_ns
             updates, nodes = self._reporter.draft(now)
             notes = self._engine.requests.notes(now)

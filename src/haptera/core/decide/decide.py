@@ -128,7 +128,7 @@ class Decisions:
         self.freeze(turn, row)
         step = first_step(row)
         if step is not None and step.disruptive:
-            self._safety.renew(turn, row)
+            self._safety.claims.renew(turn, row)
         decision = self.decider.decide(situation, planned, turn.now)
         self.story.note(turn.now, row, decision)
         row.stance.decision = decision
@@ -139,7 +139,7 @@ class Decisions:
         row, verdict = situation.row, decision.status
         if decision.wake_at is not None:
             self._timers.soonest(("decide", row.id), decision.wake_at)
-        self._safety.reconcile(turn, row, decision)
+        self._safety.claims.reconcile(turn, row, decision)
         slots = self._claim(turn, situation, decision)
         self._act(turn, situation, decision)
         if verdict.condition is Condition.CONVERGED:
@@ -186,7 +186,7 @@ class Decisions:
             case Step() as step:
                 intent = self._acts.go(turn, row, situation.node)
                 if step.disruptive:
-                    self._safety.begins(row, intent)
+                    self._safety.claims.begins(row, intent)
             case Withdraw(outcome):
                 self._acts.withdraw(turn, row, outcome)
             case StopUnwanted():

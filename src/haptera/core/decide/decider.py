@@ -100,7 +100,7 @@ class Decider:
         else:
             decision = self._to_begin(situation, planned, now)
         kept: tuple[EntityClaim, ...] = ()
-        if self.safety.holds(row.id):
+        if self.safety.claims.holds(row.id):
             held = self.safety.kept(row)
             kept = tuple(one for one in held if decision.claim(one.kind) is None)
         if not kept and planned.wake_at is None and not planned.incomplete:
@@ -217,7 +217,7 @@ class Decider:
             return early
         claims: tuple[EntityClaim, ...] = ()
         if step.enrols:
-            boots_at = self.safety.boots_at(row, now)
+            boots_at = self.safety.claims.boots_at(row, now)
             claims = (EntityClaim(ClaimKind.BOOT, str(row.id)),)
             if boots_at > now:
                 text = f"{step.path} waits for its turn: others boot first"

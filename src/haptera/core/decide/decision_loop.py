@@ -117,7 +117,7 @@ class DecisionLoop:
                 reports.forget(turn, row)
         self.hands.searches.release(row.id)
         held = self.hands.safety.kept(row)
-        self.hands.safety.reconcile(turn, row, Decision(row.stance.verdict, claims=held))
+        self.hands.safety.claims.reconcile(turn, row, Decision(row.stance.verdict, claims=held))
         self.decisions.freeze(turn, row)
         if row.kind.name == "node":
             self.neighbours.part(row.id.name)

@@ -83,19 +83,19 @@ class Requests:
         assert self.neighbours.down is not None, "nobody answers an agent so"
         for one in self.neighbours.down.above.receive(event):
             self._take(turn, one.request, turn.now + one.left_ms * MS)
-        turn.dirty.update(self.safety.asks.entities())
+        turn.dirty.update(self.safety.exchange.asks.entities())
 
     def notes(self, now: int) -> ReportNotes:
         """On a parent below another: what its next report says beside what is seen."""
         assert self.neighbours.down is not None, "an agent reports nothing so"
-        asks, unsure = self.safety.asks.standing(), self.safety.unsure(now)
-        down = self.neighbours.down
+        exchange, down = self.safety.exchange, self.neighbours.down
+        asks, unsure = exchange.asks.standing(), exchange.unsure(now)
         return down.above.notes(asks, unsure, down.below.stands)
 
     def answer(self, parent: str, now: int) -> ReportAnswer:
         """What is said to the last report of a parent below."""
         assert self.neighbours.down is not None, "nobody reports to an agent"
-        permits = self.safety.subtrees.permits(parent)
+        permits = self.safety.exchange.subtrees.permits(parent)
         return self.neighbours.down.below.answer(parent, permits, now)
 
     def _take(self, turn: Turn, request: HandedDown, until: int) -> None:

@@ -1,7 +1,7 @@
 """The numbered conditions of a disruptive step, as docs/explain/acting.md lists them."""
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from haptera.core.act.contradiction import contested
@@ -9,7 +9,7 @@ from haptera.core.modules.gates import has_no_agent, recovers
 from haptera.core.safety.budget_rules import BudgetRules, is_away, is_serving, is_to_serve
 from haptera.core.safety.budgets import Budgets
 from haptera.core.safety.evidence import Evidence
-from haptera.core.safety.permits import ANSWER_WITHIN_NS, PERMIT_AGAIN_NS, Permits
+from haptera.core.safety.permits import PERMIT_AGAIN_NS, Permits, permit_of
 from haptera.core.safety.predecessor import Predecessor
 from haptera.core.safety.room import ROOM, RoomAsks
 from haptera.core.safety.unrest import Unrest
@@ -25,9 +25,7 @@ from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
 from haptera.core.sync.peers import DOWN_AFTER, SUSPECT_AFTER, Peer
 from haptera.kinds.node import Busy, Power, agent, busy, power
-from haptera.model.entity import EntityId
 from haptera.model.facts import Method
-from haptera.model.messages import Ask, Permit
 from haptera.model.parts import Context, Step
 from haptera.planner.domain.domain import Domain
 
@@ -55,19 +53,6 @@ class Checked(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class PermitNotes:
-    """The requests for permits, remembered from one decision to the next.
-
-    `refused` has until when a node is left alone, and why; `asked` since when a request is
-    unanswered; `overridden` until when a node need not permit anything, because an admin said so.
-    """
-
-    refused: dict[EntityId, PermitRefused] = field(default_factory=dict)
-    asked: dict[EntityId, tuple[str, int]] = field(default_factory=dict)
-    overridden: dict[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class ConditionSources:
     """The sources of the conditions."""
 
@@ -80,7 +65,6 @@ class ConditionSources:
     budgets: Budgets
     room: RoomAsks
     permits: Permits
-    notes: PermitNotes
 
 
 class Conditions:
@@ -89,7 +73,7 @@ class Conditions:
     def __init__(self, sources: ConditionSources) -> None:
         self._from = sources
         self._side, self._peer = sources.side, sources.peer
-        self._notes, self._permits = sources.notes, sources.permits
+        self._permits = sources.permits
         self._before: Final[tuple[Condition, ...]] = (
             self._no_former_parent_acts,  # 1
             self._brake_is_off,  # 2
@@ -119,7 +103,8 @@ class Conditions:
         if of_service:
             return Checked(lacking, claims)
         # What was requested for this step before goes on being requested meanwhile.
-        standing = () if self.standing(case.row, case.step) is None else (_permit(case.row),)
+        asks = self._permits.standing(case.row, case.step) is not None
+        standing = (_permit(case.row),) if asks else ()
         lacking = lacking or self._readings_are_fresh(case)  # 9
         if lacking is not None:
             return Checked(lacking, (*claims, *standing))
@@ -146,16 +131,9 @@ class Conditions:
             claims.append(_permit(row))
         return tuple(claims)
 
-    def standing(self, row: EntityState, step: Step) -> Ask | None:
-        """The requests for this step that are made already."""
-        if row.work.stepping is not None:
-            return self._permits.ask_for(row.id, row.work.stepping.intent.id, step)
-        asked = self._permits.ask_of(row.id)
-        return asked if asked is not None and asked.step == step.path else None
-
     def asked_for(self, node: EntityState, now: int) -> Collection[Context]:
         """On which sides gates are asked for it: on none where nothing runs that can be hurt."""
-        if now < self._notes.overridden.get(node.id.name, 0):
+        if self._permits.is_overridden(node.id.name, now):
             return ()
         if self._side.folded and agent.name in node.belief.known:
             return (Context.PARENT,)
@@ -198,14 +176,14 @@ class Conditions:
 
     def _node_did_not_just_refuse(self, case: DisruptiveCase) -> Lacking | None:
         """4. The node has not just refused its permit; or it has become free since."""
-        refused = self._notes.refused.get(case.row.id)
-        if refused is None or refused.again_at <= case.now:
+        refused = self._permits.refusal(case.row.id, case.now)
+        if refused is None:
             return None
         fact = case.node.belief.known.get(busy.name)
         free = fact is not None and fact.value == Busy.FREE
         if free and case.node.belief.found_at[busy.name] > refused.again_at - PERMIT_AGAIN_NS:
             return None
-        needs = _permit_of(case.row)
+        needs = permit_of(case.row.id)
         return Lacking(refused.why, needs, refused.again_at, refused.again_at)
 
     def _readings_agree(self, case: DisruptiveCase) -> Lacking | None:
@@ -264,40 +242,7 @@ class Conditions:
 
     def _node_permits(self, case: DisruptiveCase) -> Lacking | None:
         """10. The node grants a permit: all gates that are asked for it say so."""
-        row, now, said = case.row, case.now, list[Permit | None]()
-        standing, asked = self.standing(row, case.step), self._permits.ask_of(row.id)
-        is_asked = standing is not None and asked is not None and asked.id == standing.id
-        if self._side.context in case.asked:
-            said.append(self._permits.said_here(row.id) if is_asked else None)
-        if self._side.context is Context.PARENT and Context.SELF in case.asked:
-            said.append(self._permits.said(row.id, now) if is_asked else None)
-        refused = next((one for one in said if one is not None and not one.granted), None)
-        if all(said) and refused is None:
-            return None
-        return self._unsaid(case, refused, standing if is_asked else None)
-
-    def _unsaid(self, case: DisruptiveCase, refused: Permit | None, ask: Ask | None) -> Lacking:
-        """The progress of a request, in words."""
-        name, now, needs = case.row.id.node, case.now, _permit_of(case.row)
-        text = None
-        if refused is not None:
-            text = f"{name} does not permit it: {refused.text}"
-        elif (draining := self._permits.draining(case.row.id)) is not None:
-            return Lacking(f"{name} is being drained: {draining}", needs)
-        elif ask is not None and now - self._asked_at(case.row, ask, now) >= ANSWER_WITHIN_NS:
-            text = f"{name} has not answered the request for its permit"
-        if text is None:
-            wake_at = now + self._side.hello_ns // 5
-            text = f"{name} is asked for its permit"
-            return Lacking(text, needs, wake_at=wake_at, on=Awaited.PERMIT)
-        # Leave this node its peace for a while, and its place to others.
-        again_at = now + PERMIT_AGAIN_NS
-        return Lacking(text, needs, wake_at=again_at, on=PermitRefused(text, again_at))
-
-    def _asked_at(self, row: EntityState, ask: Ask, now: int) -> int:
-        """Since when the node has been asked this."""
-        asked, at = self._notes.asked.get(row.id, ("", now))
-        return at if asked == ask.id else now
+        return self._permits.lacking(case.row, case.step, case.asked, case.now)
 
     def _has_no_power(self, node: EntityState, now: int) -> bool:
         fact = node.belief.known.get(power.name)
@@ -307,10 +252,6 @@ class Conditions:
 
     def _is_down(self, peer: Peer | None, now: int) -> bool:
         return peer is not None and now - peer.silent_since >= DOWN_AFTER * self._side.hello_ns
-
-
-def _permit_of(row: EntityState) -> str:
-    return f"the permit of {row.id.node}"
 
 
 def _place(row: EntityState, why: str | None = None) -> EntityClaim:

@@ -1,18 +1,19 @@
 """Permits that this side requests from nodes before it disturbs them, and the answers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final
 
 from haptera.core.desired.policies import Policies
 from haptera.core.safety.node_gates import NodeGates
-from haptera.core.state.entity.decision import Lacking
-from haptera.core.state.limits import S
+from haptera.core.state.entity.decision import Awaited, Lacking, PermitRefused
+from haptera.core.state.limits import OVERRIDE_NS, S
+from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
 from haptera.core.state.turn import Turn
 from haptera.core.sync.peers import Peer
 from haptera.model.entity import EntityId
 from haptera.model.messages import Ask, Permit
-from haptera.model.parts import Step
+from haptera.model.parts import Context, Step
 
 # What may yet come of a gate that has not said no.
 DRAINS: Final = "the gates at the parent"
@@ -38,12 +39,79 @@ class Permits:
     ) -> None:
         self._side = side
         self._peer = peer
-        self._gates = gates
+        self.gates = gates
         self._policies = policies
         self._asks: dict[str, dict[EntityId, Ask]] = {}
         # What agents themselves do, for which only the gates of this side are asked.
         self._theirs: dict[str, dict[EntityId, Ask]] = {}
         self._changed: dict[str, None] = {}
+        # The request of each entity that is unanswered, and since when.
+        self._asked: dict[EntityId, tuple[str, int]] = {}
+        self._refused: dict[EntityId, PermitRefused] = {}
+        # Until when a node need not permit anything, because an admin said so.
+        self._overridden: dict[str, int] = {}
+
+    def lacking(
+        self, row: EntityState, step: Step, asked: Collection[Context], now: int
+    ) -> Lacking | None:
+        """The objection of those whose gates are `asked` for a step; None: all permit it."""
+        said = list[Permit | None]()
+        standing, ask = self.standing(row, step), self.ask_of(row.id)
+        if standing is None or ask is None or ask.id != standing.id:
+            standing = None
+        if self._side.context in asked:
+            said.append(None if standing is None else self.said_here(row.id))
+        if self._side.context is Context.PARENT and Context.SELF in asked:
+            said.append(None if standing is None else self.said(row.id, now))
+        refused = next((one for one in said if one is not None and not one.granted), None)
+        if all(said) and refused is None:
+            return None
+        return self._unsaid(row.id, refused, standing, now)
+
+    def standing(self, row: EntityState, step: Step) -> Ask | None:
+        """The request for this step that is made already."""
+        if row.work.stepping is not None:
+            return self.ask_for(row.id, row.work.stepping.intent.id, step)
+        asked = self.ask_of(row.id)
+        return asked if asked is not None and asked.step == step.path else None
+
+    def refusal(self, entity: EntityId, now: int) -> PermitRefused | None:
+        """The answer because of which its node is left alone now."""
+        refused = self._refused.get(entity)
+        return None if refused is None or refused.again_at <= now else refused
+
+    def is_overridden(self, node: str, now: int) -> bool:
+        """Whether an admin said that this node need not permit anything."""
+        return now < self._overridden.get(node, 0)
+
+    def override(self, node: str, entities: Collection[EntityId], now: int) -> None:
+        """An admin says so, for a while; `entities` are on the node."""
+        self._overridden[node] = now + OVERRIDE_NS
+        for one in entities:
+            self._refused.pop(one, None)
+
+    def claim(self, turn: Turn, row: EntityState, step: Step, next_id: Callable[[], str]) -> Ask:
+        """Have the node be asked for this step, and for no other on its entity."""
+        ask = self.standing(row, step) or self.ask_for(row.id, next_id(), step)
+        said = self.said_here(row.id)
+        self.put(turn, row.id, ask)
+        self._refused.pop(row.id, None)
+        if self.said_here(row.id) != said:
+            turn.dirty.add(row.id)  # gates that are closed already have answered at once
+        return ask
+
+    def note(self, row: EntityState, on: PermitRefused | Awaited, now: int) -> None:
+        """Note what the answer to its request was, or since when there is none."""
+        if isinstance(on, PermitRefused):
+            self._refused[row.id] = on
+        elif row.asking is not None and self._asked.get(row.id, ("", 0))[0] != row.asking.id:
+            self._asked[row.id] = row.asking.id, now
+
+    def leave(self, turn: Turn, entity: EntityId) -> None:
+        """Nothing disruptive is under way on this entity, or meant."""
+        self._asked.pop(entity, None)
+        if entity.node is not None:
+            self.put(turn, entity, None)
 
     def asks(self, node: str) -> tuple[Ask, ...]:
         """All that stand for a node, oldest first."""
@@ -94,16 +162,39 @@ class Permits:
         """What the gates of this side have against what the entity's agent means to do."""
         ask = self._theirs.get(_node(entity), {}).get(entity)
         assert ask is not None
-        said = self._gates.said(_node(entity), ask)
+        said = self.gates.said(_node(entity), ask)
         if said is not None:
             return None if said.granted else Lacking(f"it is not permitted: {said.text}")
-        draining = self._gates.draining(_node(entity))
+        draining = self.gates.draining(_node(entity))
         doing = "is being drained" if draining else "is asked for its permit at the parent"
         return Lacking(f"{_node(entity)} {doing}{f': {draining}' if draining else ''}", DRAINS)
 
+    def _unsaid(
+        self, entity: EntityId, refused: Permit | None, ask: Ask | None, now: int
+    ) -> Lacking:
+        """The progress of a request, in words."""
+        name, needs, text = entity.node, permit_of(entity), None
+        if refused is not None:
+            text = f"{name} does not permit it: {refused.text}"
+        elif (draining := self.draining(entity)) is not None:
+            return Lacking(f"{name} is being drained: {draining}", needs)
+        elif ask is not None and self._unanswered_ns(entity, ask, now) >= ANSWER_WITHIN_NS:
+            text = f"{name} has not answered the request for its permit"
+        if text is None:
+            wake_at = now + self._side.hello_ns // 5
+            text = f"{name} is asked for its permit"
+            return Lacking(text, needs, wake_at=wake_at, on=Awaited.PERMIT)
+        # Leave this node its peace for a while, and its place to others.
+        again_at = now + PERMIT_AGAIN_NS
+        return Lacking(text, needs, wake_at=again_at, on=PermitRefused(text, again_at))
+
+    def _unanswered_ns(self, entity: EntityId, ask: Ask, now: int) -> int:
+        asked, at = self._asked.get(entity, ("", now))
+        return now - at if asked == ask.id else 0
+
     def _ask_gates(self, turn: Turn, node: str) -> None:
         asks = (*self._asks.get(node, {}).values(), *self._theirs.get(node, {}).values())
-        self._gates.own(turn, node, asks)
+        self.gates.own(turn, node, asks)
 
     def said(self, entity: EntityId, now: int) -> Permit | None:
         """What the node's agent says now to what a parent asks on the entity's behalf."""
@@ -116,16 +207,21 @@ class Permits:
     def said_here(self, entity: EntityId) -> Permit | None:
         """What the gates of this side say now to that; None: nothing yet."""
         ask = self.ask_of(entity)
-        return None if ask is None else self._gates.said(_node(entity), ask)
+        return None if ask is None else self.gates.said(_node(entity), ask)
 
     def draining(self, entity: EntityId) -> str | None:
         """What a gate at the parent waits for, letting nothing begin on the entity's node."""
-        return self._gates.draining(_node(entity))
+        return self.gates.draining(_node(entity))
 
     def take_changed(self) -> tuple[str, ...]:
         """The nodes of which something else is asked than when this was last asked."""
         nodes, self._changed = tuple(self._changed), {}
         return nodes
+
+
+def permit_of(entity: EntityId) -> str:
+    """The permit that a step on this entity needs, in words."""
+    return f"the permit of {entity.node}"
 
 
 def _node(entity: EntityId) -> str:

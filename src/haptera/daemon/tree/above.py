@@ -169,7 +169,7 @@ class Above:
 
     async def _report(self) -> None:
         while True:
-            lacks = self._engine.safety.asks.lacks_permits(now_ns())
+            lacks = self._engine.safety.exchange.asks.lacks_permits(now_ns())
             try:
                 async with asyncio.timeout(min(EVERY_S, self._hello_s) if lacks else self._hello_s):
                     await self._news.wait()
