@@ -78,6 +78,8 @@ class Udp:
     def __init__(self, bound: socket.socket) -> None:
         bound.settimeout(0)
         self._socket = bound
+        # Not the socket itself: asyncio would describe it in words each time that it is not heard.
+        self._descriptor = bound.fileno()
         self._reader = ArrivalReader(bound)
         self._links: dict[int, PeerLink] = {}
         self._by_name: dict[str, PeerLink] = {}
@@ -116,14 +118,14 @@ class Udp:
         self._waiting = waiting
         self._confirmed, self._sampled = confirmed, sampled
         self._loop = asyncio.get_running_loop()
-        self._loop.add_reader(self._socket, self._drain)
+        self._loop.add_reader(self._descriptor, self._drain)
 
     def close(self) -> None:
         """Hear nothing more, and let go of the port."""
         if self._rest is not None:
             self._rest.cancel()
         if self._loop is not None:
-            self._loop.remove_reader(self._socket)
+            self._loop.remove_reader(self._descriptor)
             self._loop = None
         self._socket.close()
 
@@ -277,11 +279,11 @@ class Udp:
 
     def _take_a_rest(self) -> None:
         loop = asyncio.get_running_loop()
-        loop.remove_reader(self._socket)
+        loop.remove_reader(self._descriptor)
         self._rest = loop.call_later(0 if self._turns else REST_S, self._wake)
 
     def _wake(self) -> None:
-        asyncio.get_running_loop().add_reader(self._socket, self._drain)
+        asyncio.get_running_loop().add_reader(self._descriptor, self._drain)
         if self._holding or self._turns:
             self._drain()
 
