@@ -79,6 +79,45 @@ def test_each_output_leaves_once_and_in_order_over_changes_of_leader(tmp_path: P
     tried(tmp_path, trial)
 
 
+async def mended(channels: AsyncChannels) -> None:
+    """Another version of `echo`: it says something else of one message."""
+    await channels.start()
+    count = 0
+    async for event in channels:
+        match event:
+            case ChannelMessage(data=data):
+                count += 1
+                await channels.emit(b"mended" if data == b"7" else b"%s %d" % (data, count))
+
+
+def test_a_trial_is_silent_and_compared_then_leads_and_leads_no_more(tmp_path: Path) -> None:
+    async def trial(bench: ChannelBench) -> None:
+        compared = bench.trial("ledger", 64)
+        async with program(bench, 0) as zero, program(bench, 64) as other:
+            tasks = [asyncio.create_task(echo(zero)), asyncio.create_task(mended(other))]
+            bench.lead("ledger", 0)
+            for part, leads in enumerate((0, 64, 0)):
+                if part:
+                    bench.lead("ledger", leads)
+                for number in range(part * 50, part * 50 + 50):
+                    await bench.put("ledger", b"%d" % number)
+                said = await bench.outputs("ledger", part * 50 + 50)
+                if part != 1:
+                    while compared.equal < 49 * (part + 1) // 2:  # noqa: ASYNC110
+                        await asyncio.sleep(0.01)
+            for task in tasks:
+                task.cancel()
+
+        # It said nothing while it was only compared; each output left once, whoever led.
+        assert [one.data for one in said] == [b"%d %d" % (n, n + 1) for n in range(150)]
+        assert [said[at].epoch for at in (49, 99, 149)] == [1, 2, 3]
+        assert [(one.at, one.trial, one.leader) for one in compared.kept] == [
+            ("8.1", b"mended", b"7 8")
+        ]
+
+    tried(tmp_path, trial)
+
+
 def test_a_broken_connection_loses_and_doubles_nothing(tmp_path: Path) -> None:
     async def trial(bench: ChannelBench) -> None:
         async with program(bench, 0) as zero:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from haptera.kinds import health
-from haptera.kinds.group import members_of, numbered
+from haptera.kinds.group import TRIAL_RANK_MIN, members_of, numbered
 from haptera.kinds.node import Power
 from haptera.kinds.service import Run
 from haptera.model.declared.schema import Applied
@@ -106,6 +106,11 @@ def ranks_of(view: EntityView) -> range:
     """The ranks that are to run: none where there is nothing to run."""
     runs = view.desired_value("command") is not None
     return range(int(view.desired_value("replicas") or 0) if runs else 0)
+
+
+def is_trial(rank: int) -> bool:
+    """Whether a rank is one of a trial's replicas."""
+    return rank >= TRIAL_RANK_MIN
 
 
 def lacks(view: EntityView, choice: int | None, ranks: range) -> str:

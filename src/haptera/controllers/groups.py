@@ -16,25 +16,26 @@ from haptera.controllers.group_views import (
     has_failed,
     has_stopped,
     holds_nothing,
+    is_trial,
     lacks,
     placement_of,
     rank_in,
     rank_of,
-    ranks_of,
     runs_ms,
     silence_of,
     vacated,
 )
-from haptera.controllers.handover import DOWN_DEFAULT, Handover, Incumbent, hand_over
+from haptera.controllers.group_words import led, placed, waits
+from haptera.controllers.handover import Handover, Incumbent, hand_over
 from haptera.controllers.leadership import Contender, Grant, Succession, succeed
 from haptera.controllers.replication import ReplicaHost, Settled, settle, shared
+from haptera.controllers.versions import Version, contending, versions_of
 from haptera.controllers.writes import Patch, Writes
 from haptera.kinds import group, health, lease, node, replica, system
 from haptera.kinds.group import (
     LeaderPolicy,
     members_of,
     numbered,
-    parse_dimensions,
     parse_leader,
 )
 from haptera.kinds.lease import LeaseState
@@ -198,39 +199,57 @@ def _decide_group(cluster: _Views, view: EntityView, writes: Writes) -> None:
     channels = channels_of(view, cluster.groups, cluster.replicas, cluster.nodes)
     if channels.waits and not replicas:
         return _say(view, channels.fault, writes)
-    ranks = ranks_of(view)
-    dimensions = parse_dimensions(str(view.desired_value("apart") or ""))
+    grants = [_grant(cluster, one) for one in cluster.leases.get(view.name, [])]
+    grants.sort(key=lambda one: one.epoch)
+    leading = {(one.rank, one.node) for one in grants if one.wanted and not one.over}
+    stays: list[EntityView] = []
+    says: list[str] = []
+    own, trial = versions_of(view, channels.wish)
+    for version in (own, trial):
+        its = [one for one in replicas if is_trial(rank_of(one)) == (version is trial)]
+        words, ending = _keep_version(cluster, view, version, its, leading, writes)
+        stays += [one for one in its if one.entity not in ending]
+        says.append(words)
+    policy, configured = parse_leader(str(view.desired_value("leader") or LeaderPolicy.LOWEST))
+    lead, last = rank_in(view, "lead"), int(view.desired_value("epoch") or 0)
+    choice = rank_in(view, "choice") if policy is LeaderPolicy.PLUG_IN else configured
+    members = contending(view, _contenders(stays, leading), leading)
+    if any(map(is_trial, members)):
+        policy = LeaderPolicy.LOWEST  # ranks are named of the group's own version
+    next_ = succeed(members, grants, policy, choice, lead, last)
+    _write_leases(view, next_, writes)
+    missing = lacks(view, choice, own.ranks)
+    all_ = filter(None, [missing, channels.fault, *says, led(grants, next_)])
+    return _say(view, "; ".join(all_), writes)
+
+
+def _keep_version(
+    cluster: _Views,
+    view: EntityView,
+    version: Version,
+    replicas: Sequence[EntityView],
+    leading: Collection[tuple[int, str]],
+    writes: Writes,
+) -> tuple[str, Collection[str]]:
+    """Place one version's replicas, and write what is wanted of them; its words, and what ends."""
     text = view.desired_value("on")
-    hosts = cluster.hosts(None if text is None else str(text), dimensions)
+    hosts = cluster.hosts(None if text is None else str(text), version.dimensions)
     newest = {rank_of(one): one for one in replicas}
     now = {rank: str(one.node) for rank, one in newest.items()}
     runs = {rank for rank, one in newest.items() if runs_ms(one) is not None}
     if cluster.silence is None:
-        settled = settle(ranks, hosts, now, runs, dimensions, cluster.loads)
+        settled = settle(version.ranks, hosts, now, runs, version.dimensions, cluster.loads)
     else:
-        settled = Settled({rank: where for rank, where in now.items() if rank in ranks})
+        settled = Settled({rank: where for rank, where in now.items() if rank in version.ranks})
     cluster.loads.update(set(settled.nodes.values()) - set(now.values()))
-    grants = [_grant(cluster, one) for one in cluster.leases.get(view.name, [])]
-    grants.sort(key=lambda one: one.epoch)
-    leading = {(one.rank, one.node) for one in grants if one.wanted and not one.over}
-    wishes = _wishes(view, replicas, settled, channels.wish)
+    wishes = _wishes(view, replicas, settled, version.wish)
     there = [_incumbent(cluster, one, wishes.get(one.entity, {}), leading) for one in replicas]
-    down = view.desired_value("down")
-    budget = DOWN_DEFAULT if down is None else int(down)
-    handover = hand_over(settled.nodes, ranks, there, budget)
+    handover = hand_over(settled.nodes, version.ranks, there, version.down)
     _write_replicas(replicas, wishes, settled, handover, writes)
-    stays = [one for one in replicas if one.entity not in handover.ending]
-    policy, configured = parse_leader(str(view.desired_value("leader") or LeaderPolicy.LOWEST))
-    lead, last = rank_in(view, "lead"), int(view.desired_value("epoch") or 0)
-    choice = rank_in(view, "choice") if policy is LeaderPolicy.PLUG_IN else configured
-    next_ = succeed(_contenders(stays, leading), grants, policy, choice, lead, last)
-    _write_leases(view, next_, writes)
-    near = shared(settled.nodes, hosts, dimensions)
-    held = cluster.silence or _waits(handover, budget)
-    placed = _placed(len(ranks), settled, near, () if held else dimensions)
-    missing = lacks(view, choice, ranks)
-    says = "; ".join(filter(None, [missing, channels.fault, placed, held, _led(grants, next_)]))
-    return _say(view, says, writes)
+    near = shared(settled.nodes, hosts, version.dimensions)
+    held = cluster.silence or waits(handover, version.down)
+    says = placed(len(version.ranks), settled, near, () if held else version.dimensions)
+    return version.words(says, held), handover.ending
 
 
 def _say(view: EntityView, says: str, writes: Writes) -> None:
@@ -239,12 +258,12 @@ def _say(view: EntityView, says: str, writes: Writes) -> None:
 
 
 def _wishes(
-    view: EntityView, replicas: Sequence[EntityView], settled: Settled, channels: Patch
+    view: EntityView, replicas: Sequence[EntityView], settled: Settled, told: Patch
 ) -> dict[str, Patch]:
     """What is to be written of each replica that should be there, by its name."""
     there = {one.entity: one for one in replicas}
     placements = {rank_of(one): placement_of(one)[0] for one in replicas}
-    same = {name: view.desired_value(name) for name in _SAME} | channels
+    same = {name: view.desired_value(name) for name in _SAME} | told
     found = {}
     for rank, where in settled.nodes.items():
         name = str(EntityId("replica", f"{view.name}.{rank}", where))
@@ -293,33 +312,6 @@ def _contenders(
         rank_of(one): Contender(rank_of(one), str(one.node), runs_ms(one), has_stopped(one))
         for one in sorted(replicas, key=weight)
     }
-
-
-def _waits(handover: Handover, budget: int) -> str:
-    """Which ranks cannot be changed or moved yet, in words."""
-    if not handover.waiting:
-        return ""
-    some = ", ".join(map(str, handover.waiting))
-    who = f"rank {some} waits" if len(handover.waiting) == 1 else f"ranks {some} wait"
-    return f"{who}, for only {budget} may be down at once"
-
-
-def _placed(count: int, settled: Settled, near: Sequence[str], dimensions: Sequence[str]) -> str:
-    """How far a group is placed, in words."""
-    by = [one for one in dimensions if one not in near]
-    text = f"{len(settled.nodes)} of {count} placed"
-    text += " for want of nodes" if settled.unplaced else ""
-    text += f", apart by {', '.join(by)}" if by else ""
-    return f"{text}, not by {', '.join(near)}" if near else text
-
-
-def _led(grants: Sequence[Grant], next_: Succession) -> str:
-    """Who leads, in words."""
-    held = [one for one in grants if one.wanted and one not in next_.take_back]
-    one = next_.grant or next(reversed(held), None)
-    if one is None:
-        return "nobody leads now"
-    return f"rank {one.rank} leads on {one.node} under epoch {one.epoch}"
 
 
 def _write_replicas(

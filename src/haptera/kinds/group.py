@@ -17,6 +17,9 @@ from haptera.model.walltime import parse_duration_ms
 from haptera.selectors.nodeset import parse_nodeset
 
 REPLICAS_MAX: Final = 64
+# The replicas of a trial have their ranks from here on: none is ever one of the group's own.
+TRIAL_RANK_MIN: Final = REPLICAS_MAX
+TRIALS_MAX: Final = 8
 SAYS_BYTES_MAX: Final = 96
 # A service has more: of a replica more else is told, in one datagram.
 COMMAND_BYTES_MAX: Final = 360
@@ -47,6 +50,13 @@ class LeaderPolicy(StrEnum):
     RANK = "rank"
     PLUG_IN = "plug-in"
     NONE = "none"
+
+
+class GroupVersion(StrEnum):
+    """One of a group's two versions: its own command, or that of a trial beside it."""
+
+    OWN = "own"
+    TRIAL = "trial"
 
 
 class Recover(StrEnum):
@@ -159,6 +169,17 @@ def parse_recover(text: str) -> Recover:
     return Recover(text)
 
 
+def parse_version(text: str) -> GroupVersion:
+    """Read `own` or `trial`.
+
+    Raises:
+        HapteraError: it is none of these.
+    """
+    if text not in set(GroupVersion):
+        raise HapteraError(f"{text!r} is no version of a group", do="write own or trial")
+    return GroupVersion(text)
+
+
 def parse_hears(text: str) -> tuple[str, ...]:
     """Read the groups whose outputs a group hears.
 
@@ -202,6 +223,9 @@ def check_whole(values: Mapping[str, str | int]) -> None:
     if hears.name in values and carrier.name not in values:
         what = "it hears groups, and nothing carries what they say"
         raise HapteraError(what, do="set its carrier: a group that runs a NATS server")
+    if trial.name in values and values.get(leader.name) == LeaderPolicy.NONE:
+        what = "it has no leader, so what a trial says would leave beside the rest"
+        raise HapteraError(what, do="unset its trial, or give it a leader")
     for name in (leader.name, lead.name):
         check_rank(name, values.get(name), values.get(replicas.name))
 
@@ -253,6 +277,11 @@ hears = Plain("group", "hears", str, size_bytes_max=HEARS_BYTES_MAX, check=parse
 carrier = Plain("group", "carrier", str, size_bytes_max=CARRIER_BYTES_MAX, check=check_name)
 # Without it, `empty`.
 recover = Plain("group", "recover", str, size_bytes_max=8, check=parse_recover)
+# Another version beside the replicas, on the same input: what they would say is compared. `version`
+# says which of the two is to lead.
+trial = Plain("group", "trial", str, COMMAND_BYTES_MAX, meaning=Meaning.COMMAND)
+trials = Plain("group", "trials", int, size_bytes_max=8, check=between(1, TRIALS_MAX))
+version = Plain("group", "version", str, size_bytes_max=5, check=parse_version)
 # A rank that a person has lead for now, whatever `leader` says; unset, that counts again.
 lead = Plain("group", "lead", int, size_bytes_max=8, check=between(0, REPLICAS_MAX - 1))
 # The rank that leads with `leader: plug-in`; written by a controller of the site's own.
@@ -270,7 +299,8 @@ kind = Kind(
     (),
     plain=(
         *(command, port, ready, limits, hears, carrier, recover),
-        *(replicas, on, apart, down, leader, choice, lead, epoch, says),
+        *(replicas, on, apart, down, trial, trials, version),
+        *(leader, choice, lead, epoch, says),
     ),
     of_cluster=True,
     on_nodes=True,

@@ -4,8 +4,10 @@ It is called GROUP.EPOCH.
 """
 
 from enum import StrEnum
+from typing import Final
 
 from haptera.kinds import group, node
+from haptera.model.declared.desired_check import between
 from haptera.model.declared.schema import Kind, Plain, Variable
 
 
@@ -26,7 +28,8 @@ state = Variable(
 )
 
 # Of the replica whose process holds it.
-rank = Plain("lease", "rank", int, size_bytes_max=8, check=group.lead.check)
+RANK_MAX: Final = group.TRIAL_RANK_MIN + group.TRIALS_MAX - 1
+rank = Plain("lease", "rank", int, size_bytes_max=8, check=between(0, RANK_MAX))
 
 kind = Kind(
     "lease",

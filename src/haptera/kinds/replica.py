@@ -14,8 +14,8 @@ from haptera.model.declared.schema import Applied, Attribute, Kind, Plain, Servi
 
 WHY_BYTES_MAX: Final = 160
 CARRIERS_BYTES_MAX: Final = 48
-# Of a replica that speaks for itself, as no leader does.
-ALONE: Final = "alone"
+# Of a replica that speaks for itself, as no leader does; of one that is compared while silent.
+ALONE, TRIAL = "alone", "trial"
 
 
 class ReplicaRole(StrEnum):

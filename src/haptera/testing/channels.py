@@ -19,10 +19,12 @@ from haptera.modules.replica.channels.carrier import (
     SuppliedState,
     Voice,
 )
+from haptera.modules.replica.channels.comparison import TrialComparison
 from haptera.modules.replica.channels.door import Serving, channels_door
 from haptera.modules.replica.channels.inbox import StoredMessage
 from haptera.modules.replica.channels.outbox import (
     EMPTY,
+    NumberedOutput,
     OutputPosition,
     PublishOutput,
     StreamEnd,
@@ -77,6 +79,7 @@ class MemoryCarrier:
         if not fits:
             raise ChangedEndError(f"{voice.subject} ends at {end}")
         held.append((voice, one.epoch, one.output.position, one.output.data))
+        self._grow()
         for group in self.groups.values():
             if voice.group in group.hears:
                 self._hand(group, voice, one, len(held))
@@ -109,6 +112,14 @@ class MemoryCarrier:
             while at < len(held.input):
                 yield held.input[at]
                 at += 1
+            await self._grown.wait()
+
+    async def said(self, group: str, after: int) -> AsyncIterator[NumberedOutput]:
+        held, at = self.of(group).said, after
+        while True:
+            for _, _, position, data in held[at:]:
+                at += 1
+                yield NumberedOutput(position, data)
             await self._grown.wait()
 
     async def supply(self, group: str, blob: str, piece: bytes) -> int:
@@ -155,6 +166,7 @@ class ChannelBench:
         self._groups: dict[str, tuple[tuple[str, ...], bool, Recover]] = {}
         self._starts: dict[tuple[str, int], int] = {}
         self._doors: dict[tuple[str, int], AsyncExitStack] = {}
+        self.compared: dict[tuple[str, int], TrialComparison] = {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -212,6 +224,10 @@ class ChannelBench:
         epoch = self._leads.get(group, (0, 0))[1] + 1
         self._leads[group] = rank, epoch
 
+    def trial(self, group: str, rank: int) -> TrialComparison:
+        """Have what this rank says compared with the leader's outputs, from its next start on."""
+        return self.compared.setdefault((group, rank), TrialComparison())
+
     async def put(self, group: str, data: bytes) -> int:
         """Say something from outside; its number in the group's input."""
         return self.carrier.put(group, data)
@@ -245,7 +261,10 @@ class ChannelBench:
 
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             try:
-                await ChannelSession(plan, self.carrier, epoch, reader, writer, _nothing).serve()
+                compared = self.compared.get((plan.group, plan.rank))
+                await ChannelSession(
+                    plan, self.carrier, epoch, reader, writer, _nothing, compared
+                ).serve()
             finally:
                 self.carrier.ended(plan.group, plan.rank)
 

@@ -76,6 +76,9 @@ def test_a_node_may_do_all_that_a_session_does(cluster: CarrierCluster, server: 
         heard = carrier.heard("ledger", 0)
         assert [(await anext(heard)).source for _ in range(2)] == ["feed", "feed.0"]
         assert (await carrier.bounds("ledger")).last == 2
+        said = carrier.said("feed", 1)
+        assert await anext(said) == NumberedOutput(OutputPosition(0, 0, 1, 1), b"1")
+        await said.aclose()
         at = await carrier.supply("ledger", "b", b"piece")
         state = SuppliedState("b", 2, {"feed": 2}, "", 5, [], at, at)
         await carrier.supplied("ledger", state)

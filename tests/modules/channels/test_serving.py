@@ -9,14 +9,18 @@ import pytest
 from haptera.keeping.services import environment, look_run, start, stop
 from haptera.kinds.service import Run
 from haptera.model.entity import EntityId
-from haptera.modules.replica.channels.serving import BEGUN, channels_socket
-from haptera.modules.replica.module import GroupOnNode, connect
+from haptera.modules.replica.channels.serving import BEGUN, channels_socket, compared_text
+from haptera.modules.replica.module import GroupOnNode, connect, look_role, watch_role
 from haptera.sdk import Target
 from tests.lab.rig import until
 from tests.modules.channels.carrier_rig import CarrierCluster, node_at
 from tests.network import NETWORK
 
-pytestmark = pytest.mark.net
+pytestmark = [
+    pytest.mark.net,
+    # The client leaves a connection open to a server that it does not reach.
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 
 
 def on_node(run_dir: Path, **values: str | int) -> GroupOnNode:
@@ -74,3 +78,20 @@ def test_until_it_has_begun_a_replica_says_why_its_carrier_cannot_be_reached(
 
     why = "it has not begun on its channels: no carrier at "
     assert asyncio.run(said()).startswith(f"{why}{carrier}: ")
+
+
+def test_how_a_trial_compares_is_told_with_its_role(tmp_path: Path) -> None:
+    one = on_node(tmp_path, carriers=f"{NETWORK}.43.9:4222", voice="trial")
+
+    async def told() -> str:
+        watching = watch_role(one)
+        await anext(watching)
+        while (text := compared_text(one)) is None:  # noqa: ASYNC110  another task writes it
+            await asyncio.sleep(0)
+        await look_role(one)
+        await watching.aclose()
+        return text
+
+    text = asyncio.run(told())
+    assert text == "trial: 0 outputs are equal to the leader's"
+    assert one.target.take_note() == text

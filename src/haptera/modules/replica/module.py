@@ -45,7 +45,12 @@ from haptera.kinds.lease import LeaseState
 from haptera.kinds.node import Agent
 from haptera.kinds.replica import ReplicaRole
 from haptera.modules.replica.channels.door import CHANNELS_SOCKET
-from haptera.modules.replica.channels.serving import BEGUN, channels_socket, is_carried
+from haptera.modules.replica.channels.serving import (
+    BEGUN,
+    channels_socket,
+    compared_text,
+    is_carried,
+)
 from haptera.modules.replica.leader_socket import leader_socket
 from haptera.sdk import SELF, Module, Refused, Target
 
@@ -205,6 +210,8 @@ state = module.serves(lease.state)
 )
 async def look_role(one: GroupOnNode) -> ReplicaRole:
     """Whether the process that runs now holds the lease now."""
+    if (compared := compared_text(one)) is not None:
+        one.target.note(compared)
     if (held := one.held()) is None:
         return ReplicaRole.STANDBY
     record = one.home.record()
@@ -214,14 +221,15 @@ async def look_role(one: GroupOnNode) -> ReplicaRole:
 
 @role.watch
 async def watch_role(one: GroupOnNode) -> AsyncIterator[ReplicaRole]:
-    told: ReplicaRole | None = None
+    told: tuple[ReplicaRole, str | None] | None = None
     async with (
         leader_socket(one.home, one.target.run_dir, one.lease_file),
         channels_socket(one, one.lease_file),
     ):
         while True:
-            if (seen := await look_role(one)) is not told:
-                told = seen
+            seen, text = await look_role(one), compared_text(one)
+            if told != (seen, text):
+                told = seen, text
                 yield seen
             await asyncio.sleep(WATCH_EVERY_S)
 

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, Protocol
 import msgspec
 
 from haptera.modules.replica.channels.inbox import StoredMessage
-from haptera.modules.replica.channels.outbox import PublishOutput, StreamEnd
+from haptera.modules.replica.channels.outbox import NumberedOutput, PublishOutput, StreamEnd
 
 # A carrier that does not answer for so long is broken off.
 ANSWER_WITHIN_S: Final = 5.0
@@ -97,6 +97,9 @@ class Carrier(Protocol):
 
     def heard(self, group: str, after: int) -> AsyncIterator[StoredMessage]:
         """A group's input, message by message, for ever."""
+
+    def said(self, group: str, after: int) -> AsyncIterator[NumberedOutput]:
+        """A group's outputs after this one, for ever."""
 
     async def supply(self, group: str, blob: str, piece: bytes) -> int:
         """Store a piece of a state, and return its number."""

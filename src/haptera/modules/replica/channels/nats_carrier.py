@@ -34,6 +34,7 @@ from haptera.modules.replica.channels.carrier import (
 from haptera.modules.replica.channels.inbox import StoredMessage
 from haptera.modules.replica.channels.outbox import (
     EMPTY,
+    NumberedOutput,
     OutputPosition,
     PublishOutput,
     StreamEnd,
@@ -164,6 +165,10 @@ class NatsCarrier:
             # What is no message of ours is a hole for who hears it.
             with suppress(ValueError, LookupError):
                 yield _stored(sequence, one)
+
+    async def said(self, group: str, after: int) -> AsyncIterator[NumberedOutput]:
+        async for _, one in self._read(f"out-{token(group)}", after):
+            yield NumberedOutput(parse_position((one.headers or {})[POSITION]), one.data)
 
     async def supply(self, group: str, blob: str, piece: bytes) -> int:
         return int((await self._asked(f"state.{token(group)}.piece", piece, {BLOB: blob}))["seq"])

@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import logging
+import os
 import secrets
 import ssl
 from collections.abc import AsyncIterator
@@ -15,6 +17,7 @@ from haptera.keeping.services import UNBEGUN, Service
 from haptera.kinds import replica
 from haptera.kinds.group import Recover, numbered, parse_hears
 from haptera.modules.replica.channels.carrier import CarrierError
+from haptera.modules.replica.channels.comparison import TrialComparison
 from haptera.modules.replica.channels.door import channels_door
 from haptera.modules.replica.channels.session import ChannelPlan, ChannelSession
 from haptera.modules.replica.sockets import session_of
@@ -24,6 +27,11 @@ from haptera.sdk.uplink import CHANNELS, uplink
 # In a replica's folder, which its program may write in: which process of it has begun on its
 # channels. A link that leads nowhere, so that nothing is opened there.
 BEGUN: Final = "begun"
+# The same way: how what a trial says compares with what its leader says.
+COMPARED: Final = "compared"
+TOLD_EVERY_S: Final = 5.0
+
+_log = logging.getLogger(__name__)
 
 
 def is_carried(target: Target) -> bool:
@@ -31,28 +39,68 @@ def is_carried(target: Target) -> bool:
     return target.values.get(replica.carriers.name) is not None
 
 
+def is_on_trial(target: Target) -> bool:
+    """True of a replica that runs another version beside its group."""
+    return target.values.get(replica.voice.name) == replica.TRIAL
+
+
 @contextlib.asynccontextmanager
 async def channels_socket(one: Service, lease_file: Path) -> AsyncIterator[None]:
-    """Serve a replica's program, as long as this lasts; nothing where it has no channels."""
+    """Serve a replica's program, as long as this lasts; nothing where it has no channels.
+
+    What it says is compared where it is a trial's.
+    """
     if not is_carried(one.target):
         yield
         return
+    comparison = TrialComparison() if is_on_trial(one.target) else None
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            await _serve(one, lease_file, reader, writer)
+            await _serve(one, lease_file, reader, writer, comparison)
         except CarrierError as error:
             if one.unbegun is not None:
-                _write(one, f"{UNBEGUN}{error}")
+                _write(one, BEGUN, f"{UNBEGUN}{error}")
             raise
 
     one.home.make()
     async with channels_door(one.home.path, serve):
-        yield
+        telling = asyncio.create_task(_tell(one, comparison))
+        try:
+            yield
+        finally:
+            telling.cancel()
+
+
+async def _tell(one: Service, comparison: TrialComparison | None) -> None:
+    """Note how a trial compares now and then, and log what differs as far as it is kept."""
+    logged = 0
+    while comparison is not None:
+        with contextlib.suppress(OSError):  # its program has put something in the place of that
+            _write(one, COMPARED, str(comparison))
+        for differs in comparison.kept[logged:]:
+            said = (differs.at, differs.trial, differs.leader)
+            _log.warning("%s: at %s the trial says %r, and the leader %r", one.target.entity, *said)
+        logged = len(comparison.kept)
+        await asyncio.sleep(TOLD_EVERY_S)
+
+
+def compared_text(one: Service) -> str | None:
+    """How a replica on trial compares; None where it is none, or nothing is known."""
+    if not is_on_trial(one.target):
+        return None
+    try:
+        return os.readlink(one.home.path / COMPARED)
+    except OSError:
+        return None
 
 
 async def _serve(
-    one: Service, lease_file: Path, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    one: Service,
+    lease_file: Path,
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    comparison: TrialComparison | None,
 ) -> None:
     if (leader := session_of(one.home, writer)) is None:
         raise ConnectionError("this is not a process of the replica")
@@ -75,6 +123,7 @@ async def _serve(
                 reader,
                 writer,
                 lambda: _begun(one),
+                comparison,
             ).serve()
 
 
@@ -96,14 +145,13 @@ def _plan(one: Service) -> ChannelPlan:
 def _begun(one: Service) -> None:
     """Note which process has what it needs; a look tells that it is ready."""
     if (record := one.home.record()) is not None:
-        _write(one, str(record.service))
+        _write(one, BEGUN, str(record.service))
 
 
-def _write(one: Service, said: str) -> None:
-    if one.begins is not None:
-        draft = one.begins.with_name(f"{BEGUN}.{secrets.token_hex(8)}")
-        draft.symlink_to(said)
-        draft.replace(one.begins)
+def _write(one: Service, name: str, said: str) -> None:
+    draft = one.home.path / f"{name}.{secrets.token_hex(8)}"
+    draft.symlink_to(said)
+    draft.replace(one.home.path / name)
 
 
 def identity_shown(run_dir: Path) -> ssl.SSLContext:

@@ -17,6 +17,7 @@ from haptera.modules.replica.channels.carrier import (
     ChangedEndError,
     Voice,
 )
+from haptera.modules.replica.channels.comparison import TrialComparison
 from haptera.modules.replica.channels.inbox import Inbox
 from haptera.modules.replica.channels.outbox import (
     Confirm,
@@ -74,7 +75,10 @@ class ChannelPlan:
 
 @dataclass(slots=True)
 class ChannelSession:
-    """The talk with one program; `epoch` says under which one this replica leads now."""
+    """The talk with one program; `epoch` says under which one this replica leads now.
+
+    What it says while it does not lead is held against what the leader says, where that is wanted.
+    """
 
     plan: ChannelPlan
     carrier: Carrier
@@ -82,6 +86,7 @@ class ChannelSession:
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     started: Callable[[], None]
+    comparison: TrialComparison | None = None
     _outbox: Outbox = field(default_factory=Outbox)
     _inbox: Inbox = field(default_factory=Inbox)
     # What the carrier is asked, in order: the end of the stream, or to store one (None: refused).
@@ -120,6 +125,8 @@ class ChannelSession:
             for one in (self._read(tasks), self._hear(), self._lead(tasks), self._settle(tasks)):
                 tasks.create_task(one)
             tasks.create_task(self._tell())
+            if self.comparison is not None:
+                tasks.create_task(self._compare(self.comparison, self._inbox.number))
 
     async def _begin(self, hello: HelloFrame) -> None:
         """Hand over where the program begins, with the state of a sibling."""
@@ -180,6 +187,9 @@ class ChannelSession:
                     self._check_given(number)
                     await self._until(lambda: not self._outbox.is_full)
                     output = NumberedOutput(self.plan.position(number, nth), data)
+                    if self.comparison is not None:
+                        self.comparison.said(output)
+                        self._changed.set()
                     self._do(self._outbox.emitted(output), tasks)
                 case OfferFrame():
                     await self.carrier.offer(
@@ -234,6 +244,18 @@ class ChannelSession:
                 followed = 0
                 self._do([ReadEnd()] if self._outbox.ring else [], tasks)
             await asyncio.sleep(LOOK_EVERY_S)
+
+    async def _compare(self, comparison: TrialComparison, number: int) -> None:
+        """Hold what comes after this message against the leader's outputs."""
+        end = await self.carrier.end(self.plan.voice)
+        before = self.plan.position(number + 1, 0)
+        comparison.begin(max(end.position, before))
+        async for one in self.carrier.said(self.plan.group, end.sequence):
+            if self._leads():
+                comparison.begin(one.position)  # these are its own
+            else:
+                await self._until(lambda: comparison.has_room)
+                comparison.published(one)
 
     async def _settle(self, tasks: asyncio.TaskGroup) -> None:
         """See in order what came of what the carrier was asked."""

@@ -1,0 +1,34 @@
+"""How a group stands, in words for people; pure."""
+
+from collections.abc import Sequence
+
+from haptera.controllers.handover import Handover
+from haptera.controllers.leadership import Grant, Succession
+from haptera.controllers.replication import Settled
+
+
+def waits(handover: Handover, budget: int) -> str:
+    """Which ranks cannot be changed or moved yet, in words."""
+    if not handover.waiting:
+        return ""
+    some = ", ".join(map(str, handover.waiting))
+    who = f"rank {some} waits" if len(handover.waiting) == 1 else f"ranks {some} wait"
+    return f"{who}, for only {budget} may be down at once"
+
+
+def placed(count: int, settled: Settled, near: Sequence[str], dimensions: Sequence[str]) -> str:
+    """How far a group is placed, in words."""
+    by = [one for one in dimensions if one not in near]
+    text = f"{len(settled.nodes)} of {count} placed"
+    text += " for want of nodes" if settled.unplaced else ""
+    text += f", apart by {', '.join(by)}" if by else ""
+    return f"{text}, not by {', '.join(near)}" if near else text
+
+
+def led(grants: Sequence[Grant], next_: Succession) -> str:
+    """Who leads, in words."""
+    held = [one for one in grants if one.wanted and one not in next_.take_back]
+    one = next_.grant or next(reversed(held), None)
+    if one is None:
+        return "nobody leads now"
+    return f"rank {one.rank} leads on {one.node} under epoch {one.epoch}"

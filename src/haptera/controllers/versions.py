@@ -1,0 +1,68 @@
+"""The two versions of a group: its own replicas, and those of a trial beside them; pure.
+
+Each is placed, changed and ended for itself, so that a trial takes neither room nor budget from the
+group. One of them contends for the lead.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from haptera.controllers.group_views import is_trial, ranks_of
+from haptera.controllers.handover import DOWN_DEFAULT
+from haptera.controllers.leadership import Contender
+from haptera.controllers.writes import Patch
+from haptera.kinds import replica
+from haptera.kinds.group import TRIAL_RANK_MIN, TRIALS_MAX, GroupVersion, parse_dimensions
+from haptera.sdk import EntityView
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """Replicas that run one version: their ranks, and what they are told as no others are.
+
+    They are kept apart by `dimensions`, and at most `down` of them may be down at once.
+    """
+
+    ranks: range
+    dimensions: tuple[str, ...]
+    down: int
+    wish: Patch
+    prefix: str = ""
+
+    def words(self, placed: str, held: str) -> str:
+        """How it stands; nothing where a trial is none."""
+        if self.prefix and not self.ranks:
+            return ""
+        return self.prefix + "; ".join(filter(None, [placed, held]))
+
+
+def versions_of(view: EntityView, told: Patch) -> tuple[Version, Version]:
+    """The group's own version and its trial's, which may have no ranks; `told` is for both."""
+    down = view.desired_value("down")
+    dimensions = parse_dimensions(str(view.desired_value("apart") or ""))
+    own = Version(ranks_of(view), dimensions, DOWN_DEFAULT if down is None else int(down), told)
+    command = view.desired_value("trial")
+    count = 0 if command is None else int(view.desired_value("trials") or 1)
+    wish = {**told, "command": command, replica.voice.name: replica.TRIAL}
+    ranks = range(TRIAL_RANK_MIN, TRIAL_RANK_MIN + count)
+    return own, Version(ranks, (), TRIALS_MAX, wish, "trial: ")
+
+
+def contending(
+    view: EntityView, members: Mapping[int, Contender], leading: Collection[tuple[int, str]]
+) -> dict[int, Contender]:
+    """Who may lead: the version in force; the other only where the group would have no leader.
+
+    The group's own steps in where no replica of the trial runs. A trial that is not in force
+    only goes on leading until one of the others runs.
+    """
+    own = {rank: one for rank, one in members.items() if not is_trial(rank)}
+    trial = {rank: one for rank, one in members.items() if is_trial(rank)}
+    holds = any((rank, one.node) in leading and not one.stopped for rank, one in trial.items())
+    if view.desired_value("version") == GroupVersion.TRIAL:
+        return trial if holds or _runs(trial) else own
+    return trial if holds and not _runs(own) else own
+
+
+def _runs(members: Mapping[int, Contender]) -> bool:
+    return any(one.running_ms is not None for one in members.values())

@@ -1,0 +1,123 @@
+"""A trial beside a group's replicas: placed for itself, led by it only where that is wanted."""
+
+import pytest
+
+from haptera.kinds.group import check_whole
+from haptera.kinds.lease import LeaseState
+from haptera.model.errors import HapteraError
+from tests.controllers.test_groups import (
+    RUNS,
+    a_group,
+    a_lease,
+    a_node,
+    a_replica,
+    a_view,
+    decided,
+)
+
+STOPPED = {"run": "stopped"}
+NODES = [a_node(f"n{one}") for one in (1, 2, 3)]
+TRIAL = {"trial": "serve-b", "replicas": 2, "epoch": 1}
+
+
+def a_trial(observed=RUNS):
+    told = {"command": "serve-b", "voice": "trial", "placement": 1}
+    return a_view("replica:ledger.64@n3", observed, run="running", **told)
+
+
+def a_spent_lease(epoch, rank, node):
+    seen = {"state": LeaseState.SPENT}
+    return a_view(f"lease:ledger.{epoch}@{node}", seen, state=LeaseState.SPENT, rank=rank)
+
+
+def own(*, observed=RUNS):
+    return [a_replica(0, "n1", observed=observed), a_replica(1, "n2", observed=observed)]
+
+
+def granted(found):
+    """The rank to which the next epoch is granted."""
+    ranks = [one["rank"] for one in found.desired.values() if "rank" in one]
+    return ranks[0] if ranks else None
+
+
+def is_taken_back(found, name="lease:ledger.1@n1"):
+    return found.desired.get(name) == {"state": LeaseState.SPENT}
+
+
+def test_a_trial_is_placed_beside_the_others_and_told_that_it_is_one():
+    found = decided(*NODES, a_group(**TRIAL, trials=1), *own(), a_lease(1, 0, "n1"))
+
+    assert found.desired == {
+        "replica:ledger.64@n3": {
+            "command": "serve-b",
+            "voice": "trial",
+            "run": "running",
+            "placement": 1,
+        }
+    }
+
+
+@pytest.mark.parametrize("observed", [RUNS, STOPPED])
+def test_a_trial_never_contends_for_the_lead(observed):
+    found = decided(*NODES, a_group(**TRIAL), *own(observed=observed), a_trial())
+
+    assert granted(found) == (0 if observed is RUNS else None)
+
+
+@pytest.mark.parametrize("leader", ["lowest", "first", "rank 1"])
+def test_the_lead_goes_to_the_version_in_force_and_back(leader):
+    there = [*NODES, *own(), a_trial()]
+    promoted = a_group(**TRIAL, leader=leader, version="trial")
+    leads = 1 if leader == "rank 1" else 0
+    node = f"n{leads + 1}"
+
+    held = a_lease(1, leads, node)
+    assert is_taken_back(decided(*there, promoted, held), f"lease:ledger.1@{node}")
+    spent = a_spent_lease(1, leads, node)
+    assert granted(decided(*there, promoted, spent)) == 64
+
+    undone = a_group(**TRIAL | {"epoch": 2}, leader=leader)
+    leading = a_lease(2, 64, "n3")
+    assert is_taken_back(decided(*there, undone, leading), "lease:ledger.2@n3")
+    spent = a_spent_lease(2, 64, "n3")
+    assert granted(decided(*there, undone, spent)) == leads
+
+
+def test_where_no_replica_of_a_promoted_trial_runs_the_group_s_own_lead():
+    promoted, ended = a_group(**TRIAL, version="trial"), a_trial(observed=STOPPED)
+
+    found = decided(*NODES, *own(), ended, promoted)
+
+    assert granted(found) == 0
+
+
+def test_a_trial_that_was_undone_goes_on_leading_until_one_of_the_others_runs():
+    undone, held = a_group(**TRIAL), a_lease(1, 64, "n3")
+
+    waits = decided(*NODES, *own(observed=STOPPED), a_trial(), undone, held)
+    runs = decided(*NODES, *own(), a_trial(), undone, held)
+
+    assert not is_taken_back(waits, "lease:ledger.1@n3")
+    assert is_taken_back(runs, "lease:ledger.1@n3")
+
+
+def test_a_trial_that_ends_or_fails_takes_neither_room_nor_budget_from_the_group():
+    fails = a_trial(observed={"run": "failed"})
+    changed = a_group(**TRIAL | {"command": "serve-2"})
+
+    found = decided(*NODES, changed, *own(), fails, a_lease(1, 0, "n1"))
+
+    # One of the own may be down at once, and the trial is none of them.
+    assert found.desired == {"replica:ledger.1@n2": {"command": "serve-2"}}
+
+
+def test_a_trial_that_is_not_wanted_any_more_ends():
+    found = decided(*NODES, a_group(replicas=2, epoch=1), *own(), a_trial(), a_lease(1, 0, "n1"))
+
+    # Its count of places goes on from here, where there is another trial.
+    assert found.desired == {"replica:ledger.64@n3": {"run": "stopped"}}
+
+
+def test_a_group_without_a_leader_has_no_trial():
+    with pytest.raises(HapteraError, match="it has no leader"):
+        check_whole({"command": "serve", "trial": "serve-b", "leader": "none"})
