@@ -24,10 +24,10 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
+from haptera.images.fetch import ArtefactSource
+from haptera.images.manifest import ImageManifest
+from haptera.images.parent import Parent
 from haptera.lab import tree
-from haptera.modules.image.fetch import ArtefactSource
-from haptera.modules.image.manifest import ImageManifest
-from haptera.modules.image.parent import Parent
 from haptera.modules.system.bundle import SystemSurroundings, configuration
 from haptera.modules.system.module import System, SystemSettings, connect, flip, stage, start, stop
 from tests.modules.image_rig import Rig, a_root, squashed

@@ -2,6 +2,7 @@
 
 import ast
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -136,6 +137,14 @@ def test_no_function_has_outgrown_a_screen() -> None:
     }
 
     assert {name: n for name, n in long.items() if n > FUNCTION_LINES_MAX} == {}
+
+
+def test_the_contract_that_holds_modules_apart_names_each_of_them() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    (apart,) = (one for one in contracts["contracts"] if one["type"] == "independence")
+    rooms = {path.parent.name for path in (SOURCE / "modules").glob("*/__init__.py")}
+
+    assert {name.rpartition(".")[2] for name in apart["modules"]} == rooms
 
 
 def test_no_public_class_name_is_defined_twice() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 SOURCE: Final = Path(__file__).resolve().parents[2] / "src/haptera"
 # What runs by itself, for others. All else is a command, run by the person whose files it opens.
-ROOMS: Final = ("api", "app", "controllers", "core", "daemon", "keeping", "modules",
+ROOMS: Final = ("api", "app", "controllers", "core", "daemon", "images", "keeping", "modules",
                 "queue", "rest", "runtime", "sdk", "wire")  # fmt: skip
 # What may be given a name from outside, since it looks at what is there.
 CAREFUL: Final = {"modules/regular.py", "runtime/identity/private.py"}
@@ -46,8 +46,8 @@ OWN: Final = {
     "keeping/procfs.py": 2,
     "modules/console.py": 4,
     "modules/image/build.py": 4,
-    "modules/image/fetch.py": 3,
-    "modules/image/manifest.py": 1,
+    "images/fetch.py": 3,
+    "images/manifest.py": 1,
     "modules/image/module.py": 1,
     "modules/image/room.py": 1,
     "modules/image/store.py": 4,

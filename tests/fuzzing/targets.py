@@ -16,6 +16,7 @@ from haptera.client.address import parse_address
 from haptera.client.http1 import HttpExchange
 from haptera.client.sse import Events
 from haptera.daemon.agent import parse_invitation
+from haptera.images.manifest import read as read_image
 from haptera.kinds import KINDS
 from haptera.kinds.group import parse_dimensions, parse_leader, parse_limits
 from haptera.kinds.node import parse_mac
@@ -30,7 +31,6 @@ from haptera.model.errors import HapteraError
 from haptera.model.messages import Mark, Message
 from haptera.model.walltime import parse_duration_ms, parse_when
 from haptera.modules.bmc_sensors import measured
-from haptera.modules.image.manifest import read as read_image
 from haptera.modules.ipmi import event_log
 from haptera.modules.ipmi.sensors import sensors_of
 from haptera.modules.netboot import dhcp, tftp

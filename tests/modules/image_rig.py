@@ -17,9 +17,9 @@ import pytest
 from haptera.api.requests.order import ServingLimits, ServingOrder
 from haptera.api.routes.images import Images
 from haptera.api.serving.server import Server, listen
+from haptera.images.manifest import ImageManifest, sign
+from haptera.images.parent import Parent
 from haptera.model.entity import EntityId
-from haptera.modules.image.manifest import ImageManifest, sign
-from haptera.modules.image.parent import Parent
 from haptera.modules.image.store import ImageStore, manifest_of, store_of
 from haptera.runtime.clock import wall_s
 from haptera.runtime.identity.pki import (

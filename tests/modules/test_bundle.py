@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from haptera.images.manifest import ImageManifest
 from haptera.kinds.system import parse_limits
 from haptera.modules.image.build import MACHINE
-from haptera.modules.image.manifest import ImageManifest
 from haptera.modules.system.bundle import (
     REAPER_INSIDE,
     SYSTEMD_STOP,

@@ -14,9 +14,9 @@ from starlette.types import Message, Scope
 from haptera.api.requests.callers import CERTIFICATE
 from haptera.api.requests.order import ServingLimits, ServingOrder
 from haptera.api.routes import images
-from haptera.modules.image.fetch import ArtefactSource, BeingBuiltError
-from haptera.modules.image.manifest import DIGEST, ImageManifest, sign, verified
-from haptera.modules.image.parent import Parent
+from haptera.images.fetch import ArtefactSource, BeingBuiltError
+from haptera.images.manifest import DIGEST, ImageManifest, sign, verified
+from haptera.images.parent import Parent
 from haptera.modules.image.store import ImageStore, manifest_of
 from haptera.modules.system.staging import manifest_once_built
 from haptera.sdk import HapteraError, Refused

@@ -12,12 +12,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from haptera.images.manifest import ImageManifest, Signed, read, sign, verified
 from haptera.kinds.image import State
 from haptera.kinds.inventory import Inventory
 from haptera.model.entity import EntityId
 from haptera.modules.image.build import ImageFormat, described
 from haptera.modules.image.difference import Aspect, difference
-from haptera.modules.image.manifest import ImageManifest, Signed, read, sign, verified
 from haptera.modules.image.module import (
     Image,
     ImageSettings,

@@ -6,10 +6,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from haptera.images.fetch import ArtefactSource
+from haptera.images.manifest import DIGEST
 from haptera.model.entity import EntityId
 from haptera.modules.image import module
-from haptera.modules.image.fetch import ArtefactSource
-from haptera.modules.image.manifest import DIGEST
 from haptera.modules.image.module import Image, ImageSettings, build, connect, look_applied
 from haptera.sdk import HapteraError, Refused, Target
 from haptera.sdk.uplink import UPLINK

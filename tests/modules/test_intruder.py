@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from haptera.daemon.parts import ARTEFACTS_PORT, HELLO_PORT
-from haptera.modules.image.parent import Parent
+from haptera.images.parent import Parent
 from haptera.runtime.network.tls import parent_context
 from haptera.sdk import uplink
 from tests.kills.processes import wait_for

@@ -12,10 +12,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from haptera.images.manifest import ImageManifest, sign
 from haptera.kinds.system import SystemRun
 from haptera.lab import tree
 from haptera.model.entity import EntityId
-from haptera.modules.image.manifest import ImageManifest, sign
 from haptera.modules.system.module import (
     SystemSettings,
     connect,

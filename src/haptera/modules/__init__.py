@@ -1,4 +1,4 @@
-"""Bundled modules: users of the SDK and the kinds, nothing else."""
+"""Bundled modules: users of the SDK, the kinds and what keeps programs; never of each other."""
 
 from collections.abc import Mapping
 from importlib import import_module

@@ -32,7 +32,7 @@ def test_a_connection_that_is_made_again_is_checked_again(tmp_path: Path, auth: 
 CHECKED = {
     "sdk/https.py": "CheckedConnection: in `connect`, which http.client calls for each connection",
     "modules/redfish/exchange.py": "CheckedConnection: the pin",
-    "modules/image/parent.py": "CheckedConnection: the URI of the parent",
+    "images/parent.py": "CheckedConnection: the URI of the parent",
     "runtime/network/tls.py": "the contexts of the three below",
     "runtime/network/peer_client.py": "one connection a request, `party.owns` before it is sent",
     "runtime/enrolment/enrol.py": "one connection a claim, `is_parent` before it is sent",

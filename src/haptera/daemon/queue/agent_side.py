@@ -30,10 +30,10 @@ from haptera.daemon.queue.job_home import (
     homes,
 )
 from haptera.daemon.queue.job_images import JobImages
+from haptera.images.fetch import LostError, NotThereError
+from haptera.images.manifest import ImageManifest
 from haptera.keeping.gate import JOBS, enter, gate_path
 from haptera.model.text import showable
-from haptera.modules.image.fetch import LostError, NotThereError
-from haptera.modules.image.manifest import ImageManifest
 from haptera.queue.work import (
     REASON_CHARS_MAX,
     WAIT_MS_MAX,

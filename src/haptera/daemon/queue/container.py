@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from haptera.daemon.queue.cdi import FOLDERS, device, edits, shown
-from haptera.modules.image.manifest import PATH_DEFAULT, ImageManifest
+from haptera.images.manifest import PATH_DEFAULT, ImageManifest
 from haptera.modules.system.bundle import (
     CAPABILITIES,
     CLOSED_PATHS,

@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Final
 
-from haptera.modules.image.fetch import ArtefactSource, LostError
-from haptera.modules.image.manifest import ImageManifest
-from haptera.modules.image.parent import Parent
+from haptera.images.fetch import ArtefactSource, LostError
+from haptera.images.manifest import ImageManifest
+from haptera.images.parent import Parent
 from haptera.modules.system.container import RUNTIME
 from haptera.modules.system.home import Staged
 from haptera.modules.system.mounts import Root

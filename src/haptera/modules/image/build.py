@@ -14,9 +14,9 @@ from pathlib import Path
 from subprocess import PIPE
 from typing import Final, TypeVar, assert_never
 
+from haptera.images.manifest import ImageManifest
 from haptera.kinds.inventory import Inventory
 from haptera.modules.image.inventory import Contents, contents_of
-from haptera.modules.image.manifest import ImageManifest
 from haptera.modules.image.room import StoreRoom
 from haptera.modules.image.sources import (
     INIT,

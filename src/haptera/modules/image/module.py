@@ -12,12 +12,12 @@ from typing import Annotated, Final
 
 import msgspec
 
+from haptera.images.fetch import ArtefactSource, LostError, NotThereError
+from haptera.images.manifest import ImageManifest, sign
+from haptera.images.parent import Parent
 from haptera.kinds import image
 from haptera.kinds.image import State
 from haptera.modules.image.build import Build, ImageFormat
-from haptera.modules.image.fetch import ArtefactSource, LostError, NotThereError
-from haptera.modules.image.manifest import ImageManifest, sign
-from haptera.modules.image.parent import Parent
 from haptera.modules.image.room import StoreRoom
 from haptera.modules.image.store import MB, ImageStore, store_of
 from haptera.sdk import (

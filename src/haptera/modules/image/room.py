@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from haptera.modules.image.manifest import CHUNK_BYTES
+from haptera.images.manifest import CHUNK_BYTES
 from haptera.modules.image.store import MB
 from haptera.sdk import Refused
 

@@ -10,10 +10,10 @@ from io import BufferedIOBase
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
+from haptera.images.manifest import CHUNK_BYTES, ImageManifest, command_places
 from haptera.kinds.image import LOCAL, REMOTE
 from haptera.kinds.inventory import FileSort
 from haptera.modules.image.inventory import Contents
-from haptera.modules.image.manifest import CHUNK_BYTES, ImageManifest, command_places
 from haptera.modules.regular import open_regular
 from haptera.sdk import HapteraError, Refused
 from haptera.sdk.owned_files import owned

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from haptera.modules.image.manifest import DIGEST, ImageManifest, digest_of, read
+from haptera.images.manifest import DIGEST, ImageManifest, digest_of, read
 from haptera.sdk import HapteraError, Refused
 
 MB: Final = 1_000_000

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from haptera.images.manifest import PATH_DEFAULT, ImageManifest, command_places
 from haptera.kinds.system import SystemLimits
-from haptera.modules.image.manifest import PATH_DEFAULT, ImageManifest, command_places
 from haptera.sdk import Refused
 
 # Where the gate of the node's jobs stands in the system, and an init: all of haptera that is there.

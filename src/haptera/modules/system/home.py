@@ -10,10 +10,10 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from haptera.images.manifest import DIGEST, ImageManifest
 from haptera.keeping import procfs
 from haptera.keeping.home import ServiceProcess
 from haptera.kinds.system import SystemRun
-from haptera.modules.image.manifest import DIGEST, ImageManifest
 from haptera.modules.system.mounts import Root
 
 RUN_ID_CHARACTERS: Final = 12

@@ -16,12 +16,12 @@ from typing import Final
 
 import msgspec
 
+from haptera.images.manifest import DIGEST, ImageManifest
 from haptera.keeping.gate import GATE, JOBS, OPEN
 from haptera.keeping.home import ServiceProcess
 from haptera.kinds import node, system
 from haptera.kinds.node import Agent
 from haptera.kinds.system import SystemRun
-from haptera.modules.image.manifest import DIGEST, ImageManifest
 from haptera.modules.system.bundle import (
     JOBS_INSIDE,
     SystemSurroundings,

@@ -10,7 +10,7 @@ import zlib
 from pathlib import Path
 from typing import Final
 
-from haptera.modules.image.manifest import ImageManifest, command_places
+from haptera.images.manifest import ImageManifest, command_places
 from haptera.modules.regular import open_regular
 from haptera.modules.system.bundle import SYSTEMD_STOP, inside
 

@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from haptera.modules.image.fetch import SEEN, ArtefactSource, BeingBuiltError
-from haptera.modules.image.manifest import DIGEST, ImageManifest, digest_of
-from haptera.modules.image.parent import Parent
+from haptera.images.fetch import SEEN, ArtefactSource, BeingBuiltError
+from haptera.images.manifest import DIGEST, ImageManifest, digest_of
+from haptera.images.parent import Parent
 from haptera.modules.system.bundle import check_command
 from haptera.modules.system.home import Staged, SystemHome, home_of
 from haptera.modules.system.mounts import Root

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 from urllib.parse import quote
 
-from haptera.modules.image.manifest import (
+from haptera.images.manifest import (
     CHUNK_BYTES,
     DIGEST,
     MANIFEST_BYTES_MAX,
@@ -16,7 +16,7 @@ from haptera.modules.image.manifest import (
     digest_of,
     verified,
 )
-from haptera.modules.image.parent import Parent
+from haptera.images.parent import Parent
 from haptera.sdk import HapteraError, Refused
 
 # How often one call goes on with an artefact that broke off before it says so.
