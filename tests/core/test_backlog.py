@@ -78,7 +78,7 @@ def test_a_burst_of_answers_is_decided_on_in_many_turns_and_of_each_is_told() ->
     counts = [len(decided(one)) for one in found]
     assert max(counts) <= DECIDED_A_TURN_MAX
     assert sum(counts) == FLEET
-    assert not engine.decisions.backlog.waits
+    assert not engine.rounds.decisions.backlog.waits
 
 
 def test_what_is_desired_of_a_fleet_is_not_said_to_be_so_before_it_was_decided_on() -> None:
@@ -101,11 +101,13 @@ def test_a_node_is_decided_on_before_what_is_on_it_though_it_was_put_off() -> No
     nodes = [calls[one] for one in names()]
     told(engine, 2 * S, *(Answered(call, "off", 2 * S) for call in nodes))
     node = node_id("n299")
-    assert engine.decisions.backlog.is_overdue(node)
+    assert engine.rounds.decisions.backlog.is_overdue(node)
 
     told(engine, 2 * S, Asked(WEB))
 
-    assert engine.decisions.backlog.is_overdue(WEB) or not engine.decisions.backlog.is_overdue(node)
+    assert engine.rounds.decisions.backlog.is_overdue(
+        WEB
+    ) or not engine.rounds.decisions.backlog.is_overdue(node)
 
 
 def test_who_was_put_off_has_its_turn_though_something_happens_to_many_others() -> None:
@@ -114,7 +116,7 @@ def test_who_was_put_off_has_its_turn_though_something_happens_to_many_others() 
     last = names()[-1]
     others = names(2 * DECIDED_A_TURN_MAX)
     count = 0
-    while engine.decisions.backlog.is_overdue(last):
+    while engine.rounds.decisions.backlog.is_overdue(last):
         told(engine, 2 * S, *(Asked(one) for one in others))
         count += 1
         assert count < FLEET

@@ -85,7 +85,7 @@ def replaced() -> Engine:
 
 def lost(engine: Engine, calls: dict[EntityId, int]) -> list[EntityId]:
     """Those whose call is yet to be given up."""
-    return [entity for entity, call in calls.items() if engine.calls.lost(call) is not None]
+    return [entity for entity, call in calls.items() if engine.hands.calls.lost(call) is not None]
 
 
 def known(engine: Engine, entity: EntityId) -> dict[str, str]:
@@ -110,7 +110,7 @@ def test_very_many_calls_are_given_up_in_many_turns() -> None:
         told(engine, 2 * S, Ticked())
         left.append(lost(engine, calls))
         assert len(left[-2]) - len(left[-1]) <= GIVEN_UP_A_TURN_MAX
-    assert not engine.calls.are_lost
+    assert not engine.hands.calls.are_lost
     assert {said(engine, one) for one in NODES} == {"bmc.switch_on: module bmc was killed"}
 
 
@@ -188,8 +188,8 @@ def test_what_is_gone_before_its_call_is_given_up_leaves_its_step_and_nothing_el
     effects = all_of(engine, 2 * S, gone)
 
     assert not [one for one in effects if isinstance(one, Cancel)]
-    assert not engine.calls.are_lost
-    assert engine.acts.left(last)
+    assert not engine.hands.calls.are_lost
+    assert engine.hands.acts.left(last)
 
 
 def test_a_process_that_dies_over_the_calls_that_it_was_to_finish_loses_them() -> None:

@@ -33,7 +33,7 @@ def again(rig: Rig, name: str) -> Decision:
     """The decision that would be made now, which is not carried out."""
     row = rig.engine.table.get(node_id(name))
     assert row is not None
-    decisions = rig.engine.decisions
+    decisions = rig.engine.rounds.decisions
     situation = decisions.assess(Turn(rig.now), row)
     planned = Planned(TurnAllowance(), row.bars(rig.now), row.stance.plan)
     return decisions.decider.decide(situation, planned, rig.now)
@@ -66,7 +66,7 @@ def test_who_refuses_its_permit_leaves_its_place_to_others_until_it_is_asked_aga
             # Decided on again since: it is left alone.
             assert made.status.why == f"bmc.switch_off waits: {why}"
     assert made.claims == (MODULE, IN_QUEUE)
-    assert rig.engine.permits.asks("n01") == ()
+    assert rig.engine.safety.permits.asks("n01") == ()
 
 
 def test_to_decide_again_changes_nothing_and_comes_to_the_same() -> None:
@@ -74,10 +74,14 @@ def test_to_decide_again_changes_nothing_and_comes_to_the_same() -> None:
     for _ in range(3):
         for name in NODES:
             row = rig.engine.table.get(node_id(name))
-            before = repr(row), rig.engine.deadline(), rig.engine.permits.asks(name)
+            before = repr(row), rig.engine.deadline(), rig.engine.safety.permits.asks(name)
             first = again(rig, name)
             assert first == again(rig, name)
-            assert (repr(row), rig.engine.deadline(), rig.engine.permits.asks(name)) == before
+            assert (
+                repr(row),
+                rig.engine.deadline(),
+                rig.engine.safety.permits.asks(name),
+            ) == before
             if first.wake_at is None:
                 assert first == decision(rig, name)
         rig.run(H / S / 2)
@@ -91,5 +95,5 @@ def test_only_who_claims_a_place_and_was_granted_it_is_disturbed() -> None:
     assert len(granted) == 1
     assert len(waiting) == len(NODES) - 1
     assert all(why.startswith("the budget of this parent allows 1 at once") for why in waiting)
-    asked = [name for name in NODES if rig.engine.permits.asks(name)]
+    asked = [name for name in NODES if rig.engine.safety.permits.asks(name)]
     assert [one.id for one in granted] == [f"node:{name}" for name in asked]

@@ -165,7 +165,7 @@ def test_what_a_freeze_of_very_many_is_of_is_decided_on_over_many_turns() -> Non
     assert conditions(engine, 99 * S) == {Condition.WAITING}
 
     assert told(engine, 100 * S, Ticked())[0] == Write(1, (Undeclare(FREEZE),), 4)
-    assert engine.decisions.backlog.waits
+    assert engine.rounds.decisions.backlog.waits
     assert conditions(engine, 100 * S) == {Condition.ACTING}
 
 
@@ -327,8 +327,8 @@ def test_of_two_freezes_the_one_that_lasts_longer_is_told() -> None:
 def test_the_modules_of_what_is_frozen_go_on_for_it_is_they_who_look() -> None:
     engine = engine_with(freeze("*", until_s=None))
 
-    assert engine.freezes.why(NODE, S) is not None
-    assert engine.freezes.why(EntityId("module", "bmc", None), S) is None
+    assert engine.hands.freezes.why(NODE, S) is not None
+    assert engine.hands.freezes.why(EntityId("module", "bmc", None), S) is None
 
 
 def test_what_is_as_desired_says_that_it_is_frozen_for_as_long_as_it_is() -> None:

@@ -157,7 +157,7 @@ def test_what_a_gate_was_asked_is_over_when_its_module_dies() -> None:
     agent.hear(OFF)
     assert agent.gate_calls() == [("jobs", Work.HOLD)]
     agent.tell(Exited("jobs", "was killed"))
-    assert not agent.engine.calls.are_lost
+    assert not agent.engine.hands.calls.are_lost
     agent.end()  # What it answered before counts for nothing.
     assert agent.said == ()
 

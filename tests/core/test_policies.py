@@ -86,8 +86,8 @@ def failed_once(engine: Engine) -> str | None:
 def test_a_part_is_run_on_its_own_terms_where_no_policy_says_otherwise() -> None:
     engine = engine_with(policy("other", of="n02", attempts=2), policy("none", parts="bmc.look"))
 
-    assert engine.policies.terms(NODE, ON) == PartTerms(STEPPING, ON.within_ms, None)
-    assert engine.policies.terms(NODE, LOOK) == PartTerms(LOOKING, LOOK.within_ms, None)
+    assert engine.hands.policies.terms(NODE, ON) == PartTerms(STEPPING, ON.within_ms, None)
+    assert engine.hands.policies.terms(NODE, LOOK) == PartTerms(LOOKING, LOOK.within_ms, None)
 
 
 @pytest.mark.parametrize(
@@ -123,17 +123,17 @@ def test_policies_are_put_over_field_by_field_the_higher_rank_last() -> None:
         policy("d", parts="bmc", fails_to="hung"),
     )
 
-    assert engine.policies.terms(NODE, ON) == PartTerms(
+    assert engine.hands.policies.terms(NODE, ON) == PartTerms(
         Policy(9, backoff_ms=2_000, backoff_ms_max=300_000, cool_down_ms=90_000), 700, "hung"
     )
-    assert engine.policies.terms(NODE, LOOK).within_ms == 50
-    assert engine.policies.terms(OTHER, ON).fails_to is None
+    assert engine.hands.policies.terms(NODE, LOOK).within_ms == 50
+    assert engine.hands.policies.terms(OTHER, ON).fails_to is None
 
 
 def test_of_equal_ranks_the_later_name_holds() -> None:
     engine = engine_with(policy("b", attempts=2), policy("a", attempts=4))
 
-    assert engine.policies.terms(NODE, ON).policy.attempts == 2
+    assert engine.hands.policies.terms(NODE, ON).policy.attempts == 2
 
 
 def test_looks_and_steps_have_the_time_that_policies_give_them() -> None:
@@ -227,13 +227,15 @@ def test_a_reading_lives_until_looks_are_overdue_by_the_time_that_a_policy_gives
 def test_a_permit_is_asked_for_as_long_as_a_policy_lets_the_step_take() -> None:
     engine = engine_with(policy("slow", within_ms=7_000))
 
-    assert engine.permits.ask_for(NODE, "a1-1", ON) == Ask("a1-1", ON.path, 7_000 + ON.late_ms)
+    assert engine.safety.permits.ask_for(NODE, "a1-1", ON) == Ask(
+        "a1-1", ON.path, 7_000 + ON.late_ms
+    )
 
 
 def test_half_of_a_change_leaves_a_part_on_its_own_terms() -> None:
     engine = engine_with(policy("long", backoff_ms=400_000, cool_down_ms=2_000_000))
 
-    assert engine.policies.terms(NODE, ON).policy == STEPPING
+    assert engine.hands.policies.terms(NODE, ON).policy == STEPPING
 
 
 def test_an_intent_of_an_earlier_process_is_settled_by_the_terms_that_it_may_have_had() -> None:

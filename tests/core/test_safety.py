@@ -567,5 +567,5 @@ def test_an_entity_that_goes_leaves_its_place_to_others() -> None:
     rig.refusal = None
     rig.run(10)
     assert [name for _, name in rig.called] == ["n02"]
-    assert rig.engine.permits.asks("n01") == ()
+    assert rig.engine.safety.permits.asks("n01") == ()
     assert EntityId("node", "n01", "n01") not in rig.engine.table

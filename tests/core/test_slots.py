@@ -129,15 +129,15 @@ def test_a_step_waits_for_its_turn_and_says_so() -> None:
     engine = fleet("b1", desired="on")
     ready(engine)
     waiting = [row for row in engine.table if row.id in NODES]
-    first = engine.calls.slots
+    first = engine.hands.calls.slots
     assert (first.open("bmc"), first.waiting("bmc")) == (1, FLEET - 1)
     now, steps = S, list[EntityId]()
     for _ in range(FLEET * 20):
-        pending = [number for number in range(1, 200) if engine.calls.get(number)]
+        pending = [number for number in range(1, 200) if engine.hands.calls.get(number)]
         now += MS
         events = list[Event]()
         for number in pending:
-            call = engine.calls.get(number)
+            call = engine.hands.calls.get(number)
             assert call is not None
             stepped = call.entity in steps
             if call.work is Work.STEP:
@@ -196,7 +196,7 @@ def test_an_outcome_whose_look_waits_in_line_is_not_decided_on_until_its_turn_co
             under_way += [*calls(effects), *calls(effects, Work.STEP)]
             effects = at_once(engine, now, *writes)
         under_way += [*calls(effects), *calls(effects, Work.STEP)]
-        waiting = {one for one in stepped if engine.calls.is_queued(one, LOOK)}
+        waiting = {one for one in stepped if engine.hands.calls.is_queued(one, LOOK)}
     # Its device is busy with another's call; time passes, and nothing happens.
     at_once(engine, now + READ_AGAIN_NS, Ticked())
     deadline = engine.deadline()

@@ -9,7 +9,7 @@ from tests.core.test_safety import OFF, Rig
 def told(rig: Rig, name: str) -> list[DecisionView]:
     row = rig.engine.table.get(node_id(name))
     assert row is not None
-    return rig.engine.decisions.story.of(row, rig.now).decisions
+    return rig.engine.rounds.decisions.story.of(row, rig.now).decisions
 
 
 def test_a_step_is_told_from_the_first_look_to_its_outcome() -> None:

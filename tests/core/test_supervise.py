@@ -377,8 +377,8 @@ def test_a_version_that_is_not_installed_is_no_death_however_often_it_is_tried()
         assert told(engine, now + VERSION_AGAIN_NS, Ticked()) == [Start("bmc", process + 1)]
     text = MISMATCH.partition(";")[0]
     assert standing(engine) == (Condition.STUCK, text)
-    assert engine.supervisor.blocked("bmc") == f"module bmc waits to be restarted: {text}"
-    assert not engine.supervisor.failed("bmc")
+    assert engine.hands.supervisor.blocked("bmc") == f"module bmc waits to be restarted: {text}"
+    assert not engine.hands.supervisor.failed("bmc")
 
 
 def test_what_is_installed_takes_over_when_the_version_that_it_is_not_is_desired_no_more() -> None:

@@ -67,7 +67,7 @@ def judged(engine: Engine) -> tuple[int, list[object]]:
     turns, effects = 0, list[object]()
     while engine.takeover.waits:
         assert engine.deadline() == S
-        assert engine.supervisor.process("m") == 1
+        assert engine.hands.supervisor.process("m") == 1
         assert steps(lambda: effects.__setitem__(slice(None), told(engine, S, Ticked()))) < (
             STEPS_A_TURN_MAX
         )
@@ -82,9 +82,9 @@ def test_many_parts_that_change_much_take_no_turn_longer(served: Parts) -> None:
     engine = replacing(whole)
     first = steps(lambda: told(engine, S, Ready("m", 2, "2", new)))
     counts = [first, *settle(engine)]
-    assert engine.supervisor.process("m") == 2
+    assert engine.hands.supervisor.process("m") == 2
     assert max(counts) < STEPS_A_TURN_MAX
-    assert not engine.decisions.backlog.waits
+    assert not engine.rounds.decisions.backlog.waits
 
 
 def test_other_parts_are_judged_in_several_turns_then_the_new_process_serves() -> None:
@@ -93,7 +93,7 @@ def test_other_parts_are_judged_in_several_turns_then_the_new_process_serves() -
     turns, _ = judged(engine)
     assert turns > 1
     assert engine.catalog.manifests["m"] == NEW
-    assert engine.supervisor.process("m") == 2
+    assert engine.hands.supervisor.process("m") == 2
 
 
 def test_parts_with_which_knowledge_cannot_hold_are_refused_after_as_many_turns() -> None:
@@ -106,7 +106,7 @@ def test_parts_with_which_knowledge_cannot_hold_are_refused_after_as_many_turns(
         "declares a contradiction: m.never: no knowable state meets its conditions: it requires"
         " c0=off and starts from c9=on (remove or correct one of these conditions)"
     )
-    assert (engine.catalog.manifests["m"], engine.supervisor.process("m")) == (OLD, 1)
+    assert (engine.catalog.manifests["m"], engine.hands.supervisor.process("m")) == (OLD, 1)
 
 
 def test_a_process_that_dies_while_it_is_judged_is_not_taken_over() -> None:
@@ -114,11 +114,11 @@ def test_a_process_that_dies_while_it_is_judged_is_not_taken_over() -> None:
     told(engine, S, Ready("m", 2, "2", NEW))
     told(engine, S, Exited("m", "killed by SIGKILL", 2))
     judged(engine)
-    assert (engine.catalog.manifests["m"], engine.supervisor.process("m")) == (OLD, 1)
+    assert (engine.catalog.manifests["m"], engine.hands.supervisor.process("m")) == (OLD, 1)
 
 
 def test_the_same_parts_are_not_judged_again() -> None:
     engine = replacing()
     told(engine, S, Ready("m", 2, "1", replace(OLD)))
     assert not engine.takeover.waits
-    assert engine.supervisor.process("m") == 2
+    assert engine.hands.supervisor.process("m") == 2

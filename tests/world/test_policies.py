@@ -22,7 +22,7 @@ def attempts(world: World) -> dict[str, int]:
         assert engine is not None
         step = engine.catalog.step("service", "start")
         assert step is not None
-        found[name] = engine.policies.terms(web("n01"), step).policy.attempts
+        found[name] = engine.hands.policies.terms(web("n01"), step).policy.attempts
     return found
 
 

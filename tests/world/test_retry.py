@@ -12,7 +12,7 @@ MODULE = EntityId("module", "service", "n01")
 def supervisor(world: World) -> Supervisor:
     engine = world.agents["n01"].engine
     assert engine is not None
-    return engine.supervisor
+    return engine.hands.supervisor
 
 
 def test_a_module_of_a_node_that_was_left_alone_is_started_when_the_parent_is_asked() -> None:

@@ -27,7 +27,6 @@ from haptera.core.safety.evidence import Evidence
 from haptera.core.safety.node_gates import NodeGates
 from haptera.core.safety.permits import Permits
 from haptera.core.safety.safety import Safety
-from haptera.core.state.entity.decision import Lacking
 from haptera.core.state.intake import taking
 from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
@@ -35,7 +34,7 @@ from haptera.core.state.table import EntityTable
 from haptera.core.state.timers import WOKEN_MAX, Key, Timers
 from haptera.core.state.turn import Turn
 from haptera.core.sync.neighbours import Neighbours
-from haptera.core.sync.presence import had_enrolled, is_hearing
+from haptera.core.sync.presence import had_enrolled
 from haptera.core.views.news import publish
 from haptera.kinds.rules import budget
 from haptera.model.changes import Stored
@@ -72,7 +71,7 @@ from haptera.model.events import (
     Written,
 )
 from haptera.model.intent import Intent
-from haptera.model.parts import Context, Part
+from haptera.model.parts import Context
 
 
 class Engine:
@@ -83,57 +82,43 @@ class Engine:
     """
 
     def __init__(self, side: Side, catalog: Catalog, stored: Stored, schema: int, now: int) -> None:
-        self.side, self.catalog = side, catalog
-        of_nodes = catalog.modules(Context.SELF)
-        of_cluster = catalog.modules(Context.PARENT) if side.node is None else ()
-        self.table = EntityTable(catalog.kinds, of_cluster=of_cluster, of_nodes=of_nodes)
-        self.timers = Timers()
-        here = self._here = catalog.looked_at(side.context)
+        self.side, self.catalog, self._begin = side, catalog, Turn(now)
+        self.table = table = _table(side, catalog)
+        self.timers = timers = Timers()
+        here = catalog.looked_at(side.context)
         # What is said to neighbours depends on what they said, so that it is made after them.
         self.neighbours = near = Neighbours(
-            *(side, self.table, self.timers, here, stored.epoch, schema),
+            *(side, table, timers, here, stored.epoch, schema),
             lambda node: self.safety.exchange.spoken(node),
         )
-        self.supervisor = Supervisor(catalog, side, self.table, self.timers)
-        self.calls = Calls(self.timers, catalog, self.supervisor.process)
-        self.policies = policies = Policies(self.table, catalog)
-        self.proposals = Proposals(self.table, catalog, policies)
-        supervisor, table, timers, calls = self.supervisor, self.table, self.timers, self.calls
-        self.looks = LookScheduler(
-            side, timers, calls, supervisor, policies, near.incarnation, near.usual
+        supervisor = Supervisor(catalog, side, table, timers)
+        calls = Calls(timers, catalog, supervisor.process)
+        policies = Policies(table, catalog)
+        self.proposals = proposals = Proposals(table, catalog, policies)
+        looks = LookScheduler(
+            *(side, timers, calls, supervisor, policies), near.incarnation, near.usual
         )
-        self.acts = StepRunner(side, timers, calls, self.looks, policies, self.proposals.ticket)
-        self.contests = ReadingConflicts(side, timers, self.looks, near.probe)
-        self.freezes = Freezes(side, table, timers, self.proposals)
-        self.gates = NodeGates(side, catalog, timers, calls, supervisor, table)
-        self.permits = Permits(side, near.peer, self.gates, policies)
-        evidence = Evidence(side, self.looks, catalog)
-        self.safety = Safety(side, table, timers, evidence, self.permits, near, self.acts.next_id)
-        self.searches = PlanQueue(side, timers)
-        self.requests = Requests(side, timers, table, catalog, near, self.safety, self.searches)
-        self._wire(supervisor, table, calls)
-        self._begin = Turn(now)
+        acts = StepRunner(side, timers, calls, looks, policies, proposals.ticket)
+        contests = ReadingConflicts(side, timers, looks, near.probe)
+        freezes = Freezes(side, table, timers, proposals)
+        gates = NodeGates(side, catalog, timers, calls, supervisor, table)
+        permits = Permits(side, near.peer, gates, policies)
+        evidence = Evidence(side, looks, catalog)
+        self.safety = safety = Safety(side, table, timers, evidence, permits, near, acts.next_id)
+        searches = PlanQueue(side, timers)
+        self.requests = Requests(side, timers, table, catalog, near, safety, searches)
+        self.hands = hands = Hands(
+            supervisor, calls, looks, acts, contests, freezes, policies, safety, searches
+        )
+        decisions = Decisions(side, catalog, table, timers, near, hands)
+        self.answers = answers = Answers(table, hands)
+        self.agents = agents = Agents(side, near, decisions, contests, safety, catalog)
+        self.rounds = DecisionLoop(table, catalog, answers, hands, agents, decisions, near)
+        said = safety.unrest.braked, safety.rounds, safety.needs_a_person
+        grounds = PreviewContext(table, catalog, near.usual, freezes, *said)
+        self.previews = Previews(grounds, proposals, searches, timers)
+        self.takeover = Takeover(side, catalog, table, supervisor, near, calls, here)
         self._load(stored, now)
-
-    def _wire(self, supervisor: Supervisor, table: EntityTable, calls: Calls) -> None:
-        """Make what decides, of what carries decisions out."""
-        side, catalog, near, policies = self.side, self.catalog, self.neighbours, self.policies
-        braked, rounds = self.safety.unrest.braked, self.safety.rounds
-        alone = self.safety.needs_a_person
-        grounds = PreviewContext(table, catalog, near.usual, self.freezes, braked, rounds, alone)
-        self.previews = Previews(grounds, self.proposals, self.searches, self.timers)
-        hands = Hands(
-            self.looks, self.acts, self.contests, self.freezes, policies, self.safety, self.searches
-        )  # fmt: skip
-        self.decisions = decisions = Decisions(
-            side, catalog, table, self.timers, hands, self._blocked
-        )
-        self.answers = answers = Answers(table, calls, self.looks, self.acts, self.gates, policies)
-        self.agents = agents = Agents(side, near, decisions, self.contests, self.safety, catalog)
-        self.rounds = DecisionLoop(
-            table, catalog, supervisor, answers, hands, agents, decisions, near
-        )
-        self.takeover = Takeover(side, catalog, table, supervisor, near, calls, self._here)
 
     def handle(self, batch: Iterable[Event], now: int) -> list[Effect]:
         """Take in what happened; returns all that is to be done about it, in order."""
@@ -152,11 +137,11 @@ class Engine:
             self._wake(turn, key)
         if self.takeover.waits:
             self.takeover.advance(turn)
-            self.gates.reconcile(turn)
+            self.safety.permits.gates.reconcile(turn)
         self._decide_all(turn)
         self._retire(turn)
         self.previews.advance(turn)
-        self.searches.advance(turn)
+        self.hands.searches.advance(turn)
         self.safety.exchange.tell(turn)
         if (news := publish(self.table, turn.changed)) is not None:
             turn.effects.append(news)
@@ -172,13 +157,13 @@ class Engine:
             assert not row.belief.known.keys() & row.belief.remembered.keys(), row.id
             if row.work.stepping is not None and row.work.stepping.call is not None:
                 called = row.work.stepping.call
-                assert self.calls.get(called) or self.calls.lost(called), row.id
+                assert self.hands.calls.get(called) or self.hands.calls.lost(called), row.id
             if row.work.stepping is not None:
                 assert self.side.runs(row.work.stepping.step), row.id
         self.safety.claims.check()
-        self.calls.check()
-        self.supervisor.check()
-        self.searches.check()
+        self.hands.calls.check()
+        self.hands.supervisor.check()
+        self.hands.searches.check()
 
     def _load(self, stored: Stored, now: int) -> None:
         self.table.revision = stored.revision
@@ -187,15 +172,15 @@ class Engine:
         for intent in stored.intents:
             step = self.catalog.step(intent.module, intent.step)
             if step is None:
-                self.acts.close(self._begin, intent)
+                self.hands.acts.close(self._begin, intent)
             else:
-                self.acts.load(self._begin, intent, step)
+                self.hands.acts.load(self._begin, intent, step)
                 if step.disruptive:
                     self.safety.claims.takes_up(self._begin, intent, step)
         for disruption in stored.disruptions:
             self.safety.remember(disruption, now)
         for row in self.table:
-            self.acts.take_up(row, now)
+            self.hands.acts.take_up(row, now)
         had_enrolled(self.table, stored.enrolled)
         self.neighbours.load(stored.incarnations, now)
         self.safety.exchange.recall(stored.incarnations, self.catalog.late_ms, now)
@@ -203,7 +188,7 @@ class Engine:
             self._begin.touch(self.table.make(node_id(self.side.node)).id)
         self._begin.dirty.update(row.id for row in self.table if row.desired.resident)
         for name in self.catalog.from_the_start():
-            self.supervisor.need(self._begin, name)
+            self.hands.supervisor.need(self._begin, name)
         # Before anything happens: which modules are needed, and so started, is known by now, unless
         # there is more to decide on than there is time for.
         self._decide_all(self._begin)
@@ -228,11 +213,11 @@ class Engine:
                 self._stored(turn, event)
             case Ready():
                 self.takeover.ready(turn, event)
-                self.gates.reconcile(turn)
+                self.safety.permits.gates.reconcile(turn)
             case LoopBlocked() | Exited():
                 self._failing(turn, event)
             case PlanFound() | PlanFailed():
-                self.searches.handle(turn, event)
+                self.hands.searches.handle(turn, event)
             case Enrolled(peer, incarnation):
                 self.neighbours.enrolled(turn, peer, incarnation)
             case Asked() | Released():
@@ -243,7 +228,7 @@ class Engine:
             case ToldFromAbove():
                 self.requests.told_from_above(turn, event)
             case WallClockSet(wall_offset_ns):
-                self.freezes.set_clock(wall_offset_ns)
+                self.hands.freezes.set_clock(wall_offset_ns)
             case Ticked():
                 pass
             case _:
@@ -253,10 +238,10 @@ class Engine:
         """A process of a module is gone, or serves nobody for a while."""
         match event:
             case LoopBlocked():
-                self.supervisor.blocked_loop(turn, event)
+                self.hands.supervisor.blocked_loop(turn, event)
             case Exited(module, text, process):
                 self.answers.lose(turn, module, process, text)
-                self.supervisor.exited(turn, event)
+                self.hands.supervisor.exited(turn, event)
 
     def _heard(self, turn: Turn, event: Heard) -> None:
         links = self.neighbours.links
@@ -274,10 +259,10 @@ class Engine:
     def _retire(self, turn: Turn) -> None:
         """End what is under way on what is gone, before a later event is taken for its answer."""
         for row in self.table.take_removed():
-            self.looks.retire(turn, row)
-            self.searches.release(row.id)
-            self.acts.retire(turn, row)
-            if not self.acts.left(row.id):
+            self.hands.looks.retire(turn, row)
+            self.hands.searches.release(row.id)
+            self.hands.acts.retire(turn, row)
+            if not self.hands.acts.left(row.id):
                 self.safety.claims.leave(turn, row.id)
             touch_dependent(turn, self.table, row, self.catalog)
 
@@ -292,20 +277,20 @@ class Engine:
             case ("call", int(call)):
                 self.answers.expire(turn, call)
             case ("freeze", EntityId() as entity):
-                self.freezes.end(turn, entity)
+                self.hands.freezes.end(turn, entity)
             case ("left", EntityId() as entity):
-                self.acts.give_up(turn, entity)
+                self.hands.acts.give_up(turn, entity)
                 self.safety.claims.leave(turn, entity)
             case ("room", str(name)):
                 self.safety.exchange.loans.reconcile(turn, name)
             case ("subtree", str(name)):
                 self.safety.exchange.subtrees.reconcile(turn, name)
             case ("gate",):
-                self.gates.reconcile(turn)
+                self.safety.permits.gates.reconcile(turn)
             case ("requests",):
                 self.requests.advance(turn)
             case ("search",):
-                self.searches.wake(turn)
+                self.hands.searches.wake(turn)
             case ("preview", int()) | ("late",) | ("takeover",):
                 pass  # What they are for is looked after in each turn.
             case ("look" | "decide" as what, EntityId() as entity):
@@ -318,13 +303,13 @@ class Engine:
         row = self._stepping(self.proposals.take_intent(event.ticket))
         match event:
             case Written() if row is not None:
-                self.acts.written(row)
+                self.hands.acts.written(row)
                 turn.dirty.add(row.id)
             case Written(ticket, revision):
                 if self.proposals.written(ticket, revision):
                     self._take_over(turn)
             case Unwritten(_, text) if row is not None:
-                self.acts.unwritten(turn, row, text)
+                self.hands.acts.unwritten(turn, row, text)
             case Unwritten():
                 self.proposals.unwritten(turn, event)
 
@@ -344,18 +329,16 @@ class Engine:
     def _decide_all(self, turn: Turn) -> None:
         """Whoever something happened to, then those who were put off, while there is time."""
         self.rounds.decide(turn)
-        slots = self.calls.slots
-        waits = self.decisions.backlog.waits or self.proposals.waits or self.policies.waits
+        slots = self.hands.calls.slots
+        waits = self.rounds.backlog.waits or self.proposals.waits or self.hands.policies.waits
         if waits or slots.has_woken:
             self.timers.set(("late",), turn.now)
         if self.takeover.waits:
             self.timers.set(("takeover",), turn.now)
 
-    def _blocked(self, entity: EntityId, part: Part) -> Lacking | None:
-        """Why this part is not taken now, by whichever side, though nothing else is in its way."""
-        if (differs := self.neighbours.differs_over(entity, self.catalog.schema)) is not None:
-            return Lacking(differs, "the same kinds and modules on both sides")
-        if self.side.runs(part) and not is_hearing(part):
-            text = self.supervisor.blocked(part.module)
-            return None if text is None else Lacking(text, f"module {part.module}, to serve")
-        return None
+
+def _table(side: Side, catalog: Catalog) -> EntityTable:
+    """The empty table, with the modules that are there undeclared."""
+    of_cluster = catalog.modules(Context.PARENT) if side.node is None else ()
+    of_nodes = catalog.modules(Context.SELF)
+    return EntityTable(catalog.kinds, of_cluster=of_cluster, of_nodes=of_nodes)

@@ -42,10 +42,12 @@ def figures(engine: Engine, now: int) -> Pieces[Figures]:
     return Figures(
         stands.counts,
         {tier: heard[tier] for tier in Tier},
-        dict(engine.acts.outcomes),
+        dict(engine.hands.acts.outcomes),
         dict(engine.neighbours.usual),
         {
-            name: ModuleFigures(engine.supervisor.started(name), engine.supervisor.ready(name))
+            name: ModuleFigures(
+                engine.hands.supervisor.started(name), engine.hands.supervisor.ready(name)
+            )
             for name in engine.catalog.modules(engine.side.context)
         },
         engine.safety.unrest.brake(now).why is not None,

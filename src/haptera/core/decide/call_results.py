@@ -2,11 +2,8 @@
 
 from typing import Final
 
-from haptera.core.act.act import StepRunner
-from haptera.core.act.look import LookScheduler
-from haptera.core.desired.policies import Policies
-from haptera.core.modules.calls import Calls, Pending
-from haptera.core.safety.node_gates import NodeGates
+from haptera.core.decide.decide import Hands
+from haptera.core.modules.calls import Pending
 from haptera.core.state.row import EntityState
 from haptera.core.state.table import EntityTable
 from haptera.core.state.turn import Turn
@@ -20,21 +17,11 @@ GATE_WORK: Final = (Work.HOLD, Work.RELEASE)
 class Answers:
     """Sorts answers by call; one to a call that is over is stale, and dropped."""
 
-    def __init__(
-        self,
-        table: EntityTable,
-        calls: Calls,
-        looks: LookScheduler,
-        acts: StepRunner,
-        gates: NodeGates,
-        policies: Policies,
-    ) -> None:
+    def __init__(self, table: EntityTable, hands: Hands) -> None:
         self._table = table
-        self.calls = calls
-        self._looks = looks
-        self._acts = acts
-        self._gates = gates
-        self._policies = policies
+        self.calls = hands.calls
+        self._looks, self._acts, self._policies = hands.looks, hands.acts, hands.policies
+        self._gates = hands.safety.permits.gates
 
     def sighted(self, turn: Turn, event: WatchReported | Progressed) -> None:
         """A watch goes on after what it reports, and a step after how far it is."""

@@ -1,6 +1,5 @@
 """The way of one entity through a turn: it is read, decided on, and the decision carried out."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from msgspec import structs
@@ -15,7 +14,9 @@ from haptera.core.decide.lending import touch_borrowers
 from haptera.core.decide.plan_queue import PlanQueue
 from haptera.core.desired.freezes import Freezes
 from haptera.core.desired.policies import Policies
+from haptera.core.modules.calls import Calls
 from haptera.core.modules.catalog import Catalog
+from haptera.core.modules.supervise import Supervisor
 from haptera.core.safety.safety import Safety
 from haptera.core.state.diff import goal as goal_of
 from haptera.core.state.entity.attempts import Oscillation
@@ -25,7 +26,6 @@ from haptera.core.state.entity.decision import (
     Decision,
     HelloDue,
     HelloMissed,
-    Lacking,
     Stale,
     StopUnwanted,
     Wait,
@@ -41,13 +41,13 @@ from haptera.core.state.start import start
 from haptera.core.state.table import EntityTable
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
+from haptera.core.sync.neighbours import Neighbours
 from haptera.core.sync.presence import HEAR
 from haptera.core.views.story import Story
 from haptera.model.answers.views import Condition
 from haptera.model.chain import NoChain, ReasonKind, gives_up
-from haptera.model.entity import EntityId
 from haptera.model.facts import Method
-from haptera.model.parts import Look, Part, Step
+from haptera.model.parts import Look, Step
 from haptera.planner.domain.bars import NO_BARS, Bars
 from haptera.planner.plan_query import query_of
 
@@ -56,6 +56,8 @@ from haptera.planner.plan_query import query_of
 class Hands:
     """What carries decisions out, and what may stand in their way."""
 
+    supervisor: Supervisor
+    calls: Calls
     looks: LookScheduler
     acts: StepRunner
     contests: ReadingConflicts
@@ -74,8 +76,8 @@ class Decisions:
         catalog: Catalog,
         table: EntityTable,
         timers: Timers,
+        near: Neighbours,
         hands: Hands,
-        blocked: Callable[[EntityId, Part], Lacking | None],
     ) -> None:
         self._catalog = catalog
         self._table = table
@@ -87,7 +89,7 @@ class Decisions:
         self.backlog = Backlog()
         self.story = Story()
         self.decider = Decider(
-            side, catalog, table, hands.looks, hands.acts, hands.policies, hands.safety, blocked
+            side, catalog, table, near, hands.supervisor, hands.acts, hands.policies, hands.safety
         )
 
     def assess(self, turn: Turn, row: EntityState) -> Situation:

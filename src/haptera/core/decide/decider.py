@@ -1,6 +1,6 @@
 """The decision on one entity, out of what is known and what others answer; nothing is changed."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -9,13 +9,13 @@ from msgspec import structs
 
 from haptera.core.act.act import StepRunner, first_step
 from haptera.core.act.contradiction import being_settled, contested
-from haptera.core.act.look import LookScheduler
 from haptera.core.act.oscillation import Scene, oscillates
 from haptera.core.act.under_way import doing, in_phase, is_unwanted
 from haptera.core.decide.at_rest import at_rest
 from haptera.core.decide.lending import waiting_for
 from haptera.core.desired.policies import Policies
 from haptera.core.modules.catalog import Catalog
+from haptera.core.modules.supervise import Supervisor
 from haptera.core.safety.safety import Safety
 from haptera.core.state.allowance import TurnAllowance
 from haptera.core.state.entity.decision import (
@@ -36,6 +36,7 @@ from haptera.core.state.limits import MS
 from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
 from haptera.core.state.table import EntityTable
+from haptera.core.sync.neighbours import Neighbours
 from haptera.core.sync.presence import HEAR, is_heard, is_hearing, patience
 from haptera.model.answers.views import Condition
 from haptera.model.chain import Chain, Do, Find, Link, NoChain, ReasonKind
@@ -86,11 +87,11 @@ class Decider:
     side: Side
     catalog: Catalog
     table: EntityTable
-    looks: LookScheduler
+    near: Neighbours
+    supervisor: Supervisor
     acts: StepRunner
     policies: Policies
     safety: Safety
-    blocked: Callable[[EntityId, Part], Lacking | None]
 
     def decide(self, situation: Situation, planned: Planned, now: int) -> Decision:
         """The next part of the plan, or why there is none; with all that this claims."""
@@ -161,7 +162,7 @@ class Decider:
         if is_unwanted(row, situation.goal):
             return Decision(_at_work(row, doing(row)), StopUnwanted(), slot)
         reading = stepping.phase is Phase.READING
-        if reading and (blocked := self.blocked(row.id, stepping.step)) is not None:
+        if reading and (blocked := self._blocked(row.id, stepping.step)) is not None:
             return Decision(Verdict(Condition.WAITING, *blocked[:2]))
         return Decision(_at_work(row, doing(row)), claims=slot)
 
@@ -197,7 +198,7 @@ class Decider:
         module = (
             (EntityClaim(ClaimKind.MODULE, part.module),) if runs and not is_hearing(part) else ()
         )
-        if blocked := self.blocked(row.id, part):
+        if blocked := self._blocked(row.id, part):
             return Decision(Verdict(Condition.WAITING, *blocked[:2]), claims=module)
         if not runs:
             return Decision(_elsewhere(situation, part))
@@ -209,6 +210,15 @@ class Decider:
         assert isinstance(link, Find)
         verdict = _at_work(row, f"{part.path}: checks whether {part.at} is {link.expect}")
         return Decision(verdict, part, module)
+
+    def _blocked(self, entity: EntityId, part: Part) -> Lacking | None:
+        """Why this part is not taken now, by whichever side, though nothing else is in its way."""
+        if (differs := self.near.differs_over(entity, self.catalog.schema)) is not None:
+            return Lacking(differs, "the same kinds and modules on both sides")
+        if self.side.runs(part) and not is_hearing(part):
+            text = self.supervisor.blocked(part.module)
+            return None if text is None else Lacking(text, f"module {part.module}, to serve")
+        return None
 
     def _step(self, situation: Situation, planned: Planned, step: Step, now: int) -> Decision:
         row = situation.row

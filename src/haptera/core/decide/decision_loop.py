@@ -8,7 +8,6 @@ from haptera.core.decide.backlog import Backlog
 from haptera.core.decide.call_results import Answers
 from haptera.core.decide.decide import Decisions, Hands
 from haptera.core.modules.catalog import Catalog
-from haptera.core.modules.supervise import Supervisor
 from haptera.core.state.entity.decision import Decision
 from haptera.core.state.related import related_to
 from haptera.core.state.row import EntityState
@@ -31,7 +30,6 @@ class DecisionLoop:
 
     table: EntityTable
     catalog: Catalog
-    supervisor: Supervisor
     answers: Answers
     hands: Hands
     agents: Agents
@@ -72,7 +70,7 @@ class DecisionLoop:
         self.hands.freezes.follow(turn)
         self.hands.policies.follow(turn)
         for _ in range(ROUNDS_MAX):
-            self.supervisor.dismiss(turn, self.answers.calls)
+            self.hands.supervisor.dismiss(turn, self.answers.calls)
             if turn.all_due:
                 turn.all_due = False
                 self.backlog.sweep(self.table)
@@ -88,9 +86,9 @@ class DecisionLoop:
         row = self.table.get(entity)
         if row is None:
             self.backlog.drop(turn, entity)
-        elif self.supervisor.runs(entity):
+        elif self.hands.supervisor.runs(entity):
             self.backlog.drop(turn, entity)
-            self.supervisor.decide(turn, row)
+            self.hands.supervisor.decide(turn, row)
         elif row.work.stepping is None and not self.neighbours.keeps(entity.node):
             self.backlog.drop(turn, entity)
             self._leave(turn, row)

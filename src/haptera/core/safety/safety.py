@@ -46,7 +46,7 @@ class Safety:
         self._side = side
         self._table = table
         self._near = near
-        self._permits = permits
+        self.permits = permits
         self._rules = rules = BudgetRules(table)
         self._budgets = budgets = Budgets(rules.size, rules.declared, rules.instances, rules.away)
         self.unrest = unrest = Unrest(rules.size)
@@ -103,7 +103,7 @@ class Safety:
             self.unrest.release(turn)
             return
         on_it = [row.id for row in self._table.on(node)]
-        self._permits.override(node, on_it, turn.now)
+        self.permits.override(node, on_it, turn.now)
         self.unrest.forgive(node)
         turn.dirty.update(on_it)
 

@@ -208,7 +208,7 @@ class EngineBackend:
 
     def story(self, entity: EntityId) -> StoryView | None:
         row = self._engine.table.get(entity)
-        return None if row is None else self._engine.decisions.story.of(row, now_ns())
+        return None if row is None else self._engine.rounds.decisions.story.of(row, now_ns())
 
     async def inventory(self, image: str) -> bytes | None:
         return await asyncio.to_thread(store_of(self._authority.directory).inventory, image)
