@@ -41,4 +41,4 @@ output = Plain("backend", "output", str, 256, _check_folder, meaning=Meaning.HOS
 # As whom its jobs run; without it, as one without rights, where the parent is root.
 user = Plain("backend", "user", str, 32, _check_user, meaning=Meaning.USER)
 
-kind = Kind("backend", (), plain=(engine, conf, output, user), of_cluster=True)
+kind = Kind("backend", (), plain=(engine, conf, output, user), of_cluster=True, count_max=1_000)

@@ -22,4 +22,6 @@ says = Plain("health", "says", str, SAYS_BYTES_MAX)
 since = Plain("health", "since", int, 8, between(0, WALL_S_MAX))
 expected = Plain("health", "expected", int, 8, between(0, WALL_S_MAX))
 
-kind = Kind("health", (), plain=(grade, care, says, since, expected), of_cluster=True)
+kind = Kind(
+    "health", (), plain=(grade, care, says, since, expected), of_cluster=True, count_max=None
+)

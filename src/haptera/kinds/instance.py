@@ -148,5 +148,10 @@ asked_s = Attribute("instance", "asked_s", size_bytes_max=20)
 size = Plain("instance", "size", str, 64, check_name)
 
 kind = Kind(
-    "instance", (exist,), (provider, pool, owner, at, asked_s), plain=(size,), of_cluster=True
+    "instance",
+    (exist,),
+    (provider, pool, owner, at, asked_s),
+    plain=(size,),
+    of_cluster=True,
+    count_max=None,
 )

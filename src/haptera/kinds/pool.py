@@ -100,4 +100,5 @@ kind = Kind(
     (),
     plain=(provider, at, sizes, nodes, least, most, price_factor, idle_s, boot_s),
     of_cluster=True,
+    count_max=1_000,
 )

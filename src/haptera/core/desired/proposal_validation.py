@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from haptera.core.desired.contradictions import Contradictions
+from haptera.core.desired.crowding import checking_count
 from haptera.core.desired.fitting import checking_fit
 from haptera.core.desired.new_code import NewCode
 from haptera.core.desired.policies import Policies
@@ -165,14 +166,15 @@ class Checks:
             return ProposalRefusal(problem, Cause.INVALID)
         if withheld is not None:
             return withheld
-        if (problem := (yield from self._doubled(changes))) is not None:
-            return ProposalRefusal(problem, Cause.INVALID)
-        if (problem := (yield from self._contradictions.checking(changes))) is not None:
-            return ProposalRefusal(problem, Cause.INVALID)
-        if (problem := (yield from checking_whole(self._table, changes))) is not None:
-            return ProposalRefusal(problem, Cause.INVALID)
-        if (problem := (yield from checking_fit(self._table, changes))) is not None:
-            return ProposalRefusal(problem, Cause.INVALID)
+        for checking in (
+            checking_count(self._table, changes),
+            self._doubled(changes),
+            self._contradictions.checking(changes),
+            checking_whole(self._table, changes),
+            checking_fit(self._table, changes),
+        ):
+            if (problem := (yield from checking)) is not None:
+                return ProposalRefusal(problem, Cause.INVALID)
         return (yield from self._completed(changes, added))
 
     def _doubled(self, changes: Sequence[Change]) -> Pieces[str | None]:

@@ -70,6 +70,7 @@ def kind_of(name: str, terms: KindTerms) -> Kind:
         tuple(Attribute(name, one) for one in terms.attributes),
         tuple(_plain(name, *one) for one in terms.desired.items()),
         of_cluster=True,
+        count_max=None,
         serves=_serving(name, variables, terms.serves),
     )
 

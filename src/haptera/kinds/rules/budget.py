@@ -90,5 +90,10 @@ share = Plain("budget", "share", int, 8, between(0, 100))
 per_hour = Plain("budget", "per_hour", int, 8, between(0, COUNT_MAX))
 
 kind = Kind(
-    "budget", (), plain=(of, per, at_once, share, per_hour), everywhere=True, whole=_check_whole
+    "budget",
+    (),
+    plain=(of, per, at_once, share, per_hour),
+    everywhere=True,
+    count_max=1_000,
+    whole=_check_whole,
 )

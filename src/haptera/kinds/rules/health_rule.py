@@ -69,5 +69,6 @@ kind = Kind(
     (),
     plain=(sensors, pipeline, grade, mode, precision, origin),
     of_cluster=True,
+    count_max=1_000,
     whole=_check_whole,
 )

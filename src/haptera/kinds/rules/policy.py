@@ -47,4 +47,5 @@ kind = Kind(
         fails_to,
     ),
     everywhere=True,
+    count_max=1_000,
 )

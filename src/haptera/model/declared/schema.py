@@ -194,7 +194,8 @@ class Kind:
     variables that are to become current, all where the first of them can; without them, the first
     that compares at all. What `halts` is stuck, though nothing that a module serves is desired of
     it. An entity `serves` people or programs while it reads so. `whole` raises a HapteraError where
-    values that can each be desired mean nothing together.
+    values that can each be desired mean nothing together. Of one that is not on nodes there are
+    `count_max` at most, for one task works through them all; None where each stands for a machine.
 
     Raises:
         HapteraError: two things bear one name, a name is too long, or there are too many values.
@@ -213,6 +214,7 @@ class Kind:
     in_force: tuple[Variable[Any], ...] = ()
     halts: Halt | None = None
     serves: Serving | None = None
+    count_max: int | None = 10_000
     whole: Callable[[Mapping[str, str | int]], None] | None = field(
         default=None, hash=False, compare=False
     )
