@@ -56,7 +56,7 @@ def make_app(
 ) -> Starlette:
     """The application, asked as `entry` says.
 
-    What `tallies` counts and `meters` measured is told to Prometheus.
+    What `tallies` counts and `meters` measured is exported to Prometheus.
     """
     streams = StreamRoute(backend, cluster)
     meters, keys = meters or Meters(), Idempotency(backend)

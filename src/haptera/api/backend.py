@@ -167,7 +167,7 @@ class Backend(Protocol):
         """The files of an image as JSON, by its name or its digest; None if they are not known."""
 
     async def alike(self, selectors: Collection[Selector]) -> list[AlikeView]:
-        """Those that all of these mean, told together where they stand alike."""
+        """The entities that all of these mean, grouped where they stand alike."""
 
     async def summary(self, within: Selector | None = None) -> Summary: ...
 
@@ -263,7 +263,7 @@ class Backend(Protocol):
     def brake(self) -> BrakeView: ...
 
     async def request(self, request: HandedDown, who: str, what: str) -> None:
-        """Have whoever keeps the node do this, once it is written down who asked for what.
+        """Have the node's parent do this, once it is written down who asked for what.
 
         Raises:
             HapteraError: the parent that would have to is silent, or it cannot be written down.
@@ -275,7 +275,7 @@ class Backend(Protocol):
 
     @property
     def bus(self) -> Bus:
-        """What changes, for whoever listens."""
+        """What changes, for listeners."""
 
     async def replica(self, follower: Follower, log: int, place: int, files: str) -> ReplicaView:
         """What a follower of the store lacks that has all up to a place, and these files.

@@ -89,7 +89,7 @@ class ChannelTalk:
     # Each with its number, and which one since that.
     unconfirmed: deque[tuple[int, int, bytes]] = field(default_factory=deque)
     _nth: int = 0
-    # What has come of the state, and of which one.
+    # What has come of the state, and its number.
     _blob: str = ""
     _state: bytearray = field(default_factory=bytearray)
 

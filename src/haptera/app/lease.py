@@ -1,6 +1,6 @@
 """A group's lease as it lies on a node: one line, changed in place under a lock.
 
-`EPOCH PID STARTED GRANTED STATE`: the process that the epoch was granted to and when, told from
+`EPOCH PID STARTED GRANTED STATE`: the process that the epoch was granted to and when, unlike
 later ones of its number by when it started. It is over once STATE is not `held`, once that process
 is dead, or once the node's own time is over. That is a file of its own, `UNTIL SINCE`: the agent
 moves UNTIL on only for as long as its parent shows to hear it (Gray, Cheriton, "Leases", SOSP
@@ -213,7 +213,7 @@ def read_time(path: Path) -> LeaseTime:
 
 
 def write_time(path: Path, lease_time: LeaseTime) -> None:
-    """Replace it; whoever reads it sees the whole of the one or the other.
+    """Replace it; a reader sees the whole of the one or the other.
 
     Raises:
         OSError: it cannot be written.

@@ -1,9 +1,9 @@
 """A command that ends as a whole: with all that it started, whatever groups and sessions that made.
 
-Its keeper, a process in a session of its own, stays between it and whoever started it. Orphans come
+Its keeper, a process in a session of its own, stays between it and its starter. Orphans come
 to the keeper (PR_SET_CHILD_SUBREAPER), so all that descends from the command stays below it; a
 cgroup, where one can be made, kills all of that in one act. The keeper ends everything when the
-command ends, when it is told to, and when whoever started it dies, by whichever signal. Where the
+command ends, on request, and when its starter dies, by whichever signal. Where the
 keeper is killed, what was below it comes to its own parent, which does the same.
 
 What another process starts on the command's behalf (cron, a service manager, a container runtime,
@@ -105,7 +105,7 @@ class _Process:
 def _keep(command: Sequence[str], environment: Mapping[str, str], report: int, held: int) -> None:
     """Be the keeper, to the end."""
     try:
-        # Whoever is told may be dead; what is kept is ended all the same.
+        # The receiver may be dead; what is kept is ended all the same.
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
         _prctl(PR_SET_CHILD_SUBREAPER, 1)
         cgroup = _made(_cgroup_of(os.getpid()))

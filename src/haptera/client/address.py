@@ -30,7 +30,7 @@ class Host(msgspec.Struct, frozen=True):
 
 
 class UnixSocket(msgspec.Struct, frozen=True):
-    """A socket in the file system: who may ask is told by who opens it."""
+    """A socket in the file system: its permissions decide who may ask."""
 
     path: str
 

@@ -97,7 +97,7 @@ def parents() -> ApiCall[TreeView]:
 
 
 def status(select: str | None = None) -> ApiCall[StatusView]:
-    """How all stand, or what a selector means: what stands alike is told together."""
+    """The condition of all, or of what a selector means, with like ones grouped."""
     return call(endpoints.STATUS, select=select)
 
 
@@ -224,7 +224,7 @@ def execute(
 ) -> ApiCall[ExecView]:
     """Run a command on a node, or in a system, as `node:n1` or `system:login@n1`.
 
-    What comes of it is told in lines: to be read with `lines`.
+    Its outcome comes in lines: to be read with `lines`.
     """
     body = ExecBody([*words], stdin, WITHIN_S_DEFAULT if within_s is None else within_s)
     return call(endpoints.EXECUTE, entity, body=body)
@@ -344,7 +344,7 @@ def jobs(
 
 
 def job(key: int, *, wait_s: int | None = None) -> ApiCall[JobView]:
-    """One job, and why it is not done; told once it has ended, or after so many seconds."""
+    """One job, and why it is not done; answered once it has ended, or after so many seconds."""
     return call(endpoints.JOB, str(key), wait_s=wait_s)
 
 

@@ -100,7 +100,7 @@ class HttpExchange:
                 case h11.EndOfMessage():
                     self.ended = True
                 case h11.InformationalResponse():
-                    pass  # What is told meanwhile (100 to 199) is no answer yet.
+                    pass  # An interim response (100 to 199) is no answer yet.
                 case _:
                     break
         return b"".join(pieces)

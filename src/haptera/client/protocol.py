@@ -201,7 +201,7 @@ def _answered(exchange: "HttpExchange") -> _Answering:
 
 
 def _first() -> Generator[Operation, bytes, bytes]:
-    """The first bytes; whoever waits long is told."""
+    """The first bytes; a long wait is announced."""
     try:
         return (yield Receive(TELL_WAITING_AFTER_S))
     except TimeoutError:

@@ -40,7 +40,7 @@ async def found(exam: Exam, talk: ModuleTalk, part: Look) -> str:
     match answer:
         case Answered(value=value, at=at):
             check_reading(part, value)
-            # What is older than the call may be told; what counts in microseconds seems far older.
+            # A reading may be older than the call; one that counts in microseconds seems far older.
             if not begun // UNITS_APART <= at <= clock.now_ns():
                 do = (
                     "set `at_ns` to the start of the look, or to the time of the reading, in"

@@ -49,7 +49,7 @@ class Exam:
 
     @property
     def name(self) -> str:
-        """As it declares, and is told as long as it has not declared anything."""
+        """As it declares, and as it is called while it has not declared anything."""
         return self.subject.place.name if self.known is None else self.known.name
 
     @property

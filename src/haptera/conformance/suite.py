@@ -16,7 +16,7 @@ from haptera.runtime.processes.forking import PRELOAD, LoopZygote, exec_zygote
 
 
 async def keeps_secrets(exam: Exam) -> str:
-    """Asked last: in all that it was told before there was a secret, and once more here."""
+    """Asked last: all messages before had no secret; this one has."""
     async with exam.talk() as talk:
         await talk.answer(exam.harmless(talk), exam.harmless_within_s)
     if exam.said_canary is not None:
@@ -76,7 +76,7 @@ def check_module(
     *,
     only: Collection[str] = (),
 ) -> Report:
-    """Check a module by talking to processes of it; `told` hears of each check as it is done.
+    """Check a module by talking to processes of it; `told` is called with each check as it is done.
 
     With `only`, the checks of these names and no others, besides the first.
     """
@@ -108,7 +108,7 @@ async def _checked(
 
 
 def _checks(exam: Exam) -> Iterator[tuple[str, Check]]:
-    """The checks of this module; which these are is told by the first of them."""
+    """The checks of this module; the first of them names the others."""
     for name, check in CHECKS.items():
         if name == _BEFORE_ACTING:
             yield from _of_looks(exam)

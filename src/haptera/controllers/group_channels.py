@@ -14,7 +14,7 @@ from haptera.kinds.host_port import HostPort
 from haptera.kinds.service import Run
 from haptera.sdk import EntityView
 
-# What a replica is told besides what its group says.
+# Settings of a replica besides those of its group.
 CHANNEL_KEYS: Final = (replica.carriers.name, replica.voice.name)
 
 Groups = Mapping[str, EntityView]
@@ -24,7 +24,7 @@ Groups = Mapping[str, EntityView]
 class ReplicaChannels:
     """The values for each replica, and the faults, in words for people.
 
-    Where a group `waits`, its carrier runs nowhere yet: it is not begun, to be told of it at once.
+    Where a group `waits`, its carrier runs nowhere yet: it is not begun, to learn of it at once.
     """
 
     wish: Patch = field(default_factory=lambda: dict.fromkeys(CHANNEL_KEYS))

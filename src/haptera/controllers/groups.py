@@ -1,7 +1,7 @@
 """The controller of groups: declares replicas and leases, as state says they should be.
 
 It holds nothing between two turns: all that it knows it reads, and what must outlive it (the last
-epoch of each group) is written before anybody is told of it.
+epoch of each group) is written before anybody learns of it.
 """
 
 import asyncio
@@ -79,7 +79,7 @@ async def keep_groups(cluster: Cluster[NoSettings]) -> None:
 async def _keep(cluster: Cluster[NoSettings], views: Views, revision: int) -> bool:
     """Write what is to be written; whether time alone may change what that is."""
     if silence_of(_nodes(views)) is not None:
-        # For how long they are lost is told as it was when they last changed.
+        # For how long they are lost is shown as of their last change.
         views = {**views, **await cluster.read(f"{node.kind.name}:*")}
     while writes := decide(views, cluster.owner):
         try:
@@ -302,7 +302,7 @@ def _incumbent(
 def _contenders(
     replicas: Sequence[EntityView], leading: Collection[tuple[int, str]]
 ) -> dict[int, Contender]:
-    """Of each rank who could lead: who does, or else whoever runs, or was placed last."""
+    """The candidate of each rank: its leader, or else the one that runs, or was placed last."""
 
     def weight(one: EntityView) -> tuple[bool, bool, tuple[int, str]]:
         leads = (rank_of(one), str(one.node)) in leading

@@ -169,7 +169,7 @@ class _Search:
     def _promises(self, load: int, missing: int, rest: Sequence[Spot]) -> bool:
         """Whether the rest may hold enough, and less loaded than the best so far.
 
-        In a dimension of which each node has a group, each choice takes a group of its own: the
+        In a dimension where each node has a group, each choice takes a group of its own: the
         least loaded node of each group, and as many groups as are missing, are a lower bound.
         """
         for dimension in self._dimensions:

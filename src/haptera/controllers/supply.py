@@ -86,7 +86,7 @@ class Supply(Protocol):
         """What is to be written whatever is decided."""
 
     def refusals(self, views: Views) -> Mapping[str, tuple[InstanceSize, RefusalWords]]:
-        """Which slots were refused: of which size, in which words."""
+        """The slots that were refused: their size, and the words of the refusal."""
 
     def fill(self, slot: str, size: str, writes: PoolWrites) -> None:
         """Have an instance made."""
@@ -157,7 +157,7 @@ def writes_of(supply: Supply, actions: Iterable[PoolAction], views: Views) -> Po
                 relieve(slot, why, views, writes)
             case Destroy(slot, why):
                 supply.empty(slot, writes)
-                # Whoever comes up after all must find no work.
+                # An instance that comes up after all must find no work.
                 relieve(slot, why, views, writes)
     return writes
 
@@ -275,7 +275,7 @@ class InstanceSupply:
 
 @dataclass(frozen=True, slots=True)
 class MachineSupply:
-    """Nodes of the site's own, of which those that nobody needs are off."""
+    """Nodes of the site's own; those that nobody needs are off."""
 
     said: PoolSaid
 

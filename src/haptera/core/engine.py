@@ -327,7 +327,7 @@ class Engine:
         return row if row and row.work.stepping and row.work.stepping.intent is intent else None
 
     def _decide_all(self, turn: Turn) -> None:
-        """Whoever something happened to, then those who were put off, while there is time."""
+        """The entities with events, then those that were put off, while there is time."""
         self.rounds.decide(turn)
         slots = self.hands.calls.slots
         waits = self.rounds.backlog.waits or self.proposals.waits or self.hands.policies.waits

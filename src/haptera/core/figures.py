@@ -23,7 +23,7 @@ class Figures:
     """Numbers since the process began, and as they are now.
 
     `entities` are by kind and condition; `steps` by path and whether they worked; `usual_ns` is
-    what parts usually take; `refused` counts by child what it told of entities of others.
+    what parts usually take; `refused` counts by child its reports on entities of others.
     """
 
     entities: Mapping[str, Mapping[str, int]] = field(default_factory=dict)

@@ -151,7 +151,7 @@ class _Agent:
         self._deliver: Callable[[Iterable[Any]], None] = self._early.extend
         self._journal = Journal(Path(settings.directory), lambda done: self._deliver([done]))
         self._lives = Lives(Path(settings.directory))
-        # Until then it is not told that this agent is there: it may be about to die again.
+        # Until then the parent does not hear of this agent: it may be about to die again.
         self._quiet_until = 0
         self._boot = new_boot()
         self._udp = Udp.bind(settings.address, HELLO_PORT)

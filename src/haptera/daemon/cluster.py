@@ -15,7 +15,7 @@ FILE: Final = "cluster.json"
 
 
 class ClusterIdentity(msgspec.Struct, frozen=True):
-    """What a parent's first start was told, and later ones hold to.
+    """The options of a parent's first start, which later ones hold to.
 
     `described` is what modules of one's own declared when they were last asked.
     """

@@ -95,6 +95,6 @@ def _of_csv(names: list[str], line: bytes, place: str) -> RecordedSample:
         given = dict(zip(names, cells, strict=True))
         at, value = float(given["at"]), float(given["value"])
     except ValueError:
-        what = f"{len(cells)} cells, of which two are numbers, or not"
+        what = f"{len(cells)} cells, not two numbers"
         raise ParseError(what, where=place, do=f"write {','.join(names)}") from None
     return RecordedSample(at, given["series"], value, given.get("entity") or NAMELESS)

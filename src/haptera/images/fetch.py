@@ -39,7 +39,7 @@ class BeingBuiltError(LostError):
 
 
 class NotThereError(Refused):
-    """The parent has no such image, or not for whoever asks."""
+    """The parent has no such image, or none that this node may have."""
 
 
 @dataclass(frozen=True, slots=True)

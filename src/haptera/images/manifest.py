@@ -33,7 +33,7 @@ class ImageManifest(msgspec.Struct, frozen=True):
     """One image: its artefact, with the files of the root, by digest and size, and what is run.
 
     `command` is the init, by a path in the image or a name that its `environment` has a PATH for.
-    `number` is higher for each further one of a name; none is told by versions that knew of none.
+    `number` is higher for each further one of a name; versions that knew of none send none.
     """
 
     name: str
@@ -75,7 +75,7 @@ def sign(manifest: ImageManifest, signer: bytes) -> bytes:
 
 
 def read(content: bytes) -> ImageManifest:
-    """What a signed manifest says, whoever signed it.
+    """What a signed manifest says, no matter who signed it.
 
     Raises:
         HapteraError: it says nothing.

@@ -50,6 +50,6 @@ class Parent:
 
 
 def _is_parent(link: ssl.SSLSocket) -> bool:
-    """Whether the authority, which certified whoever it is, calls it the parent."""
+    """Whether the authority's certificate calls the other side the parent."""
     names = (link.getpeercert() or {}).get("subjectAltName", ())
     return any(one[0] == "URI" and str(one[1]).endswith("/parent") for one in names)

@@ -1,4 +1,4 @@
-"""A gate on disk: jobs go in by it while it is open, and whoever closes it sees who is inside.
+"""A gate on disk: jobs enter by it while it is open, and closing it shows who is inside.
 
 An open gate is the file `gate` in the directory `open`. A job opens it, locks it (flock, shared)
 and keeps it open for as long as it lives. To close it, the directory is renamed: no new job finds
@@ -46,7 +46,7 @@ def enter(path: Path) -> int | None:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
-    # Looked at again once it is locked: whoever closes it afterwards sees the lock.
+    # Read again once it is locked: a process that closes it afterwards sees the lock.
     if _lock_shared(descriptor) and path.exists():
         return descriptor
     os.close(descriptor)
@@ -201,7 +201,7 @@ def _is_open_elsewhere(gate: Path) -> bool:
     except FileNotFoundError:
         return False
     try:
-        # A job that waits is told us by a signal: by one that does nothing.
+        # Whether the process of a waiting job lives: a signal that does nothing finds out.
         fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_WRLCK)
     except OSError as error:

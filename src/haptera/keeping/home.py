@@ -23,7 +23,7 @@ BEGINS_WITHIN_S: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class ServiceProcess:
-    """One process, told from later ones of its number by when it started."""
+    """One process, distinguished from later ones of its number by its start."""
 
     pid: int
     started: int

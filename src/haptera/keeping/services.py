@@ -56,7 +56,7 @@ STATELESS: Final = "it waits for the state of its group"
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """One service on this node: what it should be, where it is, and what else it is told.
+    """One service on this node: what it should be, where it is, and its environment.
 
     `limits` are for its keeper; while the file `barred` is there, it is not started. Where it
     `begins`, it is not ready before that link, to nothing, names its process; till then it may say
@@ -134,7 +134,7 @@ async def watch_run(one: Service) -> AsyncIterator[Run]:
     while True:
         seen = await look_run(one)
         record = one.home.record()
-        # One that was started and died between two looks stands as before, and is told of again.
+        # One that was started and died between two looks stands as before, and is reported again.
         if (seen, record) != told:
             told = seen, record
             yield seen

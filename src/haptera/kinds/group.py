@@ -38,7 +38,7 @@ _ITEMS: Final = re.compile(r"[,\s]+")
 
 
 class LeaderPolicy(StrEnum):
-    """Which replica leads once nobody does; whoever leads goes on until it cannot.
+    """The replica that leads once none does; one that leads goes on until it cannot.
 
     LOWEST: the lowest rank that runs. FIRST: the one that runs longest. RANK: one that is named,
     or nobody. PLUG_IN: the one that a controller of the site's own chooses, or nobody. NONE: all
@@ -231,7 +231,7 @@ def check_whole(values: Mapping[str, str | int]) -> None:
 
 
 def check_command(given: Container[str]) -> None:
-    """See that a group of which these data are desired has something to run.
+    """See that a group with these desired data has something to run.
 
     Raises:
         HapteraError: it has not.

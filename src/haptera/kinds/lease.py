@@ -12,7 +12,7 @@ from haptera.model.declared.schema import Kind, Plain, Variable
 
 
 class LeaseState(StrEnum):
-    """OPEN: nobody holds it yet. SPENT: whoever held it does not any more, and nobody will."""
+    """OPEN: nobody holds it yet. SPENT: its holder holds it no more, and nobody will."""
 
     UNKNOWN = "unknown"
     OPEN = "open"

@@ -42,7 +42,7 @@ def check_selector(selector: Selector, kinds: Mapping[str, Kind] = KINDS) -> Sel
 
 
 class _Meaning:
-    """Tells of which kinds something is that a part of this text can mean."""
+    """Tells the kinds of all that a part of this text can mean."""
 
     def __init__(self, text: str, kinds: Mapping[str, Kind]) -> None:
         self._text = text

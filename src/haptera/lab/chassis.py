@@ -92,7 +92,7 @@ class _Chassis:
         self._init = os.pidfd_open(pid)
 
     def _cut_power(self) -> None:
-        """End all that runs on the node: whoever descends from here and is not the BMC."""
+        """End all that runs on the node: all descendants of this process but the BMC."""
         tree.end_descendants(spare=(self._bmc,))
         if self._init is not None:
             os.close(self._init)

@@ -1,6 +1,6 @@
 """A small cloud: a lab's virtual nodes made and destroyed on demand, over HTTP, with faults.
 
-    GET  /instances                             all there are, of whomever
+    GET  /instances                             all there are, of any owner
     POST /create   {name, owner, size}          202; 409 with the words of a provider's refusal
     POST /destroy  {name, owner}                202; another's is not touched
     POST /faults   {quota, lacks, hangs, …}     how it misbehaves from now on

@@ -80,7 +80,7 @@ def redirect(log: Path) -> None:
 
 
 def write_pid(path: Path, pid: int) -> None:
-    """Say in a file who runs; whoever reads it sees the whole number or the one before."""
+    """Say in a file who runs; a reader sees the whole number or the one before."""
     draft = path.with_name(f"{path.name}.new")
     draft.write_text(f"{pid}\n", encoding="ascii")
     draft.replace(path)

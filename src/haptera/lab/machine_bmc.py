@@ -144,7 +144,7 @@ def _write_redfish(config: MachineBmcConfig, home: Path, password: str) -> None:
     system = {"uuid": redfish_bmc.SYSTEM, "name": config.name, "power_state": "Off", "nics": []}
     places = {"users": str(home / "users"), "state": str(home / "state")}
     _write(home / "emulator.conf", _EMULATOR.format(**places, system=system))
-    # Whoever has pinned it before knows it still.
+    # Clients that pinned it before know it still.
     if not (home / redfish_bmc.CERTIFICATE).exists():
         certify(home, config.host)
 

@@ -11,7 +11,7 @@ RECORD_BYTES_MAX: Final = 16 << 20
 
 
 def append(path: Path, row: dict[str, Any]) -> None:
-    """Add one JSON line, whole or not at all for whoever reads meanwhile."""
+    """Add one JSON line, whole or not at all for concurrent readers."""
     make_room(path)
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

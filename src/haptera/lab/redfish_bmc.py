@@ -96,7 +96,7 @@ def serve(directory: Path, host: str, port: int) -> None:
     from sushy_tools.emulator.resources.systems import fakedriver
 
     class Chassis(fakedriver.FakeDriver):  # type: ignore[misc]
-        """The one system: what its chassis shows, and what that is told."""
+        """The one system: what its chassis shows, and how that is operated."""
 
         def get_power_state(self, identity: str) -> str:
             return shown_power(directory)

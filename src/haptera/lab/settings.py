@@ -31,7 +31,7 @@ class LabSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `bmc` gives each node-set all the ways in which its BMCs misbehave.
     With a `bridge`, nodes of platform ipmi or redfish are virtual machines of `memory_mb`; those
     of the node-set `uefi` have UEFI for firmware, the others a BIOS. `macs` has the network cards
-    of those of which the site does not say it: they are unclaimed. `nic` gives node-sets a card of
+    of those without one in the site: they are unclaimed. `nic` gives node-sets a card of
     another make.
     With a `cloud`, even an empty one, the lab makes nodes on demand; it says how that misbehaves.
     Nodes of the second rack boot `delay_rack_ms` later than those of the first, and so on.

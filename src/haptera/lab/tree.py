@@ -83,7 +83,7 @@ def fork(run: Callable[[], None], keep: Collection[int]) -> int:
 
 
 def read_process(pid: int) -> LabProcess | None:
-    """What /proc tells of one process; None where there is none."""
+    """One process as /proc shows it; None where there is none."""
     try:
         words = procfs.fields(pid)
     except (FileNotFoundError, ProcessLookupError):

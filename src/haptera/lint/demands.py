@@ -15,7 +15,7 @@ from haptera.planner.reasons.achievers import named
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """One of them, in words, and the bits of which none may be set."""
+    """One of them, in words, and the bits that must not be set."""
 
     variable: str
     verb: str

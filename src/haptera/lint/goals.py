@@ -23,7 +23,7 @@ _ATTRIBUTES: Final = "give them the attributes that these parts are for, or desi
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """What is desired of entities that are of one class, and as what they are told."""
+    """What is desired of entities that are of one class, and how they are named."""
 
     place: str
     kind: str

@@ -52,7 +52,7 @@ def lint_kinds(
 ) -> tuple[Finding, ...]:
     """All findings of what modules declare, of kinds that are there and of others.
 
-    They are judged together with `others`; of the parts of these no note is told.
+    They are judged together with `others`; the parts of these get no notes.
     """
     by_kind: dict[str, list[Part]] = {}
     manifests = [*manifests]
@@ -96,7 +96,7 @@ def lint(
     """All findings, the gravest first; the problem has passed `check`.
 
     `leaves` is what entities of the kind are brought to at last. What takes too long to tell is
-    not told: a note says what was not checked.
+    left out: a note says what was not checked.
     """
     subject = subject_of(kind, problem)
     findings: list[Finding] = []

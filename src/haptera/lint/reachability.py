@@ -1,6 +1,6 @@
 """What can come about in a class, and where a variable can go from there, whatever else is so.
 
-A value can come about where some part leads to it in a knowable state of which all else can come
+A value can come about where some part leads to it in a knowable state whose other values can come
 about. Each variable is followed by itself, as though the others were at any time as that takes:
 what is said to be out of reach is so, however the world helps.
 """

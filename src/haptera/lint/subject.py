@@ -71,7 +71,7 @@ def subjecting(kind: str, problem: Problem, choices_max: int) -> Pieces[LintSubj
 
 
 def example(domain: Domain, found: Witness, move: Operator | None = None) -> Example:
-    """A witness, told; with what the move makes of it, where there is one."""
+    """A witness in words; with what the move makes of it, where there is one."""
     before, after = found.before, found.after
     at = attributes(domain), domain.known(before), domain.remembered(before)
     if move is None:

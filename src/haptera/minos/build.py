@@ -166,7 +166,7 @@ def _compressed(data: bytes, level: int) -> bytes:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Whoever reads it sees the whole of it, or of the one before."""
+    """Replaced at once: a reader sees the whole of it, or of the one before."""
     draft = path.with_name(f"{path.name}.new")
     draft.write_bytes(content)
     draft.replace(path)

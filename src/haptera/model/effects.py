@@ -177,7 +177,7 @@ class FetchSchema(msgspec.Struct, frozen=True, gc=False):
 
 
 class Recall(msgspec.Struct, frozen=True, gc=False):
-    """Have a neighbour tell of these entities again."""
+    """Have a neighbour send these entities again."""
 
     peer: str
     entities: tuple[EntityId, ...]
@@ -190,7 +190,7 @@ class RequestRetry(msgspec.Struct, frozen=True, gc=False):
     entity: EntityId
 
 
-# What a neighbour is asked, beside what it is told.
+# What a neighbour is asked, beside what is sent to it.
 Errand = FetchList | FetchSchema | Recall | RequestRetry
 Effect = (
     Call

@@ -1,4 +1,4 @@
-"""Bad input at the edge, told so that a person can mend it, with a code for programs."""
+"""Bad input at the edge, in words by which a person can mend it, with a code for programs."""
 
 from collections.abc import Sequence
 from enum import StrEnum

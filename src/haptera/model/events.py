@@ -195,7 +195,7 @@ class Learnt(msgspec.Struct, frozen=True, gc=False):
 
 
 class Recalled(msgspec.Struct, frozen=True, gc=False):
-    """A neighbour asks to be told of these entities again."""
+    """A neighbour asks for these entities again."""
 
     peer: str
     entities: tuple[EntityId, ...]
@@ -204,7 +204,7 @@ class Recalled(msgspec.Struct, frozen=True, gc=False):
 class Reported(msgspec.Struct, frozen=True, gc=False):
     """A parent below reports: what changed, and on which nodes it has a word.
 
-    `nodes` tells of each whether its agent is heard there, or further below; None: as before.
+    `nodes` says of each whether its agent is heard there, or further below; None: as before.
     """
 
     parent: str

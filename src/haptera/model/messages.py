@@ -67,7 +67,7 @@ class ObservedUpdate(msgspec.Struct, frozen=True, gc=False, tag="observed"):
 class ObservedFragment(msgspec.Struct, frozen=True, gc=False, tag="observed fragment"):
     """Some of the values that an entity was seen to have, where all take more than a datagram.
 
-    There are `count` in all. Where it stands is told by itself: in the fragment without a value.
+    There are `count` in all. Its condition travels by itself: in the fragment without a value.
     """
 
     entity: EntityId
@@ -145,7 +145,7 @@ class Message(msgspec.Struct, frozen=True, gc=False):
     all that a parent asks of the node now, `room_asks` what an agent asks of its parent, `permits`
     all that the sender says to what it was asked; None where the datagram says nothing of them. It
     `reads` packed words of the receiver's, though
-    that has another schema. `measures` are those of which the receiver is not known to hear.
+    that has another schema. `measures` are those that the receiver is not known to have.
     """
 
     incarnation: int

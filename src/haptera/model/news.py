@@ -1,4 +1,4 @@
-"""Of which sort a change is: what of an entity is another than it was."""
+"""The sorts of changes: what of an entity is another than it was."""
 
 from enum import StrEnum
 from typing import Final

@@ -91,7 +91,7 @@ class Step:
     `within_ms` is how long the call may take; `late_ms` how long after it was begun it may still
     take effect; `fails_to` what its time-out lets one infer of its first variable; `disruptive`
     that it may harm what runs; `enrols` that it boots a node, which then needs a token; `policy`
-    what its failures come to; `stoppable` that it is told where it is not wanted any more;
+    what its failures come to; `stoppable` that it hears where it is not wanted any more;
     `ends_with_call` that nothing of it comes later than `late_ms` after its call or process ended.
     """
 

@@ -13,7 +13,7 @@ SAMPLE_AGE_S_MAX = 60.0
 
 
 class Sample(msgspec.Struct, frozen=True, gc=False):
-    """One number: of which series of which entity, when (in s since 1970), and how much."""
+    """One number: its entity and series, its time (in s since 1970), and its value."""
 
     entity: EntityId
     series: Series

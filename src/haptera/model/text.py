@@ -60,7 +60,7 @@ def steering(text: str) -> str | None:
 def whole_number(text: str) -> int | None:
     """The number that a text is in ASCII digits, if it fits 64 bits.
 
-    `str.isdigit` takes other digits, too, of which `int` reads some; and of thousands `int` reads
+    `str.isdigit` takes other digits, too, some of which `int` reads; and of thousands `int` reads
     none.
 
     >>> whole_number("07"), whole_number("²"), whole_number("-1"), whole_number("9" * 5_000)

@@ -189,7 +189,7 @@ async def force_off(bmc: MachineBmc) -> None:
 
 
 async def _asked_to_shut_down(bmc: MachineBmc, ends_at: float) -> bool:
-    """Whether its operating system was asked, or may have been; a busy BMC is told again."""
+    """Whether its operating system was asked, or may have been; a busy BMC is asked again."""
     while True:
         try:
             return await bmc.ask_to_shut_down()

@@ -18,7 +18,7 @@ FOLLOWED_MAX: Final = 256
 
 # What is planned from a state; None: it is not known yet.
 Planned = Callable[[int], Chain | NoChain | None]
-# A state, and the variables of which it is settled how they are, for they are known, or were.
+# A state, and the variables that are settled in it, for they are known, or were.
 _Place = tuple[int, frozenset[str]]
 
 

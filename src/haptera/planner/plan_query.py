@@ -41,7 +41,7 @@ def query_of(domain: Domain, start: int, goal: Mapping[str, str], barred: Bars) 
 
 
 def search_for(one: PlanQuery, number: int, deadline_at: int) -> SearchPlan:
-    """The question as it leaves the core, of which no other side knows the classes."""
+    """The question as it leaves the core, whose classes no other side knows."""
     problem = one.domain.problem
     return SearchPlan(
         number,
@@ -83,7 +83,7 @@ def understood(one: PlanQuery, told: ToldChain | NoChain) -> Chain | NoChain | N
     """The answer in the parts of the class itself; None where it does not answer this question.
 
     Each part is taken as the planner would take it, so that what cannot be is found out here. On
-    the way that it tells of nothing has to be sought again.
+    so that no part of the way has to be sought again.
     """
     if isinstance(told, NoChain):
         return told

@@ -28,7 +28,7 @@ def plan(
     What is `barred` was tried in vain. Where the goal is out of reach without it, the chain leads
     to as much of the goal as is within reach: the rest waits, and what is met is not given up.
     All that is looked for spends one `budget`: once it is spent, a chain is looked for that need
-    not be the cheapest, as far as there are outlooks; and a reason is told as far as it was found.
+    not be the cheapest, as far as there are outlooks; and a reason is given as far as it was found.
     """
     budget = SearchBudget() if budget is None else budget
     found, expanded = _search(domain, start, goal, budget, barred)

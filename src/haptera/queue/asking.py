@@ -1,6 +1,6 @@
 """A holder asks for work: what it reports is taken in, its lease renewed, and jobs are given to it.
 
-What it does not hold rightfully is told to be stopped; what it does not know that it holds, for
+What it does not hold rightfully is to be stopped; what it does not know that it holds, for
 an answer was lost, is given again.
 """
 
@@ -45,7 +45,7 @@ def ask(
     now: Moment,
     backend: str | None = None,
 ) -> WorkTold:
-    """What a holder is told; true once the queue's changes are durable."""
+    """The answer to a holder; true once the queue's changes are durable."""
     holder = queue.holders.setdefault(name, Holder(name))
     if holder.asked[0] == asked.boot and holder.asked[1] >= asked.number:
         return WorkTold(duty=queue.duty(name))  # overtaken by a later one
@@ -75,7 +75,7 @@ def tell(queue: JobQueue, holder: Holder, asked: WorkAsked, now: Moment) -> Work
 
 
 def has_news(queue: JobQueue, holder: Holder, now: Moment) -> bool:
-    """Whether there may be something to tell that was not told before."""
+    """Whether there may be news that the holder does not have."""
     if any(queue.jobs[key].stopping is not None for key in holder.held.values()):
         return True
     duty = queue.duties.get(holder.name)
@@ -87,7 +87,7 @@ def has_news(queue: JobQueue, holder: Holder, now: Moment) -> bool:
 
 
 def preference(queue: JobQueue, holder: Holder) -> tuple[Size, bool, str]:
-    """Holders are told of work in this order: a small job goes to a small node.
+    """Holders are given work in this order: a small job goes to a small node.
 
     Of nodes with as much room, those come first that have an image which a next job asks for.
     """
@@ -127,7 +127,7 @@ def _note(queue: JobQueue, holder: Holder, one: Holding, now: Moment) -> bool:
 
 
 def _shown(one: Holding) -> Holding:
-    """With a reason as people are told it, whatever a node says: else none of its jobs would be."""
+    """With a reason fit for people, whatever a node says: else none of its jobs would be."""
     if one.reason is None:
         return one
     return replace(one, reason=showable(one.reason, REASON_CHARS_MAX))

@@ -1,7 +1,7 @@
 """The queue: jobs on their way from submission to their end, and who holds which.
 
-Everything that changes is gathered in `changes`: nothing may be told to anybody before these are
-durable. What is told may be lost: whoever asks again is told again.
+Everything that changes is gathered in `changes`: nothing may be sent to anybody before these are
+durable. An answer may be lost: a repeated question is answered again.
 """
 
 from collections import Counter, deque

@@ -1,4 +1,4 @@
-"""What a holder of jobs asks the queue, and what it is told: an agent over TLS, or a backend."""
+"""Questions of a holder of jobs to the queue, and answers: an agent over TLS, or a backend."""
 
 from enum import StrEnum
 from typing import Annotated, Final
@@ -11,7 +11,7 @@ from haptera.queue.job import JobSpec, Whole
 HOLDINGS_MAX: Final = 4_096
 # Of why something ended, in characters.
 REASON_CHARS_MAX: Final = 500
-# So many names and digests of images are told.
+# So many names and digests of images are sent.
 IMAGES_TOLD_MAX: Final = 64
 # How long an answer may be held back while there is nothing to tell.
 WAIT_MS_MAX: Final = 6_000

@@ -9,7 +9,7 @@ import msgspec
 from haptera.rehearsal.rehearse import RehearsalRun, Span
 from haptera.rehearsal.summary import RehearsalSummary
 
-# The most differences that are told.
+# The most differences that are shown.
 DIFFERENCES_MAX: Final = 10
 
 

@@ -22,7 +22,7 @@ from haptera.testing.clock import Clock
 # The most faults of one history, and the most nodes that one of them is on.
 FAULTS_MAX: Final = 3
 NODES_MAX: Final = 3
-# The most runs that make a history smaller, and steps that are told of it.
+# The most runs that make a history smaller, and steps that are shown of it.
 SHRINKING_MAX: Final = 100
 STEPS_MAX: Final = 20
 # A fault begins within so long where the change takes no time.

@@ -18,7 +18,7 @@ class MeasuredJobs:
     def ends(
         self, busy: Iterable[str], choose: Callable[[Sequence[float]], float]
     ) -> Iterator[tuple[str, float]]:
-        """After how long each of these nodes is free; one of which nothing is known is left out.
+        """After how long each of these nodes is free; unknown ones are left out.
 
         The length is one of those that were measured and are longer than the job has run.
 

@@ -37,7 +37,7 @@ class Left(msgspec.Struct, frozen=True):
 class RehearsalSummary(msgspec.Struct, frozen=True):
     """The result of runs with consecutive seeds; times in seconds since the change.
 
-    `settled_s` counts only runs that came to their end within the horizon, of which there were
+    `settled_s` counts only runs that came to their end within the horizon; there were
     `settled`. `waits` are the longest first: the first is the bottleneck. `restless` was not as
     desired before, and `unmeasured` parts took what their declaration suggests. `missing` are
     modules that are not installed here: what they serve stood still. `assumed` is true of a copy of

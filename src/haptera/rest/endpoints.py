@@ -140,7 +140,7 @@ INVITE = Endpoint(
     problems=(NOT_FOUND,), unkeyed=_UNKEPT)
 PARENTS = Endpoint("GET", "/v1/parents", READ, TreeView)
 UNCLAIMED = Endpoint("GET", "/v1/unclaimed", READ, unclaimed.Unclaimed)
-# As it admits a machine, and in the name of whoever declares the node.
+# As it admits a machine, and in the name of the node's owner.
 CLAIM = Endpoint(
     "POST", "/v1/nodes/{node}/claim", ADMIN, unclaimed.ClaimMade, query.WhyQuery,
     takes=unclaimed.ClaimBody, problems=(NOT_FOUND, *UNWRITTEN), keyed=True)

@@ -90,7 +90,7 @@ class SubmitSpec(JobSpec, frozen=True, gc=False, forbid_unknown_fields=True, omi
 
 
 class SubmitBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A job; with a `count`, an array of so many, each of which knows its index.
+    """A job; with a `count`, an array of so many jobs that know their index.
 
     The same `key` is queued once: who did not hear an answer sends it again.
     """

@@ -11,7 +11,7 @@ from haptera.queue.job import JobState
 
 # Characters of the reason that is given for a change.
 WHY_CHARS_MAX: Final = 500
-# Changes or happenings that one answer holds, unless it is told how many.
+# Changes or happenings that one answer holds, unless the query has a number.
 LIMIT_DEFAULT: Final = 100
 LIMIT_MAX: Final = 10_000
 # How long an answer waits for the end of a job.

@@ -71,7 +71,7 @@ class SummaryView(msgspec.Struct, frozen=True):
 
 
 class StatusView(msgspec.Struct, frozen=True):
-    """How a cluster stands: entities that stand alike told together, what is wrong last."""
+    """The condition of a cluster: entities that stand alike grouped, what is wrong last."""
 
     cluster: str
     epoch: int
@@ -125,7 +125,7 @@ class AppliedView(msgspec.Struct, frozen=True):
 
 
 def change_view(change: Change) -> ChangeView:
-    """One change as it is told."""
+    """One change as it is announced."""
     match change:
         case Declare(entity):
             return ChangeView("declare", str(entity))
@@ -236,7 +236,7 @@ class TokenView(msgspec.Struct, frozen=True):
 
 
 class TokenMade(msgspec.Struct, frozen=True):
-    """A token that was made; its text is told this once."""
+    """A token that was made; its text is shown this once."""
 
     token: TokenView
     text: str

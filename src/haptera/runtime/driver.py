@@ -19,7 +19,7 @@ WAIT_S_MAX = 1.0
 class Driver:
     """One engine, its inbox and its clock. All of it is used from one thread, the loop's.
 
-    `turned` is told of each turn how many events it handled, and when it began.
+    `turned` is called for each turn with the number of its events, and its start.
     """
 
     def __init__(

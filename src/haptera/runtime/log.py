@@ -18,7 +18,7 @@ from haptera.runtime.clock import now_ns
 ALIKE_MAX: Final = 20
 ALL_MAX: Final = 400
 PERIOD_NS: Final = 10_000_000_000
-# So many sorts are told apart.
+# So many sorts are distinguished.
 SORTS_MAX: Final = 512
 # At this size a file that is appended to becomes its own `.1`, and begins anew.
 LOG_BYTES_MAX: Final = 16 << 20
@@ -84,7 +84,7 @@ class BoundedHandler(logging.StreamHandler[TextIO]):
         told = os.fstat(descriptor)
         if not stat.S_ISREG(told.st_mode) or told.st_size < self._size_bytes_max:
             return
-        # Without it, whoever writes next would leave a hole of this size.
+        # Without it, the next writer would leave a hole of this size.
         if not fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_APPEND:
             return
         path = Path(f"/proc/self/fd/{descriptor}").readlink()

@@ -14,7 +14,7 @@ _log = logging.getLogger(__name__)
 class Boundary:
     """Turns any exception of one item into that item's failure, with its traceback in the log.
 
-    What haptera itself raises says all in its words, and needs none. Whoever serves the item looks
+    What haptera itself raises says all in its words, and needs none. The item's server looks
     at `fault` then; what ends the process, or cancels, goes on, and
     so does what is to `pass_on`.
 

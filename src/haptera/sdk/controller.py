@@ -30,7 +30,7 @@ class Conflict(Exception):  # noqa: N818 - it is what stands in the way, not a f
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What changed since the watch last told, and all that it has told, as it is `now`.
+    """What changed since the last news of the watch, and all of it, as it is `now`.
 
     With `fresh` it begins, or begins anew, and any entity may have changed. `types` says in what
     each changed; `revision` numbers the desired state, for `write`; `cursor` the changes.
@@ -119,8 +119,8 @@ class Cluster(Generic[Settings]):
     ) -> AsyncIterator[Changes]:
         """All that is wanted as it is now, then whatever changes, as often as it is asked for.
 
-        What changes while nobody asks is told once, as it is then. Where nothing changes for
-        `tick_s`, that is told too: nothing but time has passed, and deadlines with it.
+        What changes while nobody asks is reported once, as it is then. Where nothing changes for
+        `tick_s`, that is reported too: nothing but time has passed, and deadlines with it.
 
         Raises:
             HapteraError: there is no such type, or the selector is none.

@@ -1,4 +1,4 @@
-"""What is told of a call that failed, and what of it is printed into the module's log."""
+"""The report of a call that failed, and its lines in the module's log."""
 
 import errno
 import sys
@@ -23,7 +23,7 @@ OPEN_DEVICE: Final = (
 )
 _KEPT_OUT: Final = (errno.EACCES, errno.EPERM, errno.EROFS)
 
-# What was raised, and by which line of which file.
+# What was raised, with its file and line.
 _Place = tuple[type[BaseException], str, int]
 
 
@@ -31,7 +31,7 @@ class Failures:
     """Tells what a module's functions raise.
 
     An exception speaks for itself where its class is haptera's, or is defined in the module's own
-    package: its words alone are told. Any other comes from Python or a library: it is told with
+    package: its words alone are shown. Any other comes from Python or a library: it is shown with
     its type, and its traceback is printed, once a minute for each line that raises it.
     """
 

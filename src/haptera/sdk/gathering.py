@@ -8,7 +8,7 @@ from typing import Any, Final
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 
-# A call waits so long for others to come with it, each of which has it wait again; but no longer
+# A call waits so long for others to come with it, and again after each of them; but no longer
 # in all than this, nor for more than so many.
 GATHER_S: Final = 0.02
 GATHER_S_MAX: Final = 0.2
@@ -95,7 +95,7 @@ class Gathering:
 
 
 def _found_of(entity: EntityId, told: Any) -> Any:
-    """What was told of one entity; who tells nothing at all has done what it was asked for."""
+    """The answer for one entity; no answer at all means that it was done as asked."""
     if told is None:
         return None
     if not isinstance(told, Mapping):

@@ -37,7 +37,7 @@ async def serve(
     now: Callable[[], int],
     wall_s: Callable[[], float],
 ) -> None:
-    """Be told to begin, then serve calls until the other side closes the link.
+    """Wait for the start, then serve calls until the other side closes the link.
 
     Whatever is under way ends with it.
 
@@ -309,7 +309,7 @@ class _Host:
     ) -> Any:
         """What it returns: a plain one's, in a thread, where it may block.
 
-        No second one is begun in a thread under a key, an entity's, of which one hangs.
+        No second one is begun in a thread under a key, an entity's, while one hangs.
         """
         if iscoroutinefunction(function):
             return await function(made)

@@ -56,7 +56,7 @@ class LoopWatch:
                 self._working.clear()
 
     def tell_found(self) -> None:
-        """Tell what has blocked the loop until now, if that was found and not told yet."""
+        """What has blocked the loop until now, if that was found and not reported yet."""
         found, self._found = self._found, None
         if found is not None:
             self._tell(*found)

@@ -1,4 +1,4 @@
-"""The settings of a module as a type: declared by its author, told in its manifest, made here."""
+"""The settings of a module as a type: declared by its author, listed in its manifest, made here."""
 
 import dataclasses
 import types

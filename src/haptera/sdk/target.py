@@ -1,4 +1,4 @@
-"""What a module is asked to look at or change: one entity, as its functions are told of it."""
+"""What a module is asked to look at or change: one entity, as its functions see it."""
 
 import asyncio
 from collections.abc import Callable, Mapping

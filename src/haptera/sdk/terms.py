@@ -103,7 +103,7 @@ class LookTerms(TypedDict, Generic[Values], total=False):
 class StepTerms(TypedDict, total=False):
     """How a step is declared; times in seconds; `late_s` is `within_s` where it is not given.
 
-    One that is `stoppable` is told where something else is desired while it runs. With
+    One that is `stoppable` hears where something else is desired while it runs. With
     `ends_with_call` nothing of it goes on for longer than `late_s` once its call, or its module's
     process, has ended. With `many`, its function is of many entities.
     """

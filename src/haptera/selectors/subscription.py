@@ -1,4 +1,4 @@
-"""Who wants to be told of which changes, and how far one has heard."""
+"""Subscriptions: the changes that a listener wants, and how far it has received them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from haptera.selectors.selector import ALL, Selector, parse_selector
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """Which changes a listener is told: of these types, of entities of these kinds, selected so.
+    """The changes that a listener receives: of these types, of entities of these kinds, selected.
 
     >>> racks = Subscription(kinds=frozenset({"node"}), selector=parse_selector("rack1*"))
     >>> EntityId("node", "rack1n1", "rack1n1") in racks, EntityId("node", "n9", "n9") in racks

@@ -1,4 +1,4 @@
-"""A text being read from left to right; what is wrong with it is told with its place."""
+"""A text being read from left to right; errors have their place."""
 
 import re
 from collections import Counter

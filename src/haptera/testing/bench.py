@@ -129,7 +129,7 @@ class Bench(Generic[Made]):
                 return []  # what is desired does not change while a step runs
 
     def _hello(self, told: Message) -> Heard:
-        """What the other side says when it is told something: that it holds it, and its permit."""
+        """The other side's reply to what it is sent: that it holds it, and its permit."""
         permit = self._busy is None
         ids = [*(one.id for one in told.asks or ()), *(one.id for one in told.room_asks or ())]
         said = tuple(Permit(one, permit, self._busy or "") for one in ids)

@@ -131,7 +131,7 @@ class BenchProcess(Generic[Made]):
                 yield made
 
     async def _function(self, call: Call, function: Callable[[Any], Any], made: Any) -> Any:
-        """What a function tells of the entity, alone or as one of many."""
+        """The answer of a function on the entity, alone or as one of many."""
         if call.part not in self._module.together:
             return await self._run(call, function, made)
         told = await self._run(call, function, {call.entity: made})

@@ -9,7 +9,7 @@ from haptera.core.sync.presence import HEAR
 from haptera.model.declared.schema import Kind
 from haptera.model.parts import AT_ONCE_MAX, Context, Manifest
 
-# What is watched tells of each change here, so nothing is looked at again for its age alone.
+# A watch reports each change here, so nothing is looked at again for its age alone.
 SELDOM_MS: Final = 86_400_000
 AGENTS: Final = "agents"
 # In place of hellos: a look, which a model of the node answers.

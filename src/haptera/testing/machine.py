@@ -41,7 +41,7 @@ class Command:
 
 @dataclass
 class PowerReading:
-    """One look at power: when it was begun, what it told and when; `lied` where that was wrong."""
+    """One look at power: when it was begun, its answer and when; `lied` where that was wrong."""
 
     at: int
     value: str
@@ -65,7 +65,7 @@ class Outage(NamedTuple):
 
 
 class ToldValue(NamedTuple):
-    """A value that was really told of this machine, as of then; `cuts` counts its power losses."""
+    """A value that was really read of this machine, as of then; `cuts` counts its power losses."""
 
     entity: EntityId
     variable: str
@@ -96,7 +96,7 @@ class Trouble:
 
 @dataclass
 class Machine:
-    """What is really there. `booted` is told when the machine has booted, or lost its power.
+    """What is really there. `booted` is called when the machine has booted, or lost its power.
 
     A machine boots with its `gate` closed; while it is open, `jobs` may start. What a command does
     comes about within `late_ms`.
@@ -309,7 +309,7 @@ class Machine:
         answer(Answered(call.id, Applied.STALE, self.clock.now))
 
     def _flip(self, call: Call, answer: Answer) -> None:
-        """It takes its time, whoever waits for it, and ends before that if power does."""
+        """It takes its time, and ends before that if power does."""
         now, takes_ns = self.clock.now, self._delay_ns(50, FLIP_MS_MAX)
         self.outages.append(Outage(str(call.entity), now, now + takes_ns))
         self.clock.after(takes_ns, self._act, self.cuts, self._flipped, call, answer)

@@ -1,4 +1,4 @@
-"""The tape of each simulated process: its events and effects, for whoever judges it."""
+"""The tape of each simulated process: its events and effects, for the oracle."""
 
 from typing import Final, NamedTuple
 

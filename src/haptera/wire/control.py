@@ -24,7 +24,7 @@ class Watch(_Said, frozen=True, gc=False, tag="watch"):
 
 
 class Next(_Said, frozen=True, gc=False, tag="next"):
-    """I took what I was told under this id; tell me more, when there is more."""
+    """The news under this id were received; send more, when there is more."""
 
 
 class Unwatch(_Said, frozen=True, gc=False, tag="unwatch"):

@@ -55,7 +55,7 @@ assert _SECTION.size == SECTION_HEADER_BYTES
 def encode(message: Message, codec: Codec, peer_schema: int | None) -> list[bytes]:
     """The bodies that carry a message: as many as its sections need, each with the fixed part.
 
-    `peer_schema` is the schema digest that the peer last told, None where it has told none.
+    `peer_schema` is the schema digest that the peer last sent, None where it has sent none.
     """
     further = _prefix(message, _FURTHER)
     bodies = [_prefix(message, 0) + _spoken(message)]
@@ -107,7 +107,7 @@ def decode(body: bytes, codec: Codec, peer: str) -> Message | Reject:
 
 
 def beside(told: bytes, section: int, content: bytes) -> bytes:
-    """A body with this section alone, for who was last told this body.
+    """A body with this section alone, for a receiver that was last sent this body.
 
     One of a version that does not know such bodies reads one that says nothing new.
     """
@@ -128,7 +128,7 @@ def _told(message: Message, codec: Codec, peer_schema: int | None) -> Iterator[t
     for update in message.updates:
         assert not isinstance(
             update, ObservedFragment
-        )  # An entity is told whole; the codec cuts it up.
+        )  # An entity is sent whole; the codec cuts it up.
         yield from codec.encode(update, peer_schema)
     for measure in message.measures:
         yield MEASURE, encode_measure(measure)

@@ -47,7 +47,7 @@ WORDS_BYTES_MAX: Final = 160
 # A note is sent as far as the section has room beside all else.
 NOTE_BYTES_MAX: Final = 100
 NOTE_BYTES_MIN: Final = 16
-# How many who saw an entity are told by name.
+# How many that saw an entity are named.
 BY_NAMES_MAX: Final = 8
 CUT: Final = "…"
 # What the head of a map takes, beyond the byte that an empty one does.
@@ -283,7 +283,7 @@ def _fragments(update: ObservedUpdate, layout: PackedLayout | None) -> Iterator[
         some = ObservedUpdate(
             update.entity, update.version, {name: update.values[name] for name in names}
         )
-        # Notes of so many bytes make a fragment too long, so they are told whole.
+        # Notes of so many bytes make a fragment too long, so they are sent whole.
         notes = _notes(some, CONTENT_BYTES_MAX)
         told = msgspec.structs.replace(_observed(some, layout), notes=notes)
         content = _ENCODER.encode(_Fragment(count, told))

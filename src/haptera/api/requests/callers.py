@@ -78,7 +78,7 @@ class Callers:
             return False
 
     def _peer(self, request: Request, peer: Peer) -> Bearer:
-        # A page elsewhere can have a browser ask here, which shows who it is without being told to.
+        # A page elsewhere can have a browser ask here, which shows who it is by itself.
         if _is_elsewhere(request, peer):
             raise HapteraError(
                 "a web page asks without a token",

@@ -1,4 +1,4 @@
-"""Who reads the console of which node, for the audit: once a day each."""
+"""The readers of nodes' consoles, for the audit: once a day each."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -7,9 +7,9 @@ from typing import Final
 from haptera.model.entity import EntityId
 
 # Who follows a console asks each second, and readers must not push out of the audit what others
-# changed: a line stands for all that its reader is told of this console for so long.
+# changed: a line stands for all that its reader is sent of this console for so long.
 STANDS_S: Final = 86_400.0
-# Readers and nodes that are told apart; those beyond get a line more.
+# Readers and nodes that are distinguished; those beyond get a line more.
 READINGS_MAX: Final = 10_000
 
 
@@ -24,7 +24,7 @@ class ConsoleReadings:
         self._noted: OrderedDict[tuple[str, EntityId], float] = OrderedDict()
 
     def read(self, who: str, node: EntityId) -> None:
-        """The console of this node is told to them."""
+        """They are sent the console of this node."""
         now = self._wall_s()
         at = self._noted.get((who, node))
         if at is not None and at <= now < at + STANDS_S:

@@ -71,7 +71,7 @@ class ScopedRoute(Route):
         endpoint = served.endpoint
 
         async def guarded(request: Request) -> Response:
-            # First of all: nobody is told more of a route that is not theirs.
+            # First of all: nobody learns more of a route that is not theirs.
             caller = _admit(request, endpoint, callers)
             _check_query(request, endpoint.queries)
             return await served.answer(request, caller)

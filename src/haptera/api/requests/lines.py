@@ -1,4 +1,4 @@
-"""A list of which each item is made only when it is about to be sent: as lines, or one document."""
+"""A list whose items are made only when they are about to be sent: as lines, or one document."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
@@ -44,7 +44,7 @@ def document(whole: object) -> ListForm:
 
 
 def wants_lines(request: Request) -> bool:
-    """Whether a request accepts lines by name; whoever takes anything is sent one document."""
+    """Whether a request accepts lines by name; one that takes anything gets one document."""
     accepted = request.headers.get("accept", "").split(",")
     return LINES_TYPE in {one.partition(";")[0].strip().lower() for one in accepted}
 

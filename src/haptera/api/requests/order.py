@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
-# So long a caller is left waiting; then it is told to ask again, and keeps its place.
+# So long a caller is left waiting; then it is asked to try again, and keeps its place.
 WAIT_S: Final = 5.0
 # Who has not asked again for so long has no place any more.
 ABSENT_S: Final = 10.0

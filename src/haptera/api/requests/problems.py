@@ -1,4 +1,4 @@
-"""Whatever goes wrong, told as a problem document (RFC 9457): what, where, and what to do."""
+"""All errors as problem documents (RFC 9457): what, where, and what to do."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -70,7 +70,7 @@ def status_of(error: HapteraError) -> HTTPStatus:
 
 
 def problem(error: HapteraError, status: HTTPStatus, headers: Mapping[str, str] | None) -> Response:
-    """An answer that tells of an error."""
+    """An answer that reports an error."""
     return Response(
         msgspec.json.encode(problem_view(error, status)),
         status_code=status.value,

@@ -72,9 +72,9 @@ class EntityRoutes:
         return as_json(SummaryView(self.cluster, backend.epoch, revision, *counts, faults))
 
     async def status(self, request: Request, caller: Caller) -> Response:
-        """How all stand, or those selected: what stands alike is told together, with its nodes.
+        """The condition of all, or of those selected: like ones are grouped, with their nodes.
 
-        Each is as it was when it was read, at the revision that is told or a later one.
+        Each is as it was when it was read, at the answer's revision or a later one.
         """
         revision = self.backend.revision()
         told = await self.backend.alike(_chosen(request, caller))
@@ -85,7 +85,7 @@ class EntityRoutes:
     async def many(self, request: Request, caller: Caller) -> Response:
         """All entities, or those of a kind, on a node-set, or that a selector means.
 
-        Each is as it was when it was sent, at the revision that is told or a later one.
+        Each is as it was when it was sent, at the answer's revision or a later one.
         """
         found = await self.backend.texts(_chosen(request, caller))
         if wants_lines(request):
@@ -95,7 +95,7 @@ class EntityRoutes:
         return Lines(found, form=document(none))
 
     async def _faults(self, caller: Caller) -> list[str]:
-        """They concern the whole cluster: whoever is limited to a part of it hears of none."""
+        """They concern the whole cluster: a caller who is limited to a part of it hears of none."""
         return await self.backend.faults() if caller.within is None else []
 
     async def one(self, request: Request, caller: Caller) -> Response:

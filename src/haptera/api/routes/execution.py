@@ -50,7 +50,7 @@ class ExecutionRoute:
     async def execute(self, request: Request, caller: Caller) -> Response:
         """Run a command on a node, or in a system: what it writes as it comes, then its status.
 
-        There is no shell in between. The last line has `status`. Whoever hangs up ends the command.
+        There is no shell in between. The last line has `status`. Hanging up ends the command.
         Who asked for it is put in the audit with its words, before it begins; what it reads and
         writes never is.
         """

@@ -220,7 +220,7 @@ def _check_there(there: _There, body: FreezeBody, within: Selector | None) -> Pi
 def _thawed(
     there: _There, by: Selector, within: Selector | None
 ) -> Pieces[list[tuple[StoredEntity, Thaw]]]:
-    """The freezes of which something is thawed: of a limited token, those that it covers.
+    """The freezes that are thawed in part: for a limited token, those that it covers.
 
     Raises:
         HapteraError: there are none, or what is left of one cannot be said.
@@ -304,7 +304,7 @@ def _thawing(held: StoredEntity, left: Thaw, owner: str) -> Change:
 def _view(
     one: StoredEntity, held: Collection[EntityId], within: Selector | None
 ) -> FreezeView | None:
-    """A freeze, as it is told; one that reaches further than `within` without the names of others.
+    """A freeze, as shown; one that reaches further than `within` without the names of others.
 
     None where it is of nothing but others.
     """

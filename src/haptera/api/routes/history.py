@@ -31,7 +31,7 @@ from haptera.rest import endpoints, query
 from haptera.rest.schemas import Audit, Happenings, Past
 from haptera.selectors.selector import ALL, parse_selector
 
-# By so much the clock of whoever asks how it was just now may go before the parent's.
+# By so much the clock of a caller who asks how it was just now may be ahead of the parent's.
 CLOCKS_APART_S_MAX: Final = 60
 
 

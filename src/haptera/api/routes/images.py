@@ -29,7 +29,7 @@ _BYTES: Final = "application/octet-stream"
 class Images:
     """The service of an image store; artefacts are sent in the `order` of their requests.
 
-    `is_made` tells of an image by its name whether it is being built.
+    `is_made` says by its name whether an image is being built.
     """
 
     store: ImageStore

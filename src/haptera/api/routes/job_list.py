@@ -21,7 +21,7 @@ LOOKED_AT_ONCE: Final = 1_000
 
 @dataclass(slots=True)
 class FoundJobs:
-    """What is meant, and of what changed that which is not; `last` is the last change told of."""
+    """What is meant, and of what changed that which is not; `last` is the last change reported."""
 
     last: int
     jobs: list[Job] = field(default_factory=list)
@@ -75,7 +75,7 @@ class JobList:
 
 @dataclass(slots=True)
 class _Numbers:
-    """Jobs that are counted, of which the first are remembered."""
+    """Jobs that are counted; the first are remembered."""
 
     count: int = 0
     ids: list[int] = field(default_factory=list)
@@ -91,7 +91,7 @@ class _Numbers:
 
 @dataclass(frozen=True, slots=True)
 class Cancelling:
-    """The jobs that are `meant`, the oldest first, of which the caller's own `may` be cancelled.
+    """The jobs that are `meant`, the oldest first; those that `may` be cancelled are the caller's.
 
     Each is judged in the turn in which it is cancelled: one that was to be queued and has begun
     meanwhile runs on.

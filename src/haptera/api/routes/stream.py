@@ -72,7 +72,7 @@ class StreamRoute:
             stream.close()
 
     def text(self, batch: Batch, shown: Shown | None) -> str | None:
-        """One event; None where there is nothing to tell of."""
+        """One event; None where there is nothing new."""
         views, types, gone, left = news_of(batch, self.backend.entity, shown)
         snapshot_ends = shown is None and batch.cursor is not None
         if not (batch.fresh or snapshot_ends or views or gone or left):

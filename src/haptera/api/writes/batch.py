@@ -17,7 +17,7 @@ from haptera.runtime.store.optimistic_write import WriteError, write
 
 # After so many the loop has its turn.
 PATCHES_AT_ONCE: Final = 200
-# How many errors are told where nothing is done for them.
+# How many errors an answer has where nothing is done for them.
 ERRORS_MAX: Final = 20
 # For these it is some patch that is at fault, not all of them together.
 _OF_ONE: Final = (Cause.INVALID, Cause.OPEN_SECRET, Cause.FORBIDDEN)

@@ -20,7 +20,7 @@ def check_reach(within: Selector, held: StoredEntity, patch: EntityPatch, claim:
     """Refuse a patch of an entity within the limit that reaches beyond it.
 
     Raises:
-        HapteraError: it does; what of it is told.
+        HapteraError: it does; the message says in what.
     """
     for what in _beyond(held, patch, claim):
         raise HapteraError(
@@ -47,7 +47,7 @@ def _beyond(held: StoredEntity, patch: EntityPatch, claim: Claim) -> Iterator[st
 
 
 def _named(settings: object) -> set[Reference]:
-    """The secrets that settings name; what is wrong with them is told where they are checked."""
+    """The secrets that settings name; what is wrong with them is said where they are checked."""
     try:
         return set(references(msgspec.json.decode(str(settings or "{}"))))
     except (ValueError, RecursionError, HapteraError):

@@ -1,4 +1,4 @@
-"""Writing by plan: what changes would start is told, and wide ones need its digest."""
+"""Writing by plan: the answer shows what changes would start, and wide ones need its digest."""
 
 import re
 from collections.abc import Awaitable, Callable, Iterable

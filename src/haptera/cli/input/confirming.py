@@ -50,7 +50,7 @@ def agreed(question: str) -> bool:
 
 
 def type_digest(plan: Plan) -> None:
-    """Have whoever sits there type the digest of this plan.
+    """Have the person at the terminal type the digest of this plan.
 
     Raises:
         HapteraError: something else was typed.

@@ -21,7 +21,7 @@ from haptera.rest.schemas import AppliedView, SiteBody
 
 # A site as large as it may be, with the plan of a large cluster.
 PLAN_BYTES_MAX: Final = 64 << 20
-# Things that have changed that are told one by one.
+# Changes that are named one by one.
 CHANGED_SHOWN_MAX: Final = 20
 
 
@@ -105,7 +105,7 @@ def apply_plan(client: Client, file: PlanFile, why: str | None) -> AppliedView:
     """Do what was planned, if nothing that the plan stands on has changed.
 
     Raises:
-        HapteraError: something has, and each is told; or it cannot be done.
+        HapteraError: something has, and the message names each; or it cannot be done.
     """
     try:
         return client.ask(file.call(digest=file.plan.digest, why=why))

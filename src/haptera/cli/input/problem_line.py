@@ -25,7 +25,7 @@ from haptera.planner.planner import plan
 from haptera.planner.search.search_budget import SearchBudget
 
 PROBLEM_BYTES_MAX: Final = 1_048_576
-# More than a daemon affords: whoever asks here waits, and nothing else does. A search tries all
+# More than a daemon affords: the caller waits here, and nothing else does. A search tries all
 # moves in each state that it goes on from: where there are many, it gives up sooner.
 EXPANSIONS_PROBLEM_MAX: Final = 20_000
 TRIES_MAX: Final = 8_000_000

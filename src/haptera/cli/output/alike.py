@@ -18,7 +18,7 @@ _COLOURS = {
 
 @dataclass(frozen=True, slots=True)
 class ToldEntity:
-    """What is told of an entity: where it stands, for how long where that is known, and more."""
+    """The state of an entity in words: where it stands, for how long if known, and more."""
 
     entity: str
     condition: str
@@ -31,7 +31,7 @@ def print_alike(
 ) -> None:
     """Write a line for all that stand alike in one condition, whichever nodes they are on.
 
-    What `none` says is written on stderr where there is nothing to tell of.
+    What `none` says is written on stderr where there is nothing to show.
     """
     alike: dict[object, list[ToldEntity]] = {}
     for one in told:

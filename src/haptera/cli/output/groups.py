@@ -1,4 +1,4 @@
-"""Many entities that stand alike, told once: by kind, condition and reason, folded."""
+"""Many entities that stand alike as one group: by kind, condition and reason, folded."""
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class AlikeGroup:
 def grouped(views: Iterable[EntityView]) -> list[AlikeGroup]:
     """Groups by title, condition and reason, in this order.
 
-    Reasons that differ only in which node is meant are one, told of `the node`.
+    Reasons that differ only in which node is meant are one, with `the node` as subject.
     """
     by_key = _by(
         views,

@@ -146,7 +146,7 @@ def show_planned(answer: AppliedView, output: str) -> None:
 
 
 def counted(answer: AppliedView) -> str:
-    """How many changes, of which sort."""
+    """The number of changes of each sort."""
     counts = Counter(change.does for change in answer.changes)
     each = ", ".join(f"{count} {does}" for does, count in sorted(counts.items()))
     total = len(answer.changes)

@@ -109,7 +109,7 @@ def print_data(data: object, output: str, *, err: bool = False) -> None:
 
 
 def print_entities(names: Sequence[str], data: object, output: str) -> None:
-    """Write entities for programs: their names as one selector, or all that is told of them."""
+    """Write entities for programs: their names as one selector, or their whole answers."""
     if Format(output) is not Format.NAME:
         print_data(data, output)
     elif names:
@@ -119,7 +119,7 @@ def print_entities(names: Sequence[str], data: object, output: str) -> None:
 
 
 def print_names(names: Iterable[str], data: object, output: str) -> None:
-    """Write what has names of its own: these, one a line, or for programs all that is told."""
+    """Write what has names of its own: these, one a line, or for programs the whole answer."""
     if Format(output) in (Format.JSON, Format.YAML):
         print_data(data, output)
         return
@@ -182,7 +182,7 @@ def _named(what: str) -> tuple[str, EntityId | None]:
 
 
 def _one_for(text: str, some: Sequence[tuple[HapteraError, EntityId | None]]) -> HapteraError:
-    """One error for all of these, told where the first of them is."""
+    """One error for all of these, at the place of the first."""
     first, entity = some[0]
     if len(some) == 1 or entity is None:
         return first

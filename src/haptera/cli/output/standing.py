@@ -1,4 +1,4 @@
-"""How entities stand, told together, as a table: of all, or of those that are waited for."""
+"""Conditions of entities, grouped, as a table: of all, or of those that are waited for."""
 
 from collections.abc import Collection, Mapping
 from typing import Final

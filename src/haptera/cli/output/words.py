@@ -173,7 +173,7 @@ def told(view: EntityDetail) -> Iterator[str]:
 
 
 def tried_lines(view: EntityView) -> Iterator[str]:
-    """What was tried by whoever gives this view, a line each step, oldest first."""
+    """The attempts of the side that gives this view, a line each step, oldest first."""
     for one in view.tried:
         yield f"{duration(one.ago_ms)} ago  {one.part}: {printable(one.outcome)}"
 

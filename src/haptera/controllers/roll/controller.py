@@ -61,7 +61,7 @@ async def keep_rolling(cluster: Cluster[RollSettings]) -> None:
         silences.listen(views, now)
         for name in sorted(views):
             if views[name].kind == roll.kind.name:
-                # Where another was faster, what came of it will be told.
+                # Where another was faster, the result will be announced.
                 with suppress(Conflict), Boundary(name, (Conflict,)):
                     await _bring_on(cluster, views[name], views, silences, now)
         await asyncio.sleep(REST_S)
@@ -74,7 +74,7 @@ async def _bring_on(
     silences: Silences,
     now: float,
 ) -> None:
-    """Write what this roll does next, in one piece, in the name of whoever ordered it."""
+    """Write what this roll does next, in one piece, in the name of its owner."""
     wall_s = cluster.wall_s()
     order = order_of(one, wall_s=wall_s)
     systems = systems_of(one, views.values())

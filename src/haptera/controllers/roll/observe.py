@@ -1,4 +1,4 @@
-"""How the systems of a roll stand, from what is told of them."""
+"""How the systems of a roll stand, by their views."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -37,7 +37,7 @@ def order_of(view: EntityView, *, wall_s: float) -> RollOrder:
 
 
 def systems_of(view: EntityView, views: Iterable[EntityView]) -> list[EntityView]:
-    """The systems in a roll: whoever ordered it has put them there, and has one of its images.
+    """The systems in a roll: its owner put them there, and desires one of its images.
 
     Another's word for it is none: who may not change a system cannot have a roll do so.
     """

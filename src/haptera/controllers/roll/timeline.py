@@ -92,7 +92,7 @@ class _Moment(NamedTuple):
 def begun(name: str, changes: Sequence[Changed]) -> RollBegun:
     """When a roll was last begun, by the changes of it and of systems, latest first.
 
-    Whoever begins one sets its deadline and counts up the attempts of its systems, in one write.
+    Beginning one sets its deadline and counts up the attempts of its systems, in one write.
 
     Raises:
         HapteraError: none is recorded.
@@ -214,7 +214,7 @@ def _text(one: _Told) -> str | None:
 
 
 class _Course:
-    """One system as it was told of so far."""
+    """One system as it was reported so far."""
 
     def __init__(self, new: str, known: PastView | None) -> None:
         self._new = new

@@ -23,11 +23,11 @@ FIRST: Final = 8
 class Backlog:
     """First those that something happened to, then all whose module changed, then what to plan.
 
-    Of what happened to an entity is told once it was decided on.
+    What happened to an entity is announced once it was decided on.
     """
 
     def __init__(self) -> None:
-        # Whether they are to be told of. (Of a plain dict the first is found slowly.)
+        # Whether they are to be announced. (Of a plain dict the first is found slowly.)
         self._overdue: OrderedDict[EntityId, bool] = OrderedDict()
         # Those that were decided on since they were swept are left out when their turn comes.
         self._swept: deque[EntityId] = deque()
@@ -83,7 +83,7 @@ class Backlog:
         return islice(self._overdue, FIRST)
 
     def next(self) -> EntityId | None:
-        """Whoever is to be seen to next."""
+        """The next entity to decide on."""
         while self._swept and self._swept[0] in self._decided:
             self._swept.popleft()
         if not self._swept:

@@ -41,7 +41,7 @@ class DecisionLoop:
         return self.decisions.backlog
 
     def decide(self, turn: Turn) -> None:
-        """Whoever waits for the longest, and whoever something happened to; then who was put off.
+        """First the longest waits and the entities with events; then those that were put off.
 
         While there is time: all others wait for the next turns.
         """

@@ -67,7 +67,7 @@ def _lend_to_residents(
     All else that is known of it may only matter to who is about to disturb something.
     """
     facts = sorted((name, fact.value) for name, fact in node.belief.known.items())
-    # Where an agent is not heard, that is told of what it has to do.
+    # Where an agent is not heard, that is the reason shown for its work.
     of_all = [fact for fact in facts if fact[0] in borrowed or fact[0] == agent.name]
     lent = hash((*of_all, *sorted(node.desired.attributes.items()))), hash((*facts,))
     if (before := node.stance.lent) == lent:

@@ -1,6 +1,6 @@
 """Plans that the core cannot afford: each question sought once, one at a time, and its answer kept.
 
-The core goes on meanwhile; whoever asked is decided on again when the answer is there.
+The core goes on meanwhile; the asking entity is decided on again when the answer is there.
 """
 
 from collections.abc import Iterator
@@ -139,7 +139,7 @@ class PlanQueue:
             self._settle(turn, sought, self._questions.pop(sought), Sought(answer, again_at))
 
     def wake(self, turn: Turn) -> None:
-        """A search is long overdue, and whoever should have said so has not; or a rest is over."""
+        """A search is long overdue, and its worker has not said so; or a rest is over."""
         if self._under_way is not None:
             self._fail(turn, self._under_way[1], f"gave no answer for {SEARCH_WITHIN_NS // S} s")
 

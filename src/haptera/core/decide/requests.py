@@ -35,7 +35,7 @@ class Requests:
     searches: PlanQueue
 
     def handle(self, turn: Turn, event: HandedDown) -> None:
-        """A person asks: whoever keeps the node does it."""
+        """A person asks: the parent that keeps the node does it."""
         self._take(turn, event, turn.now + STANDS_H * self.side.hello_ns)
 
     def take_up(self, asked: Iterable[tuple[HandedDown, float]], now: int) -> None:
@@ -52,7 +52,7 @@ class Requests:
             self.timers.set(KEY, now)
 
     def advance(self, turn: Turn) -> None:
-        """Have whoever keeps the node by now do what nobody has heeded yet."""
+        """Have the parent that keeps the node by now do what nobody has heeded yet."""
         down = self.neighbours.down
         assert down is not None, "nobody is below an agent"
         standing = down.below.standing(turn.now)

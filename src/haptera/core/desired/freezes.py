@@ -23,7 +23,7 @@ from haptera.selectors.selector import Selector
 class Hold:
     """A freeze that holds what it is `of`: whose it is, until when, and why.
 
-    An agent is not told whose it is; its parent is asked for that.
+    An agent does not learn whose it is; its parent is asked for that.
     """
 
     of: Selector
@@ -40,7 +40,7 @@ class Hold:
 class Freezes:
     """The freezes of a cluster, which both sides obey; a parent also has them forgotten in time.
 
-    Before a side was told what the wall clock shows, none of them ends.
+    Before a side knows what the wall clock shows, none of them ends.
     """
 
     def __init__(

@@ -46,7 +46,7 @@ CHECKED_WORK_MAX: Final = 10_000
 WAITING_MAX: Final = 1_024
 # How often a check is begun anew because something else is desired than when it was begun.
 ANEW_MAX: Final = 8
-# Values of which it is known whether they can be desired, while a proposal is gone through.
+# Whether values can be desired, as far as it is known, while a proposal is gone through.
 UNFIT_CACHED_MAX: Final = 1_024
 _MODULE: Final = module.kind.name
 _NODE: Final = node.kind.name
@@ -79,7 +79,7 @@ class Check:
 
 
 class Checks:
-    """Checks that wait for their turn. What comes of one is so when it is told.
+    """Checks that wait for their turn. Its result holds at the moment of the answer.
 
     `settling` tells whether what is desired is just being taken over: a check that goes on longer
     than a turn waits until that is over, or it would be begun anew each time.

@@ -31,7 +31,7 @@ class _Writing:
 
 @dataclass(frozen=True, slots=True)
 class _Durable:
-    """Changes that are written, with their revisions, of which some may be taken over by now."""
+    """Changes that are written, with their revisions; some may be replaced by now."""
 
     changes: deque[tuple[int, Change]]
     asker: int | None

@@ -1,4 +1,4 @@
-"""The rest of a freeze of which a part is thawed, as one selector."""
+"""The rest of a freeze that is thawed in part, as one selector."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass

@@ -22,7 +22,7 @@ Draft = dict[str, str | int]
 
 
 def checking_whole(table: EntityTable, changes: Sequence[Change]) -> Pieces[str | None]:
-    """The first entity of which a write would desire what means nothing together, and why.
+    """The first entity that a write would give desired values that contradict each other, and why.
 
     What meant as little before is not the write's doing. What a site file says is checked where it
     is read: it says what should be, whatever people try meanwhile.

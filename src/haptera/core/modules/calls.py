@@ -239,7 +239,7 @@ def _reliability(row: EntityState, module: str) -> Reliability:
 
 
 def _compared_with(row: EntityState, part: Part) -> str:
-    """The variable for whose sake the desired data are told: what is looked at, or in force."""
+    """The variable whose desired data go with the call: what is looked at, or in force."""
     if isinstance(part, Look):
         return part.at
     return next((one.name for one in row.kind.in_force), "")

@@ -47,7 +47,7 @@ Question = tuple[str, Goal, int, Goal, Bars]
 
 
 class Catalog:
-    """Kinds, fixed for an engine's life, and manifests, of which a new one may be taken over.
+    """Kinds, fixed for an engine's life, and manifests, which may be replaced by new ones.
 
     `work_max` is what the answer to one question may cost here.
 

@@ -40,7 +40,7 @@ def check_relations(kinds: Mapping[str, Kind]) -> frozenset[str]:
 
 
 def check_sides(kind: Kind, parts: Collection[Part]) -> None:
-    """See that parts that name what is related run where it is known: agents are not told of it.
+    """See that parts that name what is related run where it is known: agents do not have it.
 
     Raises:
         DeclarationError: one runs on the node.

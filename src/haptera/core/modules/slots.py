@@ -248,7 +248,7 @@ class Slots:
             self._busy[module, claim.device] += 1
 
     def _free(self, module: str, claim: SlotClaim) -> None:
-        """One slot less is in use: whoever is first may have it."""
+        """One slot less is in use: the first in line may have it."""
         for one in _COUNTED_WITH[claim.reliability]:
             self._open[module, one] -= 1
         if claim.device is not None:

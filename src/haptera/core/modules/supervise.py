@@ -42,7 +42,7 @@ class ModuleProcess:
     """One process of a module; `digest` stands for the desired data that it was started with.
 
     An `outdated` one has other code than is installed by now. `blocked` is what kept it from all
-    its calls; told until `blocked_until`.
+    its calls; shown until `blocked_until`.
     """
 
     number: int
@@ -59,7 +59,7 @@ class Supervised:
     """One module of this side.
 
     New calls go to the `serving` process; a `coming` one takes over once it is ready; those that
-    are `leaving` finish their calls, those that are `ending` were told to end. `needed` is set
+    are `leaving` finish their calls, those that are `ending` were asked to end. `needed` is set
     once a part of it was to be taken.
     """
 

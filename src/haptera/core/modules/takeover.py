@@ -106,7 +106,7 @@ class Takeover:
     def _replan(self, turn: Turn, manifest: Manifest) -> None:
         """Plan with what a module declares now.
 
-        Neighbours are told, and both sides wait until they plan with the same.
+        Neighbours are informed, and both sides wait until they plan with the same.
         """
         self._catalog.replace(manifest)
         turn.allowance.spend(DECLARING * len(self._catalog.parts()))

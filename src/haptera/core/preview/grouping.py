@@ -70,7 +70,7 @@ Rounds = Callable[[Iterable[EntityId]], Pieces[int | None]]
 
 @dataclass(frozen=True, slots=True)
 class PreviewContext:
-    """What a plan is told by: how all is now, and what is laid over it."""
+    """The basis of a plan: how all is now, and what is laid over it."""
 
     table: EntityTable
     catalog: Catalog
@@ -94,7 +94,7 @@ class Telling:
         self._due = 0
 
     def go_on(self, work_max: int = TOLD_A_TURN_MAX) -> Plan | None:
-        """Do so much more of it, a piece at the least; the plan, once all is told."""
+        """Do so much more of it, a piece at the least; the plan, once all is done."""
         work = self._due
         while True:
             try:
@@ -110,7 +110,7 @@ class Telling:
 def _telling(
     grounds: PreviewContext, draft: Draft, answered: Iterable[AnsweredCase], now: int
 ) -> Pieces[Plan]:
-    """What changes would start, as it is told."""
+    """What changes would start, as the answer shows it."""
     holds = grounds.freezes.holds(now)
     alike: dict[tuple[object, ...], list[AnsweredCase]] = {}
     for one in answered:

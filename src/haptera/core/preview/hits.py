@@ -1,4 +1,4 @@
-"""The harm of a plan: running services, whoever they serve, and nodes with jobs."""
+"""The harm of a plan: running services, of any user, and nodes with jobs."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final

@@ -34,7 +34,7 @@ class Preview:
     """Changes that somebody considers, being drafted, and until when plans are waited for.
 
     They are waited for `within` so long once it is drafted: how long that takes is not theirs.
-    Then it is told. It is `put_off` where a turn had no time for all that is to be done.
+    Then it is answered. It is `put_off` where a turn had no time for all that is to be done.
     """
 
     ticket: int
@@ -101,7 +101,7 @@ class Previews:
         turn.effects.append(PlanReply(preview.ticket, told))
 
     def _planned(self, turn: Turn, preview: Preview) -> Telling | None:
-        """What is to be told, once it is drafted, and planned as far as is worth waiting for."""
+        """The answer, once it is drafted, and planned as far as is worth waiting for."""
         draft = _in_time(turn, preview, preview.drafting.go_on)
         if draft is None:
             return None

@@ -16,7 +16,7 @@ from haptera.kinds.service import max_unavailable, parse_unavailable
 from haptera.model.entity import EntityId, node_id
 from haptera.selectors.selector import ALL, parse_selector
 
-# How old it may be who is away. Whoever takes a place keeps it until it serves again.
+# How old the reading of an absent one may be. A place is kept until its holder serves again.
 AWAY_FOR_NS: Final = S
 
 
@@ -34,7 +34,7 @@ class BudgetRules:
     def declared(self, entity: EntityId) -> list[Budget]:
         """What people declared for this entity."""
         rows = self._table.of_cluster(budget.kind.name)
-        # An agent may be told of an older change after a newer one: the table's revision stays.
+        # An agent may receive an older change after a newer one: the table's revision stays.
         revisions = [(row.id, row.desired.revision) for row in rows]
         if revisions != self._limits[0]:
             limits = tuple(_budget(row) for row in rows if budget.per.name in row.desired.values)

@@ -63,7 +63,7 @@ class Budgets:
     def hold(self, entity: EntityId, where: Where, now: int, by: str | None = None) -> str | None:
         """Take a place for this entity, unless there is none: then wait, and say for what.
 
-        `by` is the parent below that asks for it, of which a node may have two while it moves, or
+        `by` is the parent below that asks for it; a node may have two while it moves, or
         `OWN_AGENT`.
         """
         if entity in self._held:
@@ -97,7 +97,7 @@ class Budgets:
         return next((text for text in texts if text is not None), None)
 
     def holds(self, entity: EntityId) -> bool:
-        """Whether it has its place, for whomever."""
+        """Whether it has its place, no matter for whom."""
         return entity in self._held
 
     def holds_here(self, entity: EntityId) -> bool:

@@ -214,7 +214,7 @@ class Permits:
         return self.gates.draining(_node(entity))
 
     def take_changed(self) -> tuple[str, ...]:
-        """The nodes of which something else is asked than when this was last asked."""
+        """The nodes with other demands than at the last question."""
         nodes, self._changed = tuple(self._changed), {}
         return nodes
 

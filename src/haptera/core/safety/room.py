@@ -143,7 +143,7 @@ class Untold:
     """Who may use what an earlier process lent, and has not said since what it does.
 
     Places are not durable. So a parent that was just started lends nothing before what an earlier
-    process lent is either told of, or over.
+    process lent is either reported, or over.
     """
 
     def __init__(self) -> None:

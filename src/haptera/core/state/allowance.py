@@ -13,7 +13,7 @@ READ_AT_ONCE: Final = 100
 
 @dataclass(slots=True)
 class TurnAllowance:
-    """Handed to whoever works for a turn, and spent by each; `spent` may end up past the limit."""
+    """A turn's allowance, spent by each of its workers; `spent` may end up past the limit."""
 
     spent: int = 0
 

@@ -16,5 +16,5 @@ LASTS_NS: Final = 600 * S
 DONE_AGAIN_MAX: Final = 4
 # How long a node need not permit what an admin wants of it all the same.
 OVERRIDE_NS: Final = 600 * S
-# Of how many entities at most some are told again; of more, all are.
+# At most so many entities are sent again one by one; beyond that, all are.
 RECALLED_MAX: Final = 512

@@ -92,16 +92,16 @@ class EntityTable:
         return [row for _, row in sorted(rows.items())] if rows else []
 
     def everywhere(self) -> list[EntityState]:
-        """The rows that every node is told of, by id."""
+        """The rows that are sent to every node, by id."""
         kinds = sorted(kind for kind in self._of_cluster if self.kinds[kind].everywhere)
         return [row for kind in kinds for row in self.of_cluster(kind)]
 
     def of_agent(self, node: str) -> list[EntityState]:
-        """All rows that a node's agent is told of."""
+        """All rows that are sent to a node's agent."""
         return [*self.on(node), *self.everywhere()]
 
     def is_everywhere(self, entity: EntityId) -> bool:
-        """Whether every node is told of this entity, be it here or gone."""
+        """Whether this entity is sent to every node, be it here or gone."""
         return entity.node is None and self.kinds[entity.kind].everywhere
 
     def make(self, entity: EntityId) -> EntityState:

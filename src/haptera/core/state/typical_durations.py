@@ -10,7 +10,7 @@ from haptera.core.state.limits import MS
 # Durations remembered of each part, the last ones; and nodes whose word on it is.
 LAST_MAX: Final = 16
 NODES_MAX: Final = 16
-# A measure that differs from another by more than half of it, and by more than this, is told anew.
+# A measure that differs from another by more than half of it, and by more than this, is sent anew.
 NOTABLE_NS: Final = 50 * MS
 
 
@@ -49,5 +49,5 @@ class Usual:
 
 
 def is_notable(told_ns: int, usual_ns: int) -> bool:
-    """Whether a measure is so much another than what was told of it that it is told anew."""
+    """Whether a measure differs so much from what was sent that it is sent anew."""
     return abs(usual_ns - told_ns) > max(NOTABLE_NS, told_ns // 2)

@@ -25,7 +25,7 @@ GONE_MAX: Final = 64
 
 
 class Outgoing(Protocol):
-    """The layer that this side is the source of, as far as one neighbour is told of it."""
+    """The layer that this side is the source of, as far as one neighbour receives it."""
 
     def mark(self, peer: str) -> Mark:
         """How far the layer has come."""
@@ -43,9 +43,9 @@ class Outgoing(Protocol):
         """
 
     def measures(self, after: int) -> tuple[Measure, ...]:
-        """How long parts usually take, as far as that was not told with this version or before.
+        """How long parts usually take, as far as that was not sent with this version or before.
 
-        A measure is told beside changes, for these are told until they are held; it is told anew
+        A measure is sent beside changes, for these are sent until they are held; it is sent anew
         once it is notably another.
         """
 
@@ -60,16 +60,16 @@ def mark_digest(versions: dict[EntityId, int]) -> int:
 
 
 class DesiredOut:
-    """A parent's desired layer of each agent: what is on its node, and what is told everywhere.
+    """A parent's desired layer of each agent: what is on its node, and what is sent everywhere.
 
-    What is gone is told until the child knows; of the last GONE_MAX only, for a child that missed
+    What is gone is sent until the child knows; of the last GONE_MAX only, for a child that missed
     more holds another digest than ours, and then asks for the list.
     """
 
     def __init__(self, table: EntityTable, epoch: int) -> None:
         self._table = table
         self.epoch = epoch
-        # By node; None: told everywhere.
+        # By node; None: sent everywhere.
         self._gone: dict[str | None, dict[EntityId, int]] = {}
         self._marks: dict[str | None, Mark] = {}
         self._changed: set[str] = set()
@@ -98,7 +98,7 @@ class DesiredOut:
 
     def mark(self, peer: str) -> Mark:
         # A digest over all, as `mark_digest` makes it: it must not be made anew for each of many
-        # nodes whenever something that is told everywhere changes.
+        # nodes whenever something that is sent everywhere changes.
         own, everywhere = self._mark_of(peer), self._mark_of(None)
         version = max(own.version, everywhere.version)
         return Mark(self.epoch, version, own.digest ^ everywhere.digest)
@@ -136,7 +136,7 @@ class DesiredOut:
         return tuple(sorted((*here, *gone), key=lambda one: one.version))
 
     def _mark_of(self, node: str | None) -> Mark:
-        """The mark of what is on one node only, or (None) of what is told everywhere."""
+        """The mark of what is on one node only, or (None) of what is sent everywhere."""
         if node not in self._marks:
             rows = self._table.everywhere() if node is None else self._table.on(node)
             versions = {row.id: row.desired.revision for row in rows if row.desired.declared}
@@ -149,18 +149,18 @@ class DesiredOut:
 class ObservedOut:
     """What is seen below the parent above; a change is one of values or of why it stands so.
 
-    Ages and notes are told with it; alone they are no news, for a note may differ at each look.
+    Ages and notes are sent with it; alone they are no news, for a note may differ at each look.
     """
 
     def __init__(self, scope: NodeScope, usual: Usual) -> None:
         self._scope = scope
         self._usual = usual
         self._version = 0
-        # By part, each with the version that it was first told with.
+        # By part, each with the version that it was first sent with.
         self._measures: dict[str, tuple[Measure, int]] = {}
 
     def changed(self, row: EntityState) -> bool:
-        """Number the row's observed state anew where it differs from what was last told."""
+        """Number the row's observed state anew where it differs from what was last sent."""
         if row.desired.leaving or not self._scope.reports(row):
             row.link.version, row.link.told = 0, ()
             return False
@@ -203,7 +203,7 @@ class ObservedOut:
         return tuple(one for one, version in self._measures.values() if version > after)
 
     def _told(self) -> list[EntityState]:
-        """What the parent is told of; what it no longer declares is no longer its concern."""
+        """What is sent to the parent; what it no longer declares is no longer its concern."""
         return [row for row in self._scope.rows() if row.link.version and not row.desired.leaving]
 
     def _seen(self, row: EntityState, now: int) -> dict[str, SeenValue]:

@@ -1,4 +1,4 @@
-"""The links to neighbours: changes at once, told until held, hellos to repair what was lost."""
+"""The links to neighbours: changes at once, sent until held, hellos to repair what was lost."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -20,7 +20,7 @@ from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Alive, Heard, Learnt, Listed, Recalled
 from haptera.model.messages import Ask, Mark, Measure, Message, Permit, RoomAsk, Update
 
-# After how long a neighbour that has not shown to hold a change is told it again; then hellos do.
+# After so long a change is sent again to a neighbour that has not shown to hold it; then hellos do.
 TELL_AGAIN_NS: Final = (250 * MS, 500 * MS, 1 * S, 1 * S, 2 * S)
 # After how long a neighbour whose schema could not be fetched is asked for it again.
 SCHEMA_AGAIN_NS: Final = 30 * S
@@ -67,7 +67,7 @@ class Links:
     """The links to all neighbours: a parent's to agents, or an agent's to its parent.
 
     `spoken` tells what is to be said of asks and permits to a neighbour. `schema` stands for the
-    kinds and parts that we plan with. `refused` counts by neighbour what it told of entities that
+    kinds and parts that we plan with. `refused` counts by neighbour its reports on entities that
     are not its own.
     """
 
@@ -128,7 +128,7 @@ class Links:
         theirs = self._layers.theirs(message)
         if peer.boot != event.boot:
             peer.boot, peer.asks, peer.room_asks, peer.permits = event.boot, (), (), ()
-            peer.tells = 0  # what was told to its predecessor
+            peer.tells = 0  # what was sent to its predecessor
             self._incoming.unconfirm(name, theirs.epoch)
         elif theirs.epoch != self._incoming.epoch:
             self._incoming.unconfirm(name, theirs.epoch)
@@ -143,7 +143,7 @@ class Links:
         self._alive(turn, peer, event.arrived_at)
 
     def differs_over(self, name: str, kind: str, ours: OwnSchema) -> str | None:
-        """In what a neighbour plans entities of a kind otherwise than we do, as far as it told."""
+        """In what a neighbour plans entities of a kind otherwise than we do, as far as it said."""
         if self.agrees(name):
             return None
         told = self._peers[name].told_schema

@@ -16,14 +16,14 @@ from haptera.model.events import Listed
 LIST_AFTER_NS: Final = 500 * MS
 LIST_AGAIN_NS: Final = 2 * S
 LIST_WITHIN_NS: Final = 10 * S
-# How often that is asked before all is told again.
+# How often that is asked before all is sent again.
 LISTS_MAX: Final = 3
 
 
 class Lists:
     """Has the neighbour tell again what differs; all, where that cannot be found out.
 
-    A datagram that was lost makes layers differ, too, for as long as it takes to be told again:
+    A datagram that was lost makes layers differ, too, for as long as it takes to be sent again:
     only what goes on to differ is asked about.
     """
 

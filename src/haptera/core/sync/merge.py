@@ -70,7 +70,7 @@ class Incoming(Protocol):
         """Compare with the neighbour's list, which has come as far as version `last`.
 
         What it does not have goes; what we have in an earlier version, or not at all, we lack. That
-        is not confirmed any more, and is told. What is later than the list is none of its business.
+        is not confirmed any more, and is sent. What is later than the list is none of its business.
         """
 
     def doubt(self, turn: Turn, peer: str) -> None:

@@ -84,7 +84,7 @@ class Neighbours:
 
     @property
     def refused(self) -> Counter[str]:
-        """By neighbour, what it told of entities that are not its own."""
+        """By neighbour, its reports on entities that are not its own."""
         reports = self.reports
         return self.links.refused if reports is None else self.links.refused + reports.refused
 
@@ -196,9 +196,9 @@ class Neighbours:
             self.links.forgive(now - due)
 
     def tell(self, turn: Turn, asked: Iterable[str], *, said: bool) -> None:
-        """What changed goes to the neighbours at once, and an agent keeps what it is told.
+        """What changed goes to the neighbours at once, and an agent keeps what it receives.
 
-        `asked` are the nodes of which something else is asked than before; `said` that we say
+        `asked` are the nodes with other demands than before; `said` that we say
         something else to what we are asked.
         """
         if self.up is not None:

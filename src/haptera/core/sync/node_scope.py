@@ -15,7 +15,7 @@ NamedFact = tuple[str, Fact, bool]
 
 @dataclass(frozen=True, slots=True)
 class NodeScope:
-    """Which entities the parent may speak of, and what it is told of each.
+    """The entities that the parent may speak of, and what it receives of each.
 
     What this side does not look at itself, `here`, is its parent's to know.
     """
@@ -29,17 +29,17 @@ class NodeScope:
         return self.table.on(self.node)
 
     def reports(self, row: EntityState) -> bool:
-        """Whether the parent is told how this is."""
+        """Whether the parent receives its readings."""
         return row.id.node == self.node
 
     def facts(self, row: EntityState) -> list[NamedFact]:
-        """What is told of its values."""
+        """The statements on its values."""
         facts = [(name, fact, True) for name, fact in row.belief.known.items()]
         facts += [(name, fact, False) for name, fact in row.belief.remembered.items()]
         return [one for one in facts if (row.kind.name, one[0]) in self.here]
 
     def stands(self, row: EntityState) -> bool:
-        """Whether it is told where it stands."""
+        """Whether the parent receives its condition."""
         return row.stance.condition is not Condition.IDLE
 
     def leave(self, entity: EntityId) -> None:

@@ -35,14 +35,14 @@ class Peer:
     """One neighbour: `silent_since` counts our own listening time only.
 
     `schema` is the digest of the kinds and parts that it knows, None before it said so;
-    `told_schema` what it told of these, where they are others than ours,
+    `told_schema` what it said of these, where they differ from ours,
     once that was `sought`. `said` is
-    how far it told us to hold the layer that we send it; `acked` the version of that layer at which
-    we last knew it to be right; `tells` how often it was told the present one. It is `disbelieved`
+    how far it says to hold the layer that we send it; `acked` the version of that layer at which
+    we last knew it to be right; `tells` how often it was sent the present one. It is `disbelieved`
     while something that is known denies that it can be there. `asks`, `room_asks` and `permits` are
     what it last said of them, in its present process. It `differs` while our copy of its layer does
-    at the same version, of which so many `lists` were asked for; `recalled` is what it asked to be
-    told again.
+    at the same version; so many `lists` were asked for; `recalled` is what it asked to be
+    sent again.
     """
 
     name: str

@@ -11,12 +11,12 @@ from haptera.model.entity import EntityId
 from haptera.model.facts import Fact
 from haptera.model.messages import ObservedUpdate, SeenValue, Standing
 
-# What changed, and by node whether its agent is heard; None: all as it was last told.
+# What changed, and by node whether its agent is heard; None: all as it was last sent.
 Draft = tuple[tuple[ObservedUpdate, ...], Mapping[str, bool] | None]
 
 
 class Reporter:
-    """Notes what changes on the nodes that are kept here, or of which a parent below has told."""
+    """Notes what changes on the nodes that are kept here, or that a parent below has reported."""
 
     def __init__(self, table: EntityTable, charge: Charge, reports: Reports) -> None:
         self._table = table
@@ -30,7 +30,7 @@ class Reporter:
         self._changed.update(entities)
 
     def repeat(self) -> None:
-        """Tell all anew: what was told last has not arrived, or is known no more."""
+        """Report all anew: what was sent last has not arrived, or is known no more."""
         self._told = None
 
     def draft(self, now: int) -> Draft:

@@ -36,7 +36,7 @@ class Reports:
         # By parent: the nodes that it has a word on, and whether their agents are heard there.
         self._nodes: dict[str, Mapping[str, bool]] = {}
         self._keeper: dict[str, str] = {}
-        # By parent: the entities that it told of when they were not declared here.
+        # By parent: the entities that it reported when they were not declared here.
         self._undeclared: dict[str, set[EntityId]] = {}
         self.refused: Counter[str] = Counter()
 
@@ -154,7 +154,7 @@ class Reports:
             turn.changed.add(row.id)
 
     def _recall(self, turn: Turn, row: EntityState, node: str) -> None:
-        """Show what was told of an entity, which may have been declared anew since.
+        """Show what was reported of an entity, which may have been declared anew since.
 
         Its parent has nothing new to tell, if it did not hear that it was not declared meanwhile.
         """
@@ -188,7 +188,7 @@ class Reports:
                 turn.touch(row.id)
 
     def _keep(self, turn: Turn, node: str, parent: str) -> None:
-        """The word of this parent counts from now on: all that it told."""
+        """The reports of this parent count from now on, all of them."""
         self._keeper[node] = parent
         self._show(turn, node, {one.id for one in self._table.on(node)})
 

@@ -1,7 +1,7 @@
 """The bus: for each listener the changes that it has not received; ordered, resumable, bounded.
 
-A listener never holds a state, only which entities it is to be told of; whoever takes them reads
-the state then, so that what is told is the latest, once.
+A listener never holds a state, only the entities that changed for it; a delivery reads
+the state at that moment, so that it has the latest, once.
 """
 
 from collections import deque
@@ -33,11 +33,11 @@ CHANGES_KEPT: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What a listener is to be told now: entities, and in what they changed.
+    """What a listener is to receive now: entities, and in what they changed.
 
     With `fresh` a snapshot begins: all that was heard before is to be forgotten. What is in it
     for the snapshot's sake changed in nothing. `cursor` is how far the listener has heard once it
-    was told; None in the middle of a snapshot. With the last batch the picture is `whole`: nothing
+    was sent; None in the middle of a snapshot. With the last batch the picture is `whole`: nothing
     is left that had changed when its first one was taken, or the last of what a snapshot found.
     """
 
@@ -88,7 +88,7 @@ class Shown:
 def news_of(
     batch: Batch, view: Callable[[EntityId], EntityView | None], shown: Shown | None = None
 ) -> BusNews:
-    """What is to be told of a batch, with each entity as it is now."""
+    """A batch to be delivered, with each entity as it is now."""
     news = BusNews([], {}, [], [])
     if shown is not None and batch.fresh:
         shown.begin_anew()
@@ -200,7 +200,7 @@ class Bus:
 
 
 class Listener:
-    """What one listener was not told yet, in the order in which it changed first."""
+    """What one listener has not received yet, in the order in which it changed first."""
 
     def __init__(
         self, bus: Bus, wanted: Subscription, merger: Merger, wake: Callable[[], None]
@@ -217,7 +217,7 @@ class Listener:
         self._rest: deque[EntityId] = deque()
         self._room = bus.pending_max
         self._overrun = True  # it knows nothing yet
-        # Up to which change the picture goes that is being told; None: none is.
+        # The change up to which the picture goes that is being delivered; None: none is.
         self._until: int | None = None
         self._in_snapshot = False
 
@@ -228,11 +228,11 @@ class Listener:
 
     @property
     def gathers(self) -> bool:
-        """Whether what changed until now is in the picture that is told next, or to its end."""
+        """Whether what changed until now is in the picture that is sent next, or to its end."""
         return self._overrun or bool(self._rest) or self._until is None
 
     def drain(self, count_max: int) -> Batch | None:
-        """So many at most of what it is to be told; None where that is nothing.
+        """So many at most of what it is to receive; None where that is nothing.
 
         Of a snapshot few entities are asked about at once: it may be that none of these is wanted.
         """
@@ -309,7 +309,7 @@ class Listener:
         self._later, self._behind = [], 0
 
     def _of_snapshot(self, count_max: int) -> dict[EntityId, Types]:
-        """Some more of it, but for what changed meanwhile: that is told at its end."""
+        """Some more of it, but for what changed meanwhile: that is delivered at its end."""
         found, changed = dict[EntityId, Types](), self._pending.names
         for _ in range(min(len(self._rest), ASKED_MAX)):
             entity = self._rest.popleft()

@@ -18,7 +18,7 @@ ALIKE_CACHED_MAX: Final = 1_024
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """One entity as it was; `tried_at` is when the last step ended that was told of."""
+    """One entity as it was; `tried_at` is when the last announced step ended."""
 
     facts: tuple[tuple[str, str], ...]
     condition: Condition
@@ -37,7 +37,7 @@ class Chronicle:
         self._seen: dict[EntityId, _Seen] = {}
 
     def begin(self, now: int, wall_offset_ns: int) -> Happened:
-        """Begin anew, from nothing: what was told before may be lost."""
+        """Begin anew, from nothing: earlier news may be lost."""
         self._seen.clear()
         return Happened((now + wall_offset_ns) / _NS_PER_S, "", Sort.BEGUN)
 
@@ -83,7 +83,7 @@ class Chronicle:
 
 @lru_cache(ALIKE_CACHED_MAX)
 def _alike(facts: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
-    """The same tuple for all entities of which the same was seen: there are many."""
+    """The same tuple for all entities with the same history: there are many."""
     return facts
 
 

@@ -15,7 +15,7 @@ _GONE: Types = frozenset({News.GONE})
 
 
 def publish(table: EntityTable, changed: Iterable[EntityId]) -> Publish | None:
-    """Tell of those of these entities of which anything is new; None where nothing is.
+    """The news of these entities; None where nothing is new.
 
     Who changes an entity need not say in what: only growing older is no news.
     """

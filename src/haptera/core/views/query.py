@@ -209,7 +209,7 @@ def _reading(row: EntityState, name: str, fact: Fact, by: str, now: int) -> Read
 
 
 def link_view(link: Link) -> LinkView:
-    """One part of a chain as it is told."""
+    """One part of a chain as answers show it."""
     match link:
         case Find(look, expect):
             return LinkView(look.path, f"looks at {look.at}", look.context, expect=expect)

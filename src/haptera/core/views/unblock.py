@@ -1,4 +1,4 @@
-"""Whoever or whatever would let an entity go on that waits or is stuck, in words for people."""
+"""What would let an entity go on that waits or is stuck, in words for people."""
 
 from typing import Final
 

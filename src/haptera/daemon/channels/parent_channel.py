@@ -114,7 +114,7 @@ class ParentChannel:
         return isinstance(request, RenewAsked) or not ended
 
     async def answer(self, caller: str, request: Request) -> Answer:
-        """What a child is told."""
+        """What is sent to a child."""
         match request:
             case RenewAsked(csr):
                 return self._renewed(caller, csr)
@@ -153,7 +153,7 @@ class ParentChannel:
             return Unable(str(error))
 
     def _secret(self, caller: str, name: str) -> Answer:
-        """A secret, told only to a node of which a module is desired that names it."""
+        """A secret, given only to a node with a desired module that names it."""
         wanted = Reference(Keeper.PARENT, name)
         users = [
             one.entity

@@ -14,7 +14,7 @@ from haptera.runtime.store.sessions import SavedSession
 from haptera.runtime.store.store import Store, kept
 from haptera.wire.seal import SealRole, Session
 
-# How long a node that is no longer declared is told so, and what is to stop on it. What it asks
+# How long a node that is no longer declared still hears so, and what is to stop on it. What it asks
 # over TLS is not answered even then.
 GOODBYE_S: Final = 60.0
 # How long its session is kept from then on, with nothing accepted by it: who declares the node
@@ -137,7 +137,7 @@ class Sessions:
             await self.evict(peer)
 
     def beyond(self, incarnations: Mapping[str, int]) -> list[SavedSession]:
-        """Those that a parent above, which has counted so far, has not been told of.
+        """Those that a parent above, which has counted so far, does not know of.
 
         A process that dies between making a session and telling of it leaves one such behind.
         """
@@ -189,7 +189,7 @@ def ended_above(
 ) -> list[str]:
     """The nodes whose sessions, of these incarnations here, a parent above has put out.
 
-    The end of a session counts as an incarnation, of which nobody has a session.
+    The end of a session counts as an incarnation that nobody has a session of.
     """
     there = {one.peer: one.agreement.incarnation for one in sessions}
     return sorted(

@@ -44,7 +44,7 @@ class Executor:
         self._at_once = 0
 
     async def execute(self, asked: ExecAsked, talk: Talk) -> None:
-        """Run it, and tell of it as it goes; whoever hangs up ends it."""
+        """Run it, and report as it goes; a caller that hangs up ends it."""
         if self._at_once >= EXECUTED_AT_ONCE_MAX:
             most = f"{EXECUTED_AT_ONCE_MAX} commands run on {self._node} already"
             talk.writer.write(pack(Unable(f"{most}: wait until one has ended")))

@@ -1,6 +1,6 @@
 """The process that runs one command for somebody elsewhere: what it writes goes out in frames.
 
-Its link leads to who is told. Where that is closed, as when a process on the way was killed, the
+Its link leads to the caller. Where that is closed, as when a process on the way was killed, the
 command is ended: so it never outlives those who wait for it.
 """
 
@@ -25,7 +25,7 @@ from haptera.runtime.network.peer_messages import ExecTold
 CHUNK_BYTES: Final = 64 * 1024
 # All that it may write, to both.
 OUTPUT_BYTES_MAX: Final = 256 * 1024 * 1024
-# Who is told hears at least this often that it still runs.
+# The caller hears at least this often that it still runs.
 ALIVE_EVERY_S: Final = 5.0
 # From SIGTERM to SIGKILL.
 GRACE_S: Final = 5.0
@@ -60,11 +60,11 @@ def exec_process(arguments: dict[str, Any], descriptors: list[int]) -> None:
     try:
         keep(kept, link, given)
     except OSError:
-        return  # Who is told is gone, and it has been ended.
+        return  # The caller is gone, and it has been ended.
 
 
 def keep(kept: KeptCommand, link: socket.socket, given: int) -> None:
-    """Run it to its end, and tell of that.
+    """Run it to its end, and report that.
 
     Raises:
         OSError: nobody hears of it any more; it is ended.

@@ -79,7 +79,7 @@ from haptera.runtime.store.sqlite_writer import Failure
 from haptera.runtime.store.store import Store, kept
 from haptera.selectors.selector import Selector
 
-# How long a proposal waits for the disk before its asker is told so.
+# How long a proposal waits for the disk before its caller hears so.
 PROPOSAL_WITHIN_S: Final = 30.0
 # So often all that is desired is read over many turns, if it changes meanwhile; then it is in one.
 READ_AGAIN_MAX: Final = 3

@@ -170,7 +170,7 @@ def look_into(file: Path) -> BackedUp:
 
 
 def restore(file: Path, directory: Path) -> Backup:
-    """Make a parent's state of a backup, in a new epoch: whoever followed the old one begins anew.
+    """Make a parent's state of a backup, in a new epoch: followers of the old one begin anew.
 
     Raises:
         HapteraError: the backup is not sound, or a parent keeps its state there already.
@@ -198,7 +198,7 @@ def restore(file: Path, directory: Path) -> Backup:
 
 
 def _read(file: Path) -> tuple[Backup, dict[str, bytes]]:
-    """What a backup says of itself, and its files, each of which is what it must be."""
+    """What a backup says of itself, and its files, checked against that."""
     damaged = UnreadableError("is not a valid backup", where=str(file), do="take another backup")
     if file.exists() and not file.is_file():
         raise damaged  # to open a FIFO is to wait for who writes to it

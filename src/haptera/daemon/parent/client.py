@@ -1,4 +1,4 @@
-"""The client file: what lets a command line in without being told where the parent is."""
+"""The client file: what lets a command line find the parent, and in."""
 
 from pathlib import Path
 from typing import Final

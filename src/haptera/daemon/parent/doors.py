@@ -28,7 +28,7 @@ from haptera.runtime.network.tls_server import CONNECTIONS_MAX as NODES_CONNECTI
 from haptera.runtime.store.store import Store
 
 SOCKET: Final = "api.sock"
-# On the Unix socket, so that whoever is on this machine gets in when the other door is crowded.
+# On the Unix socket, so that people on this machine get in when the other door is crowded.
 OWN_CONNECTIONS_MAX: Final = 128
 ALL_CONNECTIONS_MAX: Final = CONNECTIONS_MAX + OWN_CONNECTIONS_MAX + NODES_CONNECTIONS_MAX
 # Where rules let others in, they must be able to open the socket; who they are is asked then.

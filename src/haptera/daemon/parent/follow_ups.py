@@ -38,7 +38,7 @@ Views = Mapping[str, EntityView]
 def follow_ups(views: Views, changes: Sequence[Change]) -> tuple[Change, ...]:
     """The replicas that would come, change and go; `views` are of all that the controller reads.
 
-    Each round is told as if what the one before had started ran by then. Who leads is not told:
+    Each round is shown as if what the one before had started ran by then. Leaders are left out:
     that follows from what replicas then do.
     """
     after = _after(views, changes)

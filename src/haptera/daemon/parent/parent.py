@@ -192,7 +192,7 @@ class _Parent:
         self._begin(self._store.load())
 
     def _begin(self, stored: Stored) -> None:
-        """Make the engine of what is stored, and what is asked and told of it."""
+        """Make the engine of what is stored, and its questions and answers."""
         check_stored(stored)
         side = Side(
             Context.PARENT,

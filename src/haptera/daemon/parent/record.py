@@ -16,11 +16,11 @@ class EventRecorder:
         self._chronicle = Chronicle(table)
         self._recorder = recorder
         self._recoveries = recorder.recoveries
-        # The engine's first turns tell of each entity that was stored.
+        # The engine's first turns announce each entity that was stored.
         recorder.note([self._chronicle.begin(clock.now_ns(), clock.wall_offset_ns())])
 
     def changed(self, entities: Iterable[EntityId]) -> None:
-        """These changed; all is told anew where something was lost before."""
+        """These changed; all is recorded anew where something was lost before."""
         now, offset_ns = clock.now_ns(), clock.wall_offset_ns()
         if self._recoveries != self._recorder.recoveries:
             self._recoveries = self._recorder.recoveries

@@ -1,7 +1,7 @@
 """The queue of jobs on a node's side: asks for work, has it run, and reports how it ended.
 
-What it holds is on disk before it is told of, so another process of the agent goes on with it.
-A job's keeper lets it live for as long as its lease is renewed, whoever else is dead.
+What it holds is on disk before it is reported, so another process of the agent goes on with it.
+A job's keeper lets it live for as long as its lease is renewed, no matter what else is dead.
 """
 
 import asyncio
@@ -146,7 +146,7 @@ class AgentQueue:
                 self._make_ready(run)
 
     async def _turn(self) -> None:
-        """Ask once, and do what is told; something that ends meanwhile is told at once."""
+        """Ask once, and follow the answer; something that ends meanwhile is reported at once."""
         self._wake.clear()
         runs = self._runs.values()
         quiet = all(one.noted or one.phase is HoldingPhase.LOCKED for one in runs)
@@ -190,7 +190,7 @@ class AgentQueue:
             waking.cancel()
 
     def _take(self, asked: WorkAsked, told: WorkTold, lease_ns: int) -> None:
-        """Do what is told; what changed here since it was asked is not noted yet."""
+        """Follow the answer; changes since the question are not noted yet."""
         lease_ns -= LEASE_MARGIN_MS * MS
         noted = {one.token: one.phase for one in asked.held if one.token in told.noted}
         stopped = {one.token for one in told.stop}
@@ -215,7 +215,7 @@ class AgentQueue:
             self._accept(work)
 
     def _accept(self, work: Assignment) -> None:
-        """A job is this node's: on disk before anything is told of it."""
+        """A job is this node's: on disk before it is reported."""
         if work.token in self._runs:
             return
         home = home_of(self._run_dir, work)
@@ -311,7 +311,7 @@ class AgentQueue:
             await run.home.stop(grace_s)
 
     def _over(self, run: _Run, phase: HoldingPhase, status: int | None, reason: str | None) -> None:
-        """It is over; the parent is told so until it has noted it."""
+        """It is over; that is reported until the parent has noted it."""
         said = None if reason is None else showable(reason, REASON_CHARS_MAX)
         run.phase, run.noted, run.status, run.reason = phase, False, status, said
         run.leave_gate()

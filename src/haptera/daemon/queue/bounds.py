@@ -4,7 +4,7 @@ With cgroups (v2, and root) memory and CPUs are those of the whole job, and what
 with it at once. Without, memory bounds each of its processes for itself, and CPUs nothing.
 
 Where the agent is root, a job is a user without rights, unless it says which one it is; and it
-sees nothing of the agent's files, whoever it is, as services of the node do.
+sees nothing of the agent's files, as any user, as services of the node do.
 """
 
 import os

@@ -204,7 +204,7 @@ def _make_place(skeleton: Path, destination: str, source: Path) -> None:
 
 
 def _mapped(number: int) -> list[dict[str, int]]:
-    """Root inside is this one outside; of whoever is root outside too, all others are themselves.
+    """Root inside is this one outside; for root outside too, all others are themselves.
 
     Two lines for these: programs take one line of all users for the machine's own namespace.
     """

@@ -20,7 +20,7 @@ from haptera.modules.system.staging import alone, check_fits, forget_artefacts, 
 from haptera.queue.work import IMAGES_TOLD_MAX
 from haptera.sdk import uplink
 
-# So many that no job uses are kept, for the next one; those of which the last use is longest ago
+# So many that no job uses are kept, for the next one; those whose last use is longest ago
 # are dropped first.
 UNUSED_KEPT_MAX: Final = 4
 # A parent that is away, or that builds the image still, is asked again.

@@ -1,4 +1,4 @@
-"""The queue of jobs on the parent's side: what it decides is written before anybody is told."""
+"""The queue of jobs on the parent's side: what it decides is written before anybody hears of it."""
 
 import asyncio
 import logging
@@ -46,7 +46,7 @@ class KnownNodes(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """Who has asked and is told nothing yet."""
+    """A holder that has asked and has no answer yet."""
 
     asked: WorkAsked
     told: asyncio.Future[WorkTold]
@@ -120,17 +120,17 @@ class ParentQueue:
         """A node's agent asks for work.
 
         Raises:
-            HapteraError: what it is told cannot be written.
+            HapteraError: the answer cannot be written.
         """
         return await self.ask(node, capacity_of(self._nodes.attributes_of(node)) or NOTHING, asked)
 
     async def ask(
         self, name: str, capacity: Size, asked: WorkAsked, backend: str | None = None
     ) -> WorkTold:
-        """A holder asks for work: told at once, or once there is something to tell.
+        """A holder asks for work: answered at once, or once there is news.
 
         Raises:
-            HapteraError: what it is told cannot be written.
+            HapteraError: the answer cannot be written.
         """
         if any(one.phase is HoldingPhase.RETURNED for one in asked.held):
             # Before it is given out again: its image may be gone.
@@ -245,7 +245,7 @@ class ParentQueue:
         return True
 
     async def _write(self) -> None:
-        """Tell who waits, and have all that changed written, whoever changed it.
+        """Answer the waiting, and have all that changed written, no matter by whom.
 
         Raises:
             HapteraError: it cannot be; the queue is as it was written last.

@@ -162,7 +162,7 @@ class Pools:
             self._complain(wrong, name, fault)
 
     def _complain(self, wrong: dict[str, str], name: str, fault: str) -> None:
-        """Say what keeps a pool from being kept: to whoever asks, and, once, in the log."""
+        """Say what keeps a pool from being kept: in answers, and, once, in the log."""
         wrong[name] = text = f"is not kept: {fault}"
         self._jobs.pools[name] = text
         if self._wrong.get(name) != text:
@@ -206,7 +206,7 @@ class Pools:
             one.supply.empty(slot, one.writes)
 
     async def _forget(self, kept: _Kept) -> None:
-        """Whoever asked for work from what is gone is gone too, and so is our drain of it."""
+        """An asker on what is gone is gone too, and so is our drain of it."""
         for one in kept.slots:
             if one.phase is not SlotPhase.ABSENT:
                 continue

@@ -41,7 +41,7 @@ SUBMITTED_MAX: Final = 2_000
 PLENTY: Final = Size(CPUS_MAX, MEMORY_MB_MAX)
 HELD_BY_USER: Final = "JobHeldUser"
 WAITING: Final = "PENDING"
-# Over, and whoever ran it says how; all states that are neither here nor lost are under way.
+# Over, with an exit status; all states that are neither here nor lost are under way.
 ENDED_STATES: Final = frozenset(
     ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY", "DEADLINE")
 )
@@ -133,7 +133,7 @@ class SlurmBackend:
     def _held(self) -> dict[int, Holding]:
         held = dict(self._faults)
         for token, job in self._there.items():
-            # One that cannot be read is told of once it can.
+            # One that cannot be read is reported once it can.
             with Boundary(f"backend {self._name}, {job.name}"):
                 name = SlurmName.parse(job.name)
                 assert name is not None
@@ -160,7 +160,7 @@ class SlurmBackend:
             return WorkTold()
 
     async def _take(self, held: Mapping[int, Holding], told: WorkTold) -> None:
-        """Do what the queue told; what fails is told again, for nothing here remembers it."""
+        """Follow the queue's answer; what fails is asked again, for nothing here remembers it."""
         for token in told.noted:
             if held[token].phase not in (HoldingPhase.RUNNING, HoldingPhase.STOPPING):
                 self._faults.pop(token, None)

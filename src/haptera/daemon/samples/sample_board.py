@@ -155,7 +155,7 @@ class SampleBoard:
         return fitting(readings, told)
 
     def _limits(self, readings: Mapping[str, Reading], names: tuple[str, ...]) -> _Limits | None:
-        """Of series that may all be told together, between what each is."""
+        """The range of each of the series that may be sent together."""
         found = [readings.get((split_series(name) or ("", None))[0]) for name in names]
         limits = tuple((one.low, one.high) for one in found if one is not None)
         if len(limits) < len(names):

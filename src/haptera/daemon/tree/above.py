@@ -45,7 +45,7 @@ _log = logging.getLogger(__name__)
 
 
 # Has the sessions of nodes, and how far their incarnations were counted, heeded here; returns the
-# sessions of which the parent above does not know yet.
+# sessions that the parent above does not know yet.
 Take = Callable[[Sequence[SavedSession], Mapping[str, int]], Awaitable[Sequence[SavedSession]]]
 
 
@@ -68,7 +68,7 @@ class Above:
         below: Below,
         reach: Callable[[str], None],
     ) -> None:
-        """`reach` is told at which address the parent that is followed serves nodes."""
+        """`reach` is called with the address at which the followed parent serves nodes."""
         self._engine = engine
         self._below = below
         self._deliver = deliver

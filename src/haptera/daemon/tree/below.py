@@ -32,7 +32,7 @@ class SubtreeReport(msgspec.Struct, frozen=True):
     """What a parent reports, as `Reported` has it, and the sessions that were made there.
 
     `parents` are itself and those below it, `doubted` the incarnations, by node, whose token two
-    have claimed since its last report; a parent of an earlier version tells of neither.
+    have claimed since its last report; a parent of an earlier version reports neither.
     """
 
     parent: str

@@ -114,7 +114,7 @@ def check_same_cluster(home: Path, files: Mapping[str, bytes]) -> None:
     """Follow no parent of another cluster: what is here would be lost.
 
     Raises:
-        HapteraError: it is of another one, or does not say of which.
+        HapteraError: it is of another one, or does not name its own.
     """
     if (known := read_cluster(home)) is None:
         return

@@ -197,7 +197,7 @@ class LeaseInEtcd:
         if not _NUMBER.fullmatch(granted.TTL) or int(granted.TTL) == 0:
             raise HapteraError("etcd grants no length of time", where=self._holder.decode())
         self._id = granted.ID
-        # Whoever answers, it acts no longer than it asked for.
+        # On any answer, it acts no longer than it asked for.
         self.tenure.renewed(asked_at, min(int(granted.TTL), self.length_s) * S)
 
 

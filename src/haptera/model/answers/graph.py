@@ -1,4 +1,4 @@
-"""What is told of a class drawn as graphs: what can be known, and the moves between."""
+"""A class drawn as graphs: what can be known, and the moves between."""
 
 from typing import Annotated, Any, Literal
 
@@ -75,7 +75,7 @@ class GraphView(msgspec.Struct, frozen=True, kw_only=True):
     ]
     rests: Annotated[
         list[RestView],
-        noted("The looks at its variables of which a look has conditions on other variables."),
+        noted("The looks at its variables that have conditions on other variables."),
     ]
     states: Annotated[
         list[Known],

@@ -1,4 +1,4 @@
-"""What changes would start, as it is told to people and programs, saved, and compared."""
+"""What changes would start, as people and programs see it, saved, and compared."""
 
 import hashlib
 from typing import Final
@@ -11,7 +11,7 @@ from haptera.model.answers.views import Condition, LinkView
 DIGEST_DIGITS: Final = 12
 # More than this share of the nodes, in percent, is not disrupted without the plan's digest.
 RADIUS_PERCENT: Final = 10
-# Whoever disrupts no more nodes than this is never asked, however few nodes there are.
+# A change that disrupts no more nodes than this is never questioned, on any size of cluster.
 UNASKED_MAX: Final = 1
 
 
@@ -108,7 +108,7 @@ class PlanGroup(msgspec.Struct, frozen=True, gc=False):
 
 
 class Plan(msgspec.Struct, frozen=True, gc=False):
-    """What changes would start: entities that are told to go elsewhere by these, grouped.
+    """What changes would start: the entities whose goal these move, grouped.
 
     `anyway` counts, by condition, those that are not as desired already, and are no part of it.
     `nodes` counts all, those that are declared by it included.

@@ -6,7 +6,7 @@ _SIGNS = {"node:": "", "node ": "", "@": " on "}
 
 
 def cause(why: str | None, node: str | None) -> str:
-    """Why, told of `the node` where it names the entity's own.
+    """Why, with `the node` where it names the entity's own.
 
     >>> cause("the agent of n1 is silent, not that of n12", "n1")
     'the agent of the node is silent, not that of n12'

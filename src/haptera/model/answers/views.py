@@ -1,4 +1,4 @@
-"""What is told of entities to people and programs: answers, streams, pages."""
+"""Entities as people and programs see them: answers, streams, pages."""
 
 from enum import StrEnum
 from typing import Annotated, Final
@@ -11,7 +11,7 @@ from haptera.model.answers.explained import Explained
 CONTESTED: Final = "contested: "
 
 
-# Sentences; who may see only some entities is told of none.
+# Sentences; a caller who may see only some entities gets none.
 Faults = Annotated[
     list[str],
     msgspec.Meta(
@@ -173,7 +173,7 @@ class BrakeView(msgspec.Struct, frozen=True, gc=False):
 class AlikeView(msgspec.Struct, frozen=True, gc=False):
     """So many entities that stand alike: of one kind, one name unless they are nodes, one reason.
 
-    `on` are their nodes as a node-set; of what is on no node, its name. `why` is told of `the
+    `on` are their nodes as a node-set; of what is on no node, its name. `why` is said of `the
     node`, where there are several; `frozen` says by whom and why no step begins on them.
     """
 

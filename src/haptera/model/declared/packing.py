@@ -35,7 +35,7 @@ class PackedLayout:
     words: int
 
     def can_hold(self, name: str, value: str | int) -> bool:
-        """Whether this value has a number of its own; unknown is told by absence."""
+        """Whether this value has a number of its own; unknown is said by absence."""
         return any(
             field.name == name and isinstance(value, str) and field.numbers.get(value, 0) > 0
             for field in self.fields
@@ -55,7 +55,7 @@ def layout_of(kind: Kind) -> PackedLayout:
 
 
 def layout_of_numbers(variables: Numbers) -> PackedLayout:
-    """Lay out a kind of which only the numbers of its variables' values are known."""
+    """Lay out a kind from the numbers of its variables' values alone."""
     fields: list[PackedField] = []
     shift = 0
     for name, numbers in sorted(variables.items()):
@@ -84,7 +84,7 @@ def pack(layout: PackedLayout, state: Mapping[str, Held]) -> tuple[int, ...]:
 
 
 def unpack(layout: PackedLayout, words: Sequence[int]) -> Unpacked:
-    """Read words from anywhere: what cannot be read is absent, and told."""
+    """Read words from anywhere: what cannot be read is absent, and reported."""
     if len(words) != layout.words:
         return Unpacked({}, tuple(field.name for field in layout.fields))
     whole = sum((word & _WORD_MASK) << WORD_BITS * at for at, word in enumerate(words))

@@ -1,4 +1,4 @@
-"""What a side tells of its kinds and modules: so its words can be read, and what differs named."""
+"""A side's kinds and modules, as it sends them: so its words can be read, and differences named."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -59,7 +59,7 @@ def told_schema(digest: int, kinds: Iterable[Kind], own: OwnSchema) -> ToldSchem
 
 
 def sums_of(manifests: Iterable[Manifest]) -> dict[str, ModuleSum]:
-    """The modules, as a neighbour is told of them."""
+    """The modules, as they are sent to a neighbour."""
     return {one.name: ModuleSum(one.version, _digest(one)) for one in manifests}
 
 

@@ -141,7 +141,7 @@ class Halt(NamedTuple):
 
 
 class Serving(NamedTuple):
-    """What an entity reads while it serves, and of which service it is one, by its name.
+    """What an entity reads while it serves, and the service that it belongs to, by its name.
 
     A disruptive step on it harms who is served, and nothing else on its node: it needs a place in
     the budget of its service, and no permit.
@@ -187,8 +187,8 @@ class Kind:
     `borrows` are mutation variables of the entity's node that its parts may name (`node.agent`).
     It is `related` to entities of the whole cluster, whose variables its parts may name as well.
     `leaves` is what an entity is brought to once it is no longer declared, before it is forgotten.
-    An entity told `everywhere` is the whole cluster's, and each node's agent is told of it. One
-    that is `of_cluster` is the whole cluster's too, and there for whoever desires something of it.
+    An entity sent `everywhere` is the whole cluster's, and each node's agent has it. One
+    that is `of_cluster` is the whole cluster's too, and there once something of it is desired.
     What is code of one whose work is done `on_nodes` runs there, else at the parent.
     All that it declares may be more than one entity has room for: `check_size`. `in_force` are the
     variables that are to become current, all where the first of them can; without them, the first

@@ -127,7 +127,7 @@ def _open(value: object, path: Sequence[str], at: str) -> Iterator[str]:
         case list() | tuple():
             items = list(enumerate(value))
         case _:
-            return  # no value of its type: told where it is made
+            return  # no value of its type: reported where it is made
     for name, one in items:
         if first in (_EACH, str(name)):
             yield from _open(one, rest, f"{at}.{name}")

@@ -1,4 +1,4 @@
-"""Attributes of which no two nodes may have the same value: what a module reaches a machine by."""
+"""Attributes that no two nodes may have in common: those by which a module reaches a machine."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field

@@ -61,7 +61,7 @@ EROFS: Final = ("--quiet", "-zlz4hc", "-U", "00000000-0000-0000-0000-00000000000
 # When it is said to be made: no file is made to look older by a time that is this late.
 EROFS_EPOCH: Final = "4102444800"
 
-# Of a root that is imported, which may be in anybody's folder, and of which a tar says nothing.
+# An imported root may be in anybody's folder, and a tar says nothing of it.
 ROOT: Final = (
     *("-root-mode", "755", "-root-uid", "0"),
     *("-root-gid", "0", "-root-time", "0"),
@@ -80,7 +80,7 @@ class ImageFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """One build: of which image, from a recipe or a source, and where it writes what it does."""
+    """One build: its image, its recipe or source, and the place of its log."""
 
     name: str
     made_of: str

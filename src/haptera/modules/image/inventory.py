@@ -18,7 +18,7 @@ from haptera.sdk.commands import unbound
 CHUNK_BYTES: Final = 1 << 20
 # The list of files of an image, all of it; a path of Linux takes 4 kB.
 HEADER_BYTES_MAX: Final = 256 << 20
-# All files of an image together, each of which is read: a squashfs of 4 kB may have any amount.
+# All files of an image together; each is read, and a squashfs of 4 kB may have any amount.
 CONTENTS_BYTES_MAX: Final = 128 << 30
 DPKG_STATUS: Final = "/var/lib/dpkg/status"
 DPKG_BYTES_MAX: Final = 64 << 20
@@ -51,7 +51,7 @@ class Contents:
     machines: Counter[str] = field(default_factory=Counter)
 
     def inventory(self, digest: str) -> Inventory:
-        """The same, as it is kept and told."""
+        """The same, as it is kept and sent."""
         return Inventory(digest, [self.files[path] for path in sorted(self.files)], self.packages)
 
     def resolved(self, path: str) -> ImageFile | None:

@@ -121,9 +121,9 @@ def _listener(interface: str, port: int) -> socket.socket:
 
 
 def _destination(request: DhcpMessage, reply: DhcpMessage) -> tuple[str, int]:
-    """A relay passes it on; who has an address already is told there; others hear a broadcast.
+    """A relay passes it on; one with an address is answered there; others hear a broadcast.
 
-    Who asks for what belongs to its address is told there, a relay or not (RFC 2131, 4.3.5).
+    A question about options of an address is answered there, a relay or not (RFC 2131, 4.3.5).
     """
     if request.type == dhcp.INFORM and request.client != dhcp.NOWHERE:
         return str(request.client), CLIENT_PORT

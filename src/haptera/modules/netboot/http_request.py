@@ -58,7 +58,7 @@ class FilePart:
 
 @dataclass(frozen=True, slots=True)
 class FileRequest:
-    """A request, up to its body: of so many bytes, or in chunks where they are not told (None).
+    """A request, up to its body: of so many bytes, or in chunks where there is no length (None).
 
     `continues` says that the client waits for a word before it sends the body.
     """
@@ -130,7 +130,7 @@ def _listed(fields: _Fields, name: str) -> list[str]:
 
 
 def _body(fields: _Fields, *, is_old: bool) -> int | HTTPStatus | None:
-    """How long the body is, if that can be told (RFC 9112, 6.3): what is not sure is refused."""
+    """How long the body is, if that is certain (RFC 9112, 6.3): else it is refused."""
     codings, lengths = _listed(fields, "transfer-encoding"), _listed(fields, "content-length")
     if codings:
         if is_old or lengths or codings[-1] != _CHUNKED or _CHUNKED in codings[:-1]:

@@ -15,7 +15,7 @@ from haptera.sdk import HapteraError
 FOLDER: Final = "netboot"
 _FILE: Final = "unclaimed.json"
 STRANGERS_MAX: Final = 256
-# More than are shown, so that whoever is made up is known when it asks again.
+# More than are shown, so that an invented one is known when it asks again.
 REMEMBERED_MAX: Final = 16_384
 FILE_BYTES_MAX: Final = STRANGERS_MAX * 1_024
 # Who has asked for nothing for so long is forgotten.

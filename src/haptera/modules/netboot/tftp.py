@@ -52,7 +52,7 @@ class Error:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How a file travels; `told` is what of it the client must be told."""
+    """How a file travels; `told` are the options that the client must be sent."""
 
     block_bytes: int
     window: int

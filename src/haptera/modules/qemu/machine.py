@@ -13,9 +13,9 @@ from haptera.modules.qemu.monitor import HungUpError, MonitorError, command
 from haptera.sdk import Command, HapteraError, ProgramPath, Refused, Target
 from haptera.sdk.commands import Program
 
-# Until the machine is there: QEMU then leaves whoever started it.
+# Until the machine is there: QEMU then leaves the process that started it.
 START_S_MAX: Final = 15.0
-# How long a machine that was told to end has for it, and how often that is looked at.
+# How long a machine that was asked to end has for it, and how often that is looked at.
 END_S_MAX: Final = 5.0
 END_READ_S: Final = 0.05
 ATTRIBUTE: Final = re.compile(r"\{([a-z_]+)\}")
@@ -127,7 +127,7 @@ class QemuMachine:
     async def _end(self) -> None:
         try:
             async with asyncio.timeout(END_S_MAX):
-                # Nobody's child tells of its end.
+                # It is nobody's child, so nothing reports its end.
                 while self._runs():  # noqa: ASYNC110
                     await asyncio.sleep(END_READ_S)
         except TimeoutError:

@@ -110,7 +110,7 @@ class RedfishSessions:
             file.unlink(missing_ok=True)
 
     def forget(self, session: RedfishSession) -> None:
-        """Go on without it; whoever opens the folder next goes on with it."""
+        """Go on without it; the next process that opens the folder goes on with it."""
         self._open.pop(session.service, None)
 
     def _file(self, service: ServiceAddress) -> Path | None:

@@ -128,7 +128,7 @@ class GroupOnNode(Service):
 
 
 def connect(target: Target) -> GroupOnNode:
-    """A replica is told whose it is, and where its group's lease lies."""
+    """A replica knows its group, and the place of its group's lease."""
     run_dir, name = target.run_dir, target.name
     group, rank = numbered(name)
     if target.entity.kind == lease.kind.name:
@@ -149,7 +149,7 @@ def connect(target: Target) -> GroupOnNode:
 
 
 def limits_of(target: Target, home: Home) -> tuple[str, ...]:
-    """What its keeper is told of a replica's limits."""
+    """The limits of a replica for its keeper."""
     text = target.values.get(replica.limits.name)
     if text is None:
         return ()
@@ -245,7 +245,7 @@ async def look_state(one: GroupOnNode) -> LeaseState:
 
 @state.watch
 async def watch_state(one: GroupOnNode) -> AsyncIterator[LeaseState]:
-    """The end of the process that holds it is told at once."""
+    """The end of the process that holds it is reported at once."""
     told: LeaseState | None = None
     while True:
         if (seen := one.state()) is not told:

@@ -92,7 +92,7 @@ def _touched_at(file: Path) -> float | None:
 
 
 def _records(descriptor: int) -> Iterator[tuple[int, str]]:
-    """The records of a log, of which the device gives one for each read."""
+    """The records of a log; the device gives one for each read."""
     rest, left = b"", LOG_BYTES_MAX
     while left > 0:
         try:

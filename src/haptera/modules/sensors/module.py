@@ -28,7 +28,7 @@ _logs: Final[dict[Path, KernelLog]] = {}
 
 @dataclass(frozen=True)
 class SensorSettings:
-    """`root` is where /sys and /proc are, `disks` the mounts of which the space is measured.
+    """`root` is where /sys and /proc are, `disks` the mounts whose space is measured.
 
     `log_patterns` are regular expressions by name, `heartbeats` files by the application's name.
     """

@@ -36,7 +36,7 @@ def wanted_images(
     asked: Mapping[str, int],
     now: float,
 ) -> dict[str, str]:
-    """The systems of which another image is to be desired; `asked`: nodes for waiting jobs.
+    """The systems that should desire another image; `asked`: nodes for waiting jobs.
 
     >>> policy = PersonalityPolicy("a", {"b": 1}, idle_s=60.0)
     >>> host = PersonalityHost("system:compute@n1", "a", "a", idle_since=0.0)

@@ -38,7 +38,7 @@ REST_S: Final = 1.0
 COMMAND_S_MAX: Final = 20.0
 # An image that did not run on one node is not tried on the next one for so long.
 REFUSED_S: Final = 1800.0
-# In JSON, squeue tells of jobs that have ended too, whatever states it is asked for.
+# In JSON, squeue lists jobs that have ended too, whatever states it is asked for.
 PENDING: Final = "PENDING"
 # Jobs that wait for nothing but nodes; held ones, and those that wait for others, do not count.
 NEEDS_NODES: Final = frozenset(("None", "Priority", "ReqNodeNotAvail", "Resources"))
@@ -90,7 +90,7 @@ async def follow_jobs(cluster: Cluster[PersonalitySettings]) -> None:
     commands = SlurmCommands(cluster.settings.conf, COMMAND_S_MAX)
     memory = PersonalityMemory()
     async for changes in cluster.watch(kinds=(node.kind.name, system.kind.name), tick_s=TICK_S):
-        # A Slurm that is away is told of by `slurm.state`. Another's write will be told of.
+        # A Slurm that is away is shown by `slurm.state`. Another's write will be announced.
         with suppress(SlurmAwayError, ForeignError, Conflict):
             await _follow(cluster, commands, memory, changes.now)
         await asyncio.sleep(REST_S)

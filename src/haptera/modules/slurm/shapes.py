@@ -13,7 +13,7 @@ from haptera.modules.slurm.commands import SlurmAwayError
 from haptera.modules.slurm.standing import SlurmStanding, standing
 from haptera.sdk import Foreign, ForeignError, read_foreign
 
-# What a job is above all, where it is told as several: it has places until it is complete.
+# The state that decides, where a job has several: it has places until it is complete.
 COMPLETING = "COMPLETING"
 FLAGS_FIRST = (COMPLETING, "REVOKED")
 JOB_STATES = frozenset(

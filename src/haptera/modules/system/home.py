@@ -25,7 +25,7 @@ Content = TypeVar("Content", bound=msgspec.Struct)
 
 
 class Staged(msgspec.Struct, frozen=True):
-    """A root that is mounted: of which image, and by which names or digests that was desired."""
+    """A mounted root: its image, and the names or digests by which that was desired."""
 
     manifest: ImageManifest
     references: tuple[str, ...]

@@ -141,7 +141,7 @@ def excluding_attribute(problem: Problem, part: Part) -> Requirement | None:
 
 
 def forbidden(part: Part, fields: Fields) -> int:
-    """The bits of which none may be set for the part's conditions on variables to hold."""
+    """The bits that must not be set for the part's conditions on variables to hold."""
     requires = _union(unmet(one, fields) for one in part.requires)
     return requires | _union(excluded(one, fields) for one in part.excludes)
 

@@ -1,4 +1,4 @@
-"""A chain told by its links, gone through again: the moves of its class, and the states between."""
+"""A chain replayed from its links: the moves of its class, and the states between."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from haptera.planner.domain.bars import NO_BARS, Bars, barring
 from haptera.planner.domain.bitstate import Operator
 from haptera.planner.domain.domain import Domain
 
-# A link told between processes: its part's path, and what a look expects.
+# A link as it travels between processes: its part's path, and what a look expects.
 Name = tuple[str, str | None]
 
 

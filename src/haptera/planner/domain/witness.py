@@ -1,4 +1,4 @@
-"""Finds a knowable state of which this and that is so, and what a move makes of it.
+"""Finds a knowable state with given properties, and what a move makes of it.
 
 Never all states: dependents first, it chooses what each variable's being known, or its being
 forgotten by the move, rests on, and so narrows the variables below. What need not be known is left
@@ -64,7 +64,7 @@ class _Layer:
 
 
 class Witnesses:
-    """The states of one class, to be asked for one of which something is so.
+    """The states of one class, to be searched for one with given properties.
 
     All questions together may take `choices_max` choices; one of them CHOICES_MAX. What they cost
     is counted as `work`, in moves that a search could try.

@@ -1,4 +1,4 @@
-"""Graphs as they are told: what edges ask of other variables, and what is marked on them."""
+"""Graphs as answers show them: what edges require of other variables, and what is marked."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -20,7 +20,7 @@ from haptera.planner.search.factors import factors_of
 from haptera.planner.search.landmark_heuristic import LandmarkHeuristic
 from haptera.planner.search.search_budget import SearchBudget
 
-# Ways to have as much of a goal, of which the cheapest is told.
+# Ways to reach as much of a goal; the answer has the cheapest.
 PARTIAL_MAX: Final = 4
 
 

@@ -12,7 +12,7 @@ from haptera.planner.domain.domain import Domain
 from haptera.planner.domain.knowable_states import after, around, knowable_states, may, not_known
 from haptera.planner.domain.task import joined
 
-# States of a graph of several variables; what would have more is told in several graphs.
+# States of a graph of several variables; what would have more is drawn as several graphs.
 STATES_MAX: Final = 16
 # States of a group and all that it depends on, looked into to find what can come about.
 AROUND_MAX: Final = 4_096
@@ -59,11 +59,11 @@ def graphs_of(
 ) -> list[Graph]:
     """One graph of all that moves, or one of each group of variables that steps change together.
 
-    A group that is too large itself is told variable by variable. What no part changes or looks
+    A group that is too large itself is drawn variable by variable. What no part changes or looks
     at, a borrowed variable say, is in none.
 
     Raises:
-        HapteraError: a graph has more edges than can be told.
+        HapteraError: a graph has more edges than can be drawn.
     """
     moved = reduce(or_, (move.touches for move in domain.moves), 0)
     fields = _fields(domain, moved)

@@ -29,7 +29,7 @@ _SOME_KEY: Final = "[...]"
 
 
 def _links(*forms: str) -> Meta:
-    """One of these forms, told apart by their keys."""
+    """One of these forms, distinguished by their keys."""
     return Meta(extra_json_schema={"oneOf": [{"$ref": f"#/$defs/{form}"} for form in forms]})
 
 

@@ -16,7 +16,7 @@ from haptera.planner.reasons.ignored_conditions import after
 class Breach:
     """A part that may not be taken in this state, by the hurdle's variable.
 
-    `bits` are those of the variable of which none may be set. Where knowledge `rests` on the part,
+    `bits` are those of the variable that must not be set. Where knowledge `rests` on the part,
     it was to be forgotten here. A look is to find what it is taken to `expect`.
     """
 

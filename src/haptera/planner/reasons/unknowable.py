@@ -44,7 +44,7 @@ def unknowable(
 def _no_look(choices: "Choices", name: str, value: str) -> str:
     """Why no look can ever find this value, to be added to words that say so.
 
-    Of looks that rest on each other, the first that lacks something is told of.
+    Of looks that rest on each other, the first that lacks something is named.
     """
     looks = _finding(choices.domain, name, (value,))
     rests = list[LookRequirement]()

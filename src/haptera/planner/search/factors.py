@@ -25,7 +25,7 @@ from haptera.planner.search.serial_subgoals import End
 
 # Goals of classes that are kept ready: fleets have few.
 FACTORS_CACHED_MAX: Final = 256
-# The bits of all their rows, of which each takes up to three bytes in the end: some 100 MB.
+# The bits of all their rows, at up to three bytes each in the end: some 100 MB.
 FACTORS_BITS_MAX: Final = 32_000_000
 
 

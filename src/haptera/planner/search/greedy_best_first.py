@@ -19,7 +19,7 @@ TURNS: Final = 3
 # for each that may be looked at.
 VISITS_MAX: Final = 10
 
-# A state, what it cost to come to it, from which one, and by the row of which number.
+# A state, the cost of its path, the state before, and the number of the row between them.
 Arrival = tuple[int, int, int, int]
 # What ways on from a state promise to cost, which were seen first, what is paid, the state, and
 # where the ways lead.

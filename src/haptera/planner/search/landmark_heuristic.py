@@ -46,7 +46,7 @@ class LandmarkHeuristic:
     """What the goal costs at the least from a state; UNREACHED where nothing leads to it.
 
     No cost counts in two blocks, so what they cost adds up; of one block the farthest landmark
-    counts. A move never lowers it by more than its own cost. Whoever asks is charged for what has
+    counts. A move never lowers it by more than its own cost. The caller is charged for what has
     to be found out first; with a budget that is spent the answer is less.
     """
 

@@ -22,7 +22,7 @@ def rollout(
 ) -> Found:
     """The first move of a plan, then the first of a new plan from there, and so on to the goal.
 
-    So what is left of a walk is the walk from where it has come to: whoever plans there, and has
+    So what is left of a walk is the walk from where it has come to: a planner there that has
     never heard of this walk, goes on with it. Else two plans could send each other in a circle.
     No barred part is the first.
     """

@@ -7,7 +7,7 @@ from typing import Final
 # waits for them: these are some 0.3 s.
 EXPANSIONS_MAX: Final = 4_000
 OUTLOOKS_MAX: Final = 5_000
-# Work is counted in moves tried, of which each takes some 60 ns: this is a minute, which only
+# Work is counted in moves tried, at some 60 ns each: this is a minute, which only
 # trials for a reason can take.
 WORK_APART_MAX: Final = 1_000_000_000
 # In the core others wait: some 8 ms for a chain, or for the reason why there is none.

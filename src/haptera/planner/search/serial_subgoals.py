@@ -30,7 +30,7 @@ TRIES_MAX: Final = 20_000
 
 
 class End(IntEnum):
-    """Why no move is told of a state: it meets the goal, nothing leads on, or it is not known.
+    """Why a state has no move: it meets the goal, nothing leads on, or it is not known.
 
     Below zero, so that it can stand in place of a move's number.
     """

@@ -17,7 +17,7 @@ Port = Annotated[int, msgspec.Meta(ge=1, le=65535)]
 
 
 class EnrolmentRefusal(StrEnum):
-    """All that a claimant is told; the parent's log says more."""
+    """All that a claimant learns; the parent's log says more."""
 
     TOKEN = "token"
     CLAIM = "claim"  # not a claim that this parent understands

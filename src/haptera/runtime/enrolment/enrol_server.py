@@ -44,7 +44,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What every child is told: where to send hellos, how often, and which modules it runs.
+    """What every child receives: where to send hellos, how often, and which modules it runs.
 
     `parents` are the addresses of all parents that a node may have, in its order; `host` is where
     others reach it.
@@ -69,7 +69,7 @@ class EnrolmentListener(Protocol):
 
 
 class EnrolServer:
-    """Serves claims until cancelled; `counts` says how they ended, and `listener` is told.
+    """Serves claims until cancelled; `counts` says how they ended, and `listener` is called.
 
     `others` converse with who shows a certificate.
     """
@@ -101,7 +101,7 @@ class EnrolServer:
         connections_max: int = CONNECTIONS_MAX,
         known: Iterable[str] = (),
     ) -> None:
-        """Take claims, from whoever shows no certificate: who has one is enrolled already.
+        """Take claims, without a certificate: a node that has one is enrolled already.
 
         `known` are the addresses of those who have a session.
         """

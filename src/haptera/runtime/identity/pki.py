@@ -269,7 +269,7 @@ def parse_key(pem: bytes) -> Key:
     """
     key = serialization.load_pem_private_key(pem, password=None)
     if not isinstance(key, Key):
-        raise ValueError("not an elliptic-curve key")  # noqa: TRY004  told like other bad content
+        raise ValueError("not an elliptic-curve key")  # noqa: TRY004  reported like other bad content
     return key
 
 
@@ -337,7 +337,7 @@ def _issue(
 ) -> bytes:
     """A certificate that says by its names who holds the key.
 
-    Each side serves and calls: who may do what is told by the URI, not by a use of the key.
+    Each side serves and calls: the URI decides who may do what, not a use of the key.
     """
     uses = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
     certificate = (

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from ipaddress import IPv6Address
 from typing import Final
 
-# Whoever has one address of IPv6 has the 64 bits behind it too.
+# The owner of one address of IPv6 has the 64 bits behind it too.
 _OWN_BITS: Final = 64
 
 

@@ -13,7 +13,7 @@ OF_PLACE: Final = (128, 32)
 OF_STRANGERS: Final = (1_024, 256)
 # Of all that were served before, who need not wait for those.
 OF_KNOWN: Final = (4_096, 256)
-# So many places are told apart, and so many are known; whose was the longest ago is forgotten.
+# So many places are distinguished, and so many are known; the longest unused is forgotten.
 PLACES_MAX: Final = 4_096
 KNOWN_MAX: Final = 65_536
 

@@ -106,7 +106,7 @@ class Asker:
 
 
 async def _executed(name: str, reader: asyncio.StreamReader) -> AsyncGenerator[ExecAnswer, None]:
-    """What is told of a command, up to its end; a break is told in words."""
+    """The news of a command, up to its end; a broken connection is one of them."""
     answers = hear_each(reader, ExecAnswer)
     try:
         while True:

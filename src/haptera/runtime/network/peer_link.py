@@ -6,7 +6,7 @@ from typing import Final
 from haptera.wire.bucket import Bucket
 from haptera.wire.seal import Opened, Session
 
-# A line of which more is lost than so many at once, and so many a second after that, is a flood:
+# A line that loses more than so many at once, and so many a second after that, is a flood:
 # nothing of it is taken for a while.
 LOST_AT_ONCE_MAX: Final = 512
 LOST_PER_S_MAX: Final = 256
@@ -27,7 +27,7 @@ Waiting = tuple[bytes, Address, int]
 class PeerLink:
     """One peer: its session, where it is reached, and what was last said on either side.
 
-    `boot` is the process that was last told as `Moved`, or was saved by an earlier process of ours.
+    `boot` is the process that was last sent as `Moved`, or was saved by an earlier process of ours.
     `held` is the newest that it said beyond its budget, and when that arrived; `sent` is when which
     sequence was. Not yet opened are those in the two lines, of which the one from its address on
     record goes first. `authentic` is by how many more of the last ones from there were the peer's

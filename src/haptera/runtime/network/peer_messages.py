@@ -50,7 +50,7 @@ class ExecAsked(msgspec.Struct, frozen=True, tag_field="op", tag="exec"):
 
 
 class ListAsked(msgspec.Struct, frozen=True, tag_field="op", tag="list"):
-    """Which entities the other side tells of, each in which version."""
+    """The entities that the other side sends, with their versions."""
 
 
 class SchemaAsked(msgspec.Struct, frozen=True, tag_field="op", tag="schema"):
@@ -116,7 +116,7 @@ class ExecTold(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="op", 
 
 
 class ListTold(msgspec.Struct, frozen=True, tag_field="op", tag="list told"):
-    """The layer that a process tells of: its boot-id, the layer's mark, all that counts in it."""
+    """The layer that a process sends: its boot-id, the layer's mark, all that counts in it."""
 
     boot: int
     mark: Mark

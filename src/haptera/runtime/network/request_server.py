@@ -1,4 +1,4 @@
-"""Answering requests over TLS, of whoever the certificate says may ask."""
+"""Answering requests over TLS, where the certificate says that the caller may ask."""
 
 import asyncio
 import logging
@@ -26,7 +26,7 @@ OF_ONE_CALLER_MAX: Final = 2 * ASKED_AT_ONCE_MAX
 
 _log = logging.getLogger(__name__)
 
-# Carries out what takes longer than an answer, and tells of it on this connection.
+# Carries out what takes longer than an answer, and reports it on this connection.
 Execute = Callable[[ExecAsked, Talk], Awaitable[None]]
 # Who asks, by name, as a verified certificate says; None: nobody who may.
 Admit = Callable[[Certificate], str | None]

@@ -55,7 +55,7 @@ def enrolling_context(identity: Path, ca_pem: bytes) -> ssl.SSLContext:
 
 
 def client_context(ca_pem: bytes, identity: Path | None = None) -> ssl.SSLContext:
-    """What a node calls its parent with: whoever answers must be certified by this authority.
+    """What a node calls its parent with: the answering side must be certified by this authority.
 
     Raises:
         HapteraError: `ca_pem` is no certificate.
@@ -105,7 +105,7 @@ def node_of(certificate: Certificate, cluster: UUID) -> tuple[UUID, int] | None:
 
 
 def client_of(certificate: Certificate) -> tuple[UUID, str] | None:
-    """Which token of which cluster a verified certificate stands for."""
+    """The token, and its cluster, that a verified certificate stands for."""
     for uri in _uris(certificate):
         told = _CLIENT.fullmatch(uri)
         if told is not None:

@@ -2,7 +2,7 @@
 
 Reading a datagram costs a fraction of opening its seal. So all that waits is read first, into a
 short line for each peer, and the lines are served in turn: who sends more than can be opened loses
-its own. A line of which far more comes than that is dropped by the kernel for a while, so that it
+its own. A line that sends far more than that is dropped by the kernel for a while, so that it
 does not fill the socket's buffer either.
 """
 
@@ -86,7 +86,7 @@ class Udp:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._rest: asyncio.TimerHandle | None = None
         self._holding: dict[str, None] = {}
-        # Those of whom something waits to be opened, each once.
+        # Links with something that waits to be opened, each once.
         self._turns: deque[PeerLink] = deque()
         self._muted = Muted(bound)
         self._confirmed: Confirmed | None = None
@@ -228,7 +228,7 @@ class Udp:
         return not is_full
 
     def _note_lost(self, link: PeerLink, *, is_elsewhere: bool, now: int) -> None:
-        """Take nothing of a line for a while of which too much is lost; hellos repair the rest.
+        """Take nothing of a line for a while that loses too much; hellos repair the rest.
 
         Not so where others send in the name of a peer: by that they would silence it.
         """
@@ -325,7 +325,7 @@ class Udp:
         self, link: PeerLink, opened: Opened, arrived_at: int, now: int
     ) -> Heard | str | None:
         if opened.type is DatagramType.HI:
-            # It could not take up what it was told; told again, it can. The rest is not
+            # It could not take up what it was sent; sent again, it can. The rest is not
             # repeated: what it lacks of that the next hellos show.
             if link.told is not None:
                 self._seal(link, link.told)

@@ -72,12 +72,12 @@ class Source(Protocol):
 
 
 class _Watch:
-    """One watch: what it was not told yet, and whether it has asked for more."""
+    """One watch: what it has not received yet, and whether it has asked for more."""
 
     def __init__(self, listener: Listener) -> None:
         self.listener = listener
         self.asked = True
-        # At which the picture was so that is being told.
+        # The revision of the picture that is being sent.
         self.revision = 0
 
 
@@ -122,7 +122,7 @@ class Control:
                 watch.listener.close()
 
     async def _serve_one(self) -> None:
-        """A request, if there is one; else whoever watches, has asked, and can be told."""
+        """A request, if there is one; else a watcher that has asked and can be answered."""
         if self._requests:
             request = self._requests.popleft()
             if len(self._requests) == REQUESTS_MAX - 1:

@@ -223,7 +223,7 @@ class LoopZygote:
         return future
 
     def close(self) -> None:
-        """End the zygote with all that it forked; nobody is told."""
+        """End the zygote with all that it forked; nobody is informed."""
         if self._client is not None:
             asyncio.get_running_loop().remove_reader(self._client.fileno())
             self._client.close()

@@ -56,7 +56,7 @@ def sampled_of(frame: Frame) -> Sampled | None:
 
 
 def begin_frame(start: Start, run_dir: Path) -> Frame:
-    """What a module is told first, over its link: nobody else sees its settings."""
+    """The first message to a module, over its link: nobody else sees its settings."""
     settings = msgspec.json.decode(start.settings) if start.settings else {}
     return {
         "op": "begin",

@@ -19,7 +19,7 @@ from haptera.runtime.processes.process import ModuleProcesses
 
 # How long a module may take until it says what it can do, when a parent starts.
 DESCRIBED_WITHIN_S: Final = 20.0
-# What all of them may declare: each node is told of it when it enrols, in one frame.
+# What all of them may declare: each node receives it when it enrols, in one frame.
 DECLARED_BYTES_MAX: Final = 40_960
 
 _log = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ async def describe(
     directory: Path,
     confine: Confine = unconfined,
 ) -> tuple[OwnModule, ...]:
-    """What each module declares, told by a process of it that is ended again.
+    """What each module declares, asked of a process of it that is ended again.
 
     One that cannot be run is taken for what it was when it last could: `known`.
 

@@ -43,7 +43,7 @@ from haptera.sdk.target import Boot
 # How long a module may take to end once its link is closed: it may be writing its last words.
 END_WITHIN_S: Final = 2
 
-# Beats without a sign of life until that is told; one that is missed may be a busy machine's.
+# Beats without a sign of life until that is reported; one that is missed may be a busy machine's.
 MISSED_TOLD: Final = 2
 
 
@@ -153,7 +153,7 @@ class ModuleProcesses:
             process.call(call, boot, settings)
 
     def cancel(self, cancel: Cancel | StopStep) -> None:
-        """Nobody waits for a call any more; or a step is told that it is not wanted."""
+        """Nobody waits for a call any more; or a step is asked to stop."""
         process = self._running.get((cancel.module, cancel.process))
         if process is not None and isinstance(cancel, StopStep):
             process.link.send({"op": "stop", "id": cancel.call})

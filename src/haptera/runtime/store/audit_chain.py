@@ -1,7 +1,7 @@
 """The chain of hashes over who wrote what: an altered, missing or added row is found.
 
 Each link's hash is over the one before and over what it stands for: a write with all that it
-changed, or a deed. Whoever can write the file can make a whole chain anew: that is found only by
+changed, or a deed. A writer of the file can make a whole chain anew: that is found only by
 who noted the hash of a link elsewhere. After Schneier and Kelsey, "Secure audit logs", 1999.
 """
 
@@ -98,7 +98,7 @@ def _chain(
 
 
 def forget_links(connection: sqlite3.Connection) -> None:
-    """Begin the chain after the last link of which a part was forgotten with its age."""
+    """Begin the chain after the last link that has lost a part by its age."""
     stale = connection.execute(
         "SELECT max("
         " coalesce((SELECT max(id) FROM links WHERE revision <="

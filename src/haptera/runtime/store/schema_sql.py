@@ -120,7 +120,7 @@ CREATE TABLE deeds (  -- what else was asked for that changes how the cluster is
     who TEXT NOT NULL,
     what TEXT NOT NULL,
     entity TEXT,  -- that it is about; NULL: the whole cluster, or written before version 8
-    request TEXT  -- that has to reach whoever keeps the node; NULL: it is none
+    request TEXT  -- that has to reach the parent that keeps the node; NULL: it is none
 );
 CREATE INDEX history_of_entity ON history (entity, id);
 """

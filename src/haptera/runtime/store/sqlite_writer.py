@@ -66,7 +66,7 @@ class Writer:
     """Runs jobs in order, each in a savepoint of its own, many in one transaction.
 
     `shipped` gets what each commit wrote, in the thread, before anybody hears of the commit.
-    `fault` is why the last commit could not be made, for whoever asks how the disk is.
+    `fault` is why the last commit could not be made, for questions about the disk.
     """
 
     def __init__(

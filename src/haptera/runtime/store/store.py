@@ -302,7 +302,7 @@ class Store:
         return self.bearer_of(token.id)
 
     def begin_keyed(self, key: RequestKey, sha256: bytes) -> Future[Held | Failure | None]:
-        """Have an idempotency key kept, or be told what is known of it."""
+        """Have an idempotency key kept, or learn what is known of it."""
         return self._ask(partial(keyed.begin, key=key, sha256=sha256, wall_s=self._wall_s()))
 
     def end_keyed(self, key: RequestKey, answer: KeptAnswer | None) -> Future[Failure | None]:

@@ -68,7 +68,7 @@ class Proposal:
 
     @property
     def kinds(self) -> list[str]:
-        """Of which its entities are."""
+        """The kind of its entities."""
         return sorted({one.entity.kind for one in self._site.entities})
 
     def changes(self, current: Sequence[StoredEntity], claim: Claim) -> tuple[Change, ...]:

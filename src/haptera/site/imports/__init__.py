@@ -1,1 +1,1 @@
-"""What other tools know of a cluster, read as a site; what of it has no place there is told."""
+"""What other tools know of a cluster, read as a site, with remarks on what has no place there."""

@@ -14,7 +14,7 @@ from haptera.site.syntax.tree import Branch, Errors, Leaf, Place, Series, Tree
 _META: Final = "_meta"
 _ALL: Final = "all"
 _UNGROUPED: Final = "ungrouped"
-# What is called so is told as a secret.
+# Values of these names are reported as secrets.
 _VAULTED: Final = "vaulted variable"
 _VARIABLES: Final = {node.address.name: "ansible_host"}
 _EACH_HOST: Final = "import what `ansible-inventory --list` writes without --export"
@@ -96,7 +96,7 @@ class _Inventory:
             members = list(self._found.nodes) if name == _ALL else self._members(name)
             self._found.group(name, members, place)
         for name, place in self._named.items():
-            # Ansible's own name for hosts without a group, which is told also where there are none.
+            # Ansible's own name for hosts without a group, also there where there are none.
             if name not in self._places and name != _UNGROUPED:
                 self._found.group(name, (), place)
         self._found.compare()

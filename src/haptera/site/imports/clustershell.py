@@ -37,7 +37,7 @@ def read_clustershell(
     """All nodes that groups name, and the groups.
 
     Those of the default source keep their names, GROUP of another SOURCE is called SOURCE.GROUP.
-    `attributes` says of which source each of them is: a node has the name of its group there.
+    `attributes` names the source of each of them: a node has the name of its group there.
 
     Raises:
         HapteraError: a file cannot be read.

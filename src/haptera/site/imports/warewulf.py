@@ -41,7 +41,7 @@ _BMC_PORT: Final[Sequence[_Path]] = (("ipmi", "port"), ("ipmi port",))
 def read_warewulf(source: SiteFile, attributes: Mapping[str, str]) -> FoundSite:
     """The nodes of a registry with their profiles, addresses and BMCs.
 
-    `attributes` says of which tag each of them is. Profiles are filled in as Warewulf does: those
+    `attributes` names the tag of each of them. Profiles are filled in as Warewulf does: those
     that a profile names come before it, a later one of a list beats an earlier one, and a node's
     own fields beat all.
 

@@ -57,7 +57,7 @@ class _Modules:
         self._prospects: dict[Domain, Reachability] = {}
 
     def aim(self, entity: EntityId, place: str) -> Aim:
-        """What is desired of the entity, told as this place."""
+        """What is desired of the entity, with this place."""
         row, node = self._rows[entity], _node_of(entity)
         domain = self._catalog.domain(row, None if node is None else self._rows.get(node))
         if domain not in self._prospects:
@@ -73,10 +73,10 @@ class _Modules:
 
 
 def lint_site(site: Site, own: Sequence[Manifest] = ()) -> tuple[Placed, ...]:
-    """All findings, each told once of all that it is about; the gravest first.
+    """All findings, each once with all that it is about; the gravest first.
 
     `own` is what the modules of the site's own declare. Where parts are refused, nothing is
-    planned, and nothing else is told.
+    planned, and nothing else is reported.
     """
     loaded = {name: load(name) for name in site.modules}
     bundled = [one.manifest() for one in loaded.values()]
@@ -169,7 +169,7 @@ def _of_module(finding: Finding, alike: _Alike, more: Mapping[str, _Modules]) ->
     entities = [one.entity for one in alike.entities]
     for name, modules in more.items():
         still = _findings(*_aims(entities, modules))
-        # As long as the goal cannot be known, nothing else is told of it.
+        # As long as the goal cannot be known, nothing else is reported of it.
         if not any(one.variable == finding.variable or one.rule in _FIRST for one in still):
             text = f"{finding.text}; the module {name} would fix that, but is not among the site's"
             fix = f"add {name} under `modules`"

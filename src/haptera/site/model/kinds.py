@@ -54,7 +54,7 @@ def read_declaration(name: str, tree: Tree, kinds: DeclaredKinds, errors: Errors
     """
     data = plain_data(tree)
     for key, inner in entries_of(tree, errors):
-        # One by one: of a whole mapping it is not told in which part something is wrong.
+        # One by one: the error of a whole mapping does not say which part is wrong.
         for _, terms in entries_of(inner, errors) if key.text in _PARTS else ():
             if _converted(terms, plain_data(terms), _PARTS[key.text], errors) is None:
                 return ""

@@ -19,7 +19,7 @@ _PATH: Final = re.compile(r" - at `[^`]*`$")
 
 
 def read_lab(tree: Tree, nodes: Nodes, errors: Errors) -> Mapping[str, object]:
-    """What the lab is told, as data; its node-sets name nodes only, no groups or patterns."""
+    """The lab's settings, as data; its node-sets name nodes only, no groups or patterns."""
     found: dict[str, object] = {}
     for key, inner in entries_of(tree, errors):
         if key.text not in LabSettings.__struct_fields__:

@@ -40,7 +40,7 @@ class LayerNames:
 
 
 def read_profiles(tree: Tree, known: LayerNames, errors: Errors) -> dict[str, Layer]:
-    """The profiles by name; what cannot be so is told even if no node has them."""
+    """The profiles by name; what cannot be so is an error even if no node has them."""
     found: dict[str, Layer] = {}
     for key, inner in entries_of(tree, errors):
         with errors.at(key.place):

@@ -15,7 +15,7 @@ from haptera.rest.schemas import SiteFile
 from haptera.site.syntax.sources import INCLUDE, included, read_tree
 from haptera.site.syntax.tree import Branch, Errors, Leaf, Place, Series, Tree
 
-# Below these stand node-sets: whoever writes the same one in two files says more of it.
+# Below these stand node-sets: the same one in two files adds to it.
 _ADDING: Final = ("nodes", "entities", "desired")
 
 _Said = tuple[Leaf, Tree]
@@ -27,7 +27,7 @@ def read_whole(
     """By key, what all files say of it as one tree.
 
     Raises:
-        InputError: some of the files are no site files; each is told.
+        InputError: some of the files are no site files; the message names each.
     """
     said: dict[str, list[_Said]] = {}
     wrong: list[HapteraError] = []

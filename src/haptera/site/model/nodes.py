@@ -197,7 +197,7 @@ class Nodes:
 
 
 def _of_attributes(by_name: Mapping[str, Node], group: GroupName) -> Collection[str]:
-    """All nodes, or those of which an attribute is so."""
+    """All nodes, or those with such an attribute."""
     if group == ALL_NODES:
         return by_name
     source = group.source or ""

@@ -26,10 +26,10 @@ def settings_of(site: Site) -> Iterator[tuple[SiteEntity, Given]]:
 
 
 def check_secrets(site: Site, declared: Mapping[str, Iterable[Setting]]) -> None:
-    """See that what modules declare to be secret is named only; what it is is told to nobody.
+    """See that what modules declare to be secret is named only; its value is shown to nobody.
 
     Raises:
-        InputError: a secret stands in the site; each is told with its place.
+        InputError: a secret stands in the site; the message has the place of each.
     """
     errors = Errors()
     for entity, given in settings_of(site):

@@ -1,6 +1,6 @@
 """What a site's files say: which nodes and services there are, and what they should be.
 
-Nothing of them holds unless all of it can be read; what is wrong is told together.
+Nothing of them holds unless all of it can be read; all errors come together.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -75,7 +75,7 @@ def load_site(path: Path, constants: Mapping[str, str]) -> Site:
     """Read the site of a file with what it includes, or of a folder.
 
     Raises:
-        InputError: some of it cannot be read, or is wrong; all of that is told.
+        InputError: some of it cannot be read, or is wrong; the message has all of that.
     """
     return parse_site(gather([path]), constants)
 
@@ -84,7 +84,7 @@ def parse_site(sources: Sequence[SiteFile], constants: Mapping[str, str]) -> Sit
     """Read a site; `constants` are known to its templates besides what each node has.
 
     Raises:
-        InputError: the texts are no site files; all that is wrong is told.
+        InputError: the texts are no site files; the message has all errors.
     """
     errors = Errors()
     place = Place(sources[0].name, 1, 1)

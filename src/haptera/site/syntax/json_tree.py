@@ -20,9 +20,9 @@ _UNLIKE_YAML: Final = re.compile(
 
 
 def read_json(text: str, file: str, errors: Errors, do: str) -> Tree:
-    """The tree of one JSON text; of a key that is there twice the first counts, and it is told.
+    """The tree of one JSON text; of a key that is there twice the first counts, with a remark.
 
-    The standard library says whether it is JSON; the reader of YAML, of which JSON is a part but
+    The standard library says whether it is JSON; the reader of YAML, which includes JSON but
     for some characters, says where each piece is. `do` says how to have the JSON that is due.
 
     Raises:

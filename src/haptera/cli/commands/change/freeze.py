@@ -84,7 +84,7 @@ def _show(client: Client, output: str) -> None:
 
 
 def _print_for_programs(views: Sequence[FreezeView], data: object, output: str) -> None:
-    """As `haptera thaw` takes them, or all that is told."""
+    """As `haptera thaw` takes them, or all fields."""
     together = " or ".join(sorted({one.selector for one in views}))
     print_names([together] if together else [], data, output)
 

@@ -167,7 +167,7 @@ def _given(kind: str, classes: Iterable[str]) -> dict[str, str]:
 
 
 def _completed(kind: str, parts: Iterable[Part], given: Mapping[str, str]) -> dict[str, str]:
-    """The class; where none is given, the attributes of which parts ask for one value only."""
+    """The class; where none is given, the attributes that parts require to have one value."""
     asked: dict[str, set[str]] = {}
     for one in (one for part in parts for one in part.requires):
         asked.setdefault(one.name, set()).update(one.values)

@@ -28,7 +28,7 @@ _SHOWN: Final = 100
 _CHANGED: Final = ("REVISION", "TIME", "WHO", "WHAT", "ON", "CHANGE", "WHY")
 _HAPPENED: Final = ("TIME", "WHO", "ENTITY", "WHAT")
 _DEEDS: Final = ("REVISION", "TIME", "WHO", "WHAT", "WHY")
-# The news that tell of what is desired.
+# The news of what is desired.
 _CHANGES: Final = (News.DESIRED, News.GONE)
 
 
@@ -86,7 +86,7 @@ def history(  # noqa: PLR0913 (an argument for each option)
         raise click.UsageError("--since and --who select changes: leave out --all and --audit")
     if watch:
         if audit or everything:
-            # What happened is written down a little after it is told.
+            # What happened is written down a little after it is announced.
             text = "leave out --audit and --all; `haptera watch` shows all events"
             raise click.UsageError(f"--watch shows changes of desired state only: {text}")
         events = calls.events(selector, types=_CHANGES)

@@ -77,7 +77,7 @@ def show_log(client: Client, entity: str, lines: int, output: str, *, watch: boo
 
 
 def _follow(client: Client, entity: str, after: str) -> None:
-    """Write what is added, until Ctrl-C; who does not answer is asked again, which is told once.
+    """Write what is added, until Ctrl-C; no answer: asked again, which is said once.
 
     Raises:
         RefusedError: one may not ask any more.

@@ -33,7 +33,7 @@ from haptera.selectors.selector import parse_selector
 from haptera.selectors.subscription import parse_wanted
 
 # How long an answer is waited for, and until what changes next is asked for: what changes closer
-# together is told together.
+# together is shown together.
 _WAIT_S: Final = 10
 _EVERY_S: Final = 0.1
 
@@ -100,7 +100,7 @@ def _watch_jobs(client: Client, selector: str, output: Format) -> None:
         call = calls.jobs(select=selector, limit=JOBS_MAX, since=turn, wait_s=wait_s)
         try:
             answer = client.ask(call)
-        except UnreachableError as error:  # tried again and again, told once
+        except UnreachableError as error:  # tried again and again, said once
             if told != str(error):
                 told = str(error)
                 print_error(error)

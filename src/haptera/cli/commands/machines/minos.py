@@ -34,7 +34,7 @@ _name_option = click.option(
     "--name",
     callback=_checked,
     metavar="NAME",
-    help="A subfolder of it, for nodes of which this minos is desired.",
+    help="A subfolder of it, for nodes that desire this minos.",
 )
 
 

@@ -40,7 +40,7 @@ FILES: Final = {
 def new(name: str, folder: Path | None) -> int:
     r"""Write a new module called NAME: a package with a module that works, its test, its page.
 
-    It switches nodes of a platform of the same name, each of which is a file, until you put your
+    It switches nodes of a platform of the same name, files at first, until you put your
     own device in the file's place.
 
     \b

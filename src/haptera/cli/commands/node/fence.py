@@ -33,7 +33,7 @@ def run(command: tuple[str, ...]) -> int:
     To be used as the command of a group, or below it. COMMAND finds its epoch in HAPTERA_EPOCH.
     Where the lease is taken back or about to run out, COMMAND is killed with all that it started,
     whatever process groups and sessions that made, and with it the rest of the replica's session;
-    whoever keeps the replica starts it again, to stand by. What COMMAND leaves behind when it ends
+    the replica's keeper starts it again, to stand by. What COMMAND leaves behind when it ends
     is killed, too. Exits as COMMAND does.
 
     \b

@@ -91,7 +91,7 @@ def apply(  # noqa: PLR0913 (an argument for each option)
 
 
 def _check_rehearsed(ctx: click.Context, files: Sequence[str], claim: Claim) -> None:
-    # Only here: whoever does not rehearse does not wait for the engine to be imported.
+    # Only here: without a rehearsal nobody waits for the engine to be imported.
     from haptera.cli.commands.site.rehearse import rehearsed_apply
 
     summary = rehearsed_apply(ctx, files, claim)

@@ -35,7 +35,7 @@ _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 class RemarkView(msgspec.Struct, frozen=True):
-    """One thing that an import has to say: of which nodes, where in the source, what to do."""
+    """One remark of an import: its nodes, the place in the source, what to do."""
 
     sort: RemarkSort
     what: str
@@ -69,7 +69,7 @@ def import_from(ctx: click.Context) -> None:
 
 
 def _options(manage: str) -> _Decorator:
-    """What all imports can be told; `manage` says what is desired then."""
+    """The options of all imports; `manage` says what is desired then."""
 
     def added(command: Callable[..., Any]) -> Callable[..., Any]:
         for option in (

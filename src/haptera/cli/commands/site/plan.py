@@ -129,7 +129,7 @@ def _told(answer: dict[str, Any]) -> Iterator[str]:
 
 
 def _verdict(answer: dict[str, Any], purposes: list[str | None]) -> Iterator[str]:
-    """The chain, with what each link is for where that is told; or why there is none."""
+    """The chain, with the purpose of each link where that is given; or why there is none."""
     if answer["verdict"] != Outcome.CHAIN:
         yield f"no chain: {answer['reason']['text']}"
         return

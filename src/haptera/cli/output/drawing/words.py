@@ -20,7 +20,7 @@ def cut(text: str, chars_max: int = LINE_CHARS_MAX) -> str:
 
 
 def title(drawing: DrawingView) -> str:
-    """What is drawn, and of which class.
+    """What is drawn, and its class.
 
     >>> title(DrawingView(title="node", attributes={"platform": "x"}, form="whole", graphs=[]))
     'node, platform=x'
@@ -78,7 +78,7 @@ def hopes(edge: EdgeView, course: CourseView | None) -> bool:
 def notes(graph: GraphView, edge: EdgeView) -> Iterator[str]:
     """What must be so besides for an edge to be taken, and what else comes of it.
 
-    What is told above the graph is left out, and so is what holds for all looks: what is
+    What stands above the graph is left out, and so is what holds for all looks: what is
     remembered they find again.
     """
     requires, excludes = shared(graph)

@@ -1,4 +1,4 @@
-"""Findings as they are told to programs: what `-o json` writes, and where each of them stands."""
+"""Findings for programs: what `-o json` writes, and where each of them stands."""
 
 from collections.abc import Iterable
 

@@ -29,7 +29,7 @@ _BY_CONDITION = {
 
 @dataclass(slots=True)
 class Board:
-    """All entities as last told, and the nodes among them by rack."""
+    """All entities as last received, and the nodes among them by rack."""
 
     views: dict[str, EntityView]
 

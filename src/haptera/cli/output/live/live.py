@@ -29,7 +29,7 @@ _STYLES: Final = {
     Cell.GREEN: "green",
     Cell.DARK: "bright_black",
 }
-_SIGNS: Final = {  # told apart without colours too
+_SIGNS: Final = {  # distinct without colours too
     Cell.STUCK: "✖",
     Cell.ACTING: "◐",
     Cell.WAITING: "◌",

@@ -18,7 +18,7 @@ watch_option = click.option(
 )
 
 
-# What no event tells of is asked for so often.
+# What no event announces is asked for so often.
 ASK_EVERY_S: Final = 1.0
 
 
@@ -35,11 +35,11 @@ def keep_asking(client: Client, call: ApiCall[Answer], show: Callable[[Answer], 
 def keep_showing(
     client: Client, events: ApiCall[Event], show: Callable[[], object], output: str
 ) -> None:
-    """Show now, and again after each change that these events tell of, until Ctrl-C.
+    """Show now, and again after each change that these events announce, until Ctrl-C.
 
     Raises:
         UsageError: programs get a stream of changes from `haptera watch`.
-        HapteraError: the parent refuses to tell of changes.
+        HapteraError: the parent refuses to send changes.
     """
     only_tables(output)
     from haptera.cli.output.live.watching import again_and_again  # only here: it brings asyncio

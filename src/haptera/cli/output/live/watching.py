@@ -17,10 +17,10 @@ REDRAW_EVERY_S: Final = 0.5
 
 
 def again_and_again(access: Access, call: ApiCall[Event], draw: Callable[[], object]) -> None:
-    """Draw now, and after each change that `call` tells of, twice a second at most.
+    """Draw now, and after each change that `call` announces, twice a second at most.
 
     Raises:
-        HapteraError: the parent refuses to tell of changes.
+        HapteraError: the parent refuses to send changes.
     """
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_both(access, call, draw))

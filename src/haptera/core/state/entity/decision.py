@@ -85,7 +85,7 @@ class Withdraw(msgspec.Struct, frozen=True, gc=False):
 
 
 class StopUnwanted(msgspec.Struct, frozen=True, gc=False):
-    """The step under way is told to stop, because something else is desired."""
+    """The step under way is asked to stop, because something else is desired."""
 
 
 Next = Look | Step | Wait | Withdraw | StopUnwanted
@@ -107,7 +107,7 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     incomplete: bool = False
 
     def claim(self, kind: ClaimKind) -> EntityClaim | None:
-        """The claim of this kind, of which there is at most one."""
+        """The claim of this kind; there is at most one."""
         return next((one for one in self.claims if one.kind is kind), None)
 
 

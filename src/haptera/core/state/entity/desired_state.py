@@ -28,7 +28,7 @@ class DesiredState:
         return not self.resident or bool(self.owner or self.revision or self.values)
 
     def digest(self) -> str:
-        """Stands for the attributes and values, whoever declared them."""
+        """Stands for the attributes and values, of any owner."""
         return digest({"": self.attributes} | {n: one.value for n, one in self.values.items()})
 
     def withdraw(self) -> None:

@@ -18,9 +18,9 @@ class Fragments:
 class LinkState:
     """How far the two sides of a link have come with it; 0: not at all.
 
-    `confirmed` is the revision that the parent above has told in its present epoch, `heard` the
-    version of what is observed as its agent told it last. `version` numbers that as the parent
-    above is told of it, and `told` is what that was. What is heard in fragments
+    `confirmed` is the revision that the parent above has sent in its present epoch, `heard` the
+    version of what is observed as its agent reported it last. `version` numbers that as the parent
+    above is sent it, and `told` is what that was. What is heard in fragments
     is put together in `fragments`.
     """
 
@@ -31,6 +31,6 @@ class LinkState:
     fragments: Fragments | None = None
 
     def restart(self) -> None:
-        """It is declared no longer: whatever is told of it from now on is news."""
+        """It is declared no longer: any report on it from now on is news."""
         self.confirmed = self.version = 0
         self.told = ()

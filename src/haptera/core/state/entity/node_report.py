@@ -23,7 +23,7 @@ class NodeReport:
     enrolled: bool = False
 
     def forget(self, name: str) -> None:
-        """What was told of this variable was so before a step changed it."""
+        """The report on this variable is from before a step changed it."""
         if name in self.facts:
             self.facts = {other: fact for other, fact in self.facts.items() if other != name}
 

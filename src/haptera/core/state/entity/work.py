@@ -60,7 +60,7 @@ class StepRun:
     `settled_at` is when its longest late effect has passed, so that any reading counts; `seen_ns`
     over how long what it starts from had been read, the same each time, when it was begun, `goal`
     what was desired then; `enrolled` that the node may have enrolled since; `usual_ns` how long it
-    usually took; `progress` how far it says that it is; `unwanted` that it was told to stop;
+    usually took; `progress` how far it says that it is; `unwanted` that it was asked to stop;
     `refused` that the device took no notice of it.
     """
 

@@ -2,7 +2,7 @@
 
 The input of a group is one stream, so a message has one number for all replicas. What was said by
 other groups keeps its number in their streams beside it. Both count without a gap: where one is
-missing, the stream's limits have passed it, and the program is told so.
+missing, the stream's limits have passed it, and the program is informed.
 """
 
 from collections.abc import Iterator, Mapping

@@ -52,7 +52,7 @@ _OF: Final = {
     Privilege.DEVICES: frozenset[Capability](),
     Privilege.ROOT: _ROOT,
     Privilege.NAMESPACES: frozenset(Capability),  # of a user namespace of its own
-    # Who may mount has ways around this, each of which changes the node, too (the threat model).
+    # A process that may mount has ways around this, which change the node, too (the threat model).
     Privilege.MOUNTS: frozenset(Capability) - {Capability.SYS_PTRACE},
 }
 
