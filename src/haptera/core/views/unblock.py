@@ -1,4 +1,4 @@
-"""What would let an entity go on that waits or is stuck, in words for people."""
+"""The ways on for an entity that waits or is stuck, in words for people."""
 
 from typing import Final
 
