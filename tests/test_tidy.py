@@ -64,6 +64,7 @@ NOT_BOUNDED = {
     "src/haptera/lab/bmc.py": "a lab is to fail loudly",
     "src/haptera/lab/supervisor.py": "a lab is to fail loudly",
     "src/haptera/modules/netboot/servers.py": "the parts of one server",
+    "src/haptera/modules/replica/channels/serving.py": "one task of one replica, which ends it",
     "src/haptera/modules/replica/channels/session.py": "the parts of one talk with one program",
     "src/haptera/runtime/enrolment/enrol_server.py": "its parts; who connects has a boundary below",
     "src/haptera/sdk/controlling.py": "two tasks of one controller",

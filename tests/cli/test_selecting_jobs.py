@@ -97,7 +97,7 @@ def test_many_nodes_are_drained_and_resumed_by_one_command(cluster, capsys):
         "error: there is no node:n35\n"
         "  see which there are: haptera get node, or GET /v1/entities?kind=node\n",
     )
-    nothing = "error: no node of service:web is there: only nodes take jobs\n"
+    nothing = "error: no node of service:web is there\n"
     assert typed(capsys, "resume", "service:web")[2].startswith(nothing)
     both = json.loads(typed(capsys, "resume", "n[3-4]", "-o", "json")[1])
     assert [one["name"] for one in both] == ["n3", "n4"]

@@ -40,8 +40,6 @@ CHECKED = {
     "client/bare.py": "ssl itself, by the authority and the name; one connection a call",
     "modules/declared/exchange.py": "ssl itself, by the authority and the name",
     "client/blocking.py": "ssl itself, by the authority and the name",
-    "modules/replica/channels/serving.py": "ssl itself, by the authority alone: by its own "
-    "certificate it says who it is, and any of the cluster's may pose as the carrier",
 }
 OPENERS = {"HTTPSConnection", "wrap_socket", "wrap_bio", "start_tls", "urlopen"}
 

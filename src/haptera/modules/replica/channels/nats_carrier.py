@@ -77,9 +77,11 @@ async def nats_carrier(
     Raises:
         CarrierError: there is none.
     """
+    met: list[Exception] = []
 
-    async def ignore(_: Exception) -> None:
-        """Each call raises what went wrong with it."""
+    async def note(error: Exception) -> None:
+        """Each call raises what went wrong with it; `connect` says only that there is no server."""
+        met[:] = [error]
 
     scheme = "nats" if tls is None else "tls"
     client = Client()
@@ -89,13 +91,17 @@ async def nats_carrier(
                 [f"{scheme}://{one}" for one in servers],
                 tls=tls,
                 allow_reconnect=False,
+                # Else it tries servers that refuse it for two minutes.
+                max_reconnect_attempts=1,
+                reconnect_time_wait=0,
                 connect_timeout=2,
                 ping_interval=5,
                 max_outstanding_pings=2,
-                error_cb=ignore,
+                error_cb=note,
             )
         except (OSError, nats.errors.Error, TimeoutError) as error:
-            raise CarrierError(f"no carrier at {', '.join(servers)}: {_why(error)}") from error
+            why = _why(met[0] if met else error)
+            raise CarrierError(f"no carrier at {', '.join(servers)}: {why}") from error
         carrier = NatsCarrier(client)
         await carrier.begin()
         yield carrier
