@@ -88,7 +88,7 @@ def test_only_a_table_is_watched(cluster, verb, capsys):
         (["get", "node:n1", "--at", "10m"], "or --at"),
         (["diff", "--at", "10m"], "or --at"),
         (["history", "--audit"], "leave out --audit"),
-        (["history", "--all"], "haptera watch shows all events"),
+        (["history", "--all"], "`haptera watch` shows all events"),
         (["freeze", "n1", "-m", "new fans"], "leave SELECTOR out"),
     ],
 )

@@ -37,7 +37,7 @@ def test_a_declared_kind_has_what_its_terms_say_and_is_the_whole_clusters():
         ("lamp", {"variables": {"light": ["*"]}}, "is no value"),
         ("lamp", {"variables": {"light": []}}, "has no values"),
         ("lamp", {"desired": {"light": "text"}}, "declares twice"),
-        ("lamp", {"desired": {"exec_path": "text"}}, "whoever may write changes"),
+        ("lamp", {"desired": {"exec_path": "text"}}, "scope write may change"),
         ("lamp", {"serves": {"light": "red"}}, "cannot serve"),
         ("lamp", {"serves": {"hue": "on"}}, "cannot serve"),
         ("lamp", {"desired": {f"d{n}": "text" for n in range(65)}}, "at most"),

@@ -170,7 +170,7 @@ def test_modules_of_a_sites_own_are_judged_with_it_and_if_refused_alone() -> Non
         (
             "{key: {secret: k}, wrapper_command: nice}",
             "undeclared-code",
-            "whoever may write changes the setting 'wrapper_command' of o",
+            "scope write may change the setting 'wrapper_command' of o",
         ),
         ("{key: {secret: k}, program: /bin/true}", None, None),
     ],

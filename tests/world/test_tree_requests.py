@@ -37,16 +37,16 @@ def asked(world: World) -> list[tuple[str, EntityId]]:
 def test_what_an_agent_gave_up_is_tried_again_when_the_root_is_asked() -> None:
     world = tree(1, CALM)
     assert world.settle(60)
-    while not engine(world.agents["n01"]).supervisor.failed("service"):
+    while not engine(world.agents["n01"]).hands.supervisor.failed("service"):
         world.agents["n01"].lose_module("service")
         world.run(5)
     world.machines["n01"].services.clear()
     world.run(30)
-    assert engine(world.agents["n01"]).supervisor.failed("service")
+    assert engine(world.agents["n01"]).hands.supervisor.failed("service")
 
     world.parent.deliver([Asked(MODULE)])
     world.run(3)
-    assert engine(world.agents["n01"]).supervisor.ready("service")
+    assert engine(world.agents["n01"]).hands.supervisor.ready("service")
     assert world.settle(10)
     assert list(world.machines["n01"].services) == ["web"]
 

@@ -101,7 +101,7 @@ def _plain(kind: str, name: str, of: str) -> Plain:
         return Plain(kind, name, str, CODE_BYTES, meaning=Meaning.COMMAND)
     if looks_like_code(name):
         do = f"write `{name}: code` if it is run or opened, or give it another name"
-        raise DeclarationError(f"scope write changes {kind}.{name}, a text", do=do)
+        raise DeclarationError(f"scope write may change {kind}.{name}, a text", do=do)
     return Plain(kind, name, str, TEXT_BYTES)
 
 

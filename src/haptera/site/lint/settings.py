@@ -94,7 +94,7 @@ def _wrong(of: str, one: Setting, given: Mapping[str, Any]) -> _Wrong | None:
         return Rule.WRONG_SETTING, f"{named} is no {one.type}", f"write one: {one}"
     if _may_be_code(one):
         do = "if it is run or opened, declare it in the module as Command or HostPath, say"
-        return Rule.UNDECLARED_CODE, f"scope write changes {named}", do
+        return Rule.UNDECLARED_CODE, f"scope write may change {named}", do
     return None
 
 
