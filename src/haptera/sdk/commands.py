@@ -39,6 +39,10 @@ class NotStartedError(HapteraError):
         self.reason = reason
 
 
+class UnfitWordsError(NotStartedError):
+    """No program can be given these words: they have a NUL byte, or are no text."""
+
+
 @dataclass(frozen=True, slots=True)
 class ProgramResult:
     """What a program came to: its exit status (below 0: a signal's), and what it printed."""
@@ -132,8 +136,11 @@ class Program:
                     pass_fds=self.passes,
                     preexec_fn=self.prepare,
                 )
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
+        except ValueError as error:
+            do = "leave such bytes out of its words and its environment"
+            raise UnfitWordsError(self.words[0], str(error), do) from None
+        except OSError as error:
+            reason = error.strerror or str(error)
             do = "install it where this runs, or name another"
             if isinstance(error, PermissionError):
                 do = "let the user run it as whom this runs"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from haptera.sdk import HapteraError
-from haptera.sdk.commands import NotStartedError, Program, clean
+from haptera.sdk.commands import NotStartedError, Program, UnfitWordsError, clean
 from haptera.sdk.owned_files import owned
 
 ANSWER_BYTES_MAX: Final = 256 << 20
@@ -72,6 +72,8 @@ class SlurmCommands:
         except TimeoutError as error:
             what = f"{name} does not answer within {self.within_s:g} s"
             raise SlurmAwayError(what, do="check whether slurmctld runs") from error
+        except UnfitWordsError as error:
+            raise SlurmRefusedError(f"{name}: {error.reason}") from error
         except NotStartedError as error:
             raise _missing(name, error.reason) from error
         if ended.status == MISSING:
