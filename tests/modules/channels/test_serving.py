@@ -59,19 +59,20 @@ def test_only_a_replica_with_a_carrier_has_channels(tmp_path: Path) -> None:
 
 
 def test_until_it_has_begun_a_replica_says_why_its_carrier_cannot_be_reached(
-    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
+    short = tmp_path_factory.mktemp("a")  # the path of a socket is
     program = "import os, socket; s = socket.socket(socket.AF_UNIX)"
     program += "; s.connect(os.environ['HAPTERA_CHANNELS']); s.recv(1); s.recv(1)"
-    node = CarrierCluster(tmp_path).node("n1", node_at("127.0.0.1"))
+    node = CarrierCluster(short).node("n1", node_at("127.0.0.1"))
     carrier = f"{NETWORK}.43.9:4222"
     one = on_node(node.run_dir, carriers=carrier, command=f'{sys.executable} -c "{program}"')
 
     async def said() -> str:
         async with channels_socket(one, one.lease_file):
             starting = asyncio.create_task(start(one))
-            while (why := one.unbegun) is None or carrier not in why:  # noqa: ASYNC110
-                await asyncio.sleep(0)
+            await until(lambda: carrier in (one.unbegun or ""))
+            why = one.unbegun or ""
             starting.cancel()
         await stop(one)
         return why
@@ -86,8 +87,7 @@ def test_how_a_trial_compares_is_told_with_its_role(tmp_path: Path) -> None:
     async def told() -> str:
         watching = watch_role(one)
         await anext(watching)
-        while (text := compared_text(one)) is None:  # noqa: ASYNC110  another task writes it
-            await asyncio.sleep(0)
+        text = await until(lambda: compared_text(one))
         await look_role(one)
         await watching.aclose()
         return text
