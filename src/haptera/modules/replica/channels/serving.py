@@ -59,8 +59,7 @@ async def channels_socket(one: Service, lease_file: Path) -> AsyncIterator[None]
         try:
             await _serve(one, lease_file, reader, writer, comparison)
         except CarrierError as error:
-            # Its keeper may not have noted yet that it runs.
-            if one.home.record() is None or one.unbegun is not None:
+            if one.unbegun is not None:
                 _write(one, BEGUN, f"{UNBEGUN}{error}")
             raise
 
