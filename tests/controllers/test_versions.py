@@ -121,3 +121,15 @@ def test_a_trial_that_is_not_wanted_any_more_ends():
 def test_a_group_without_a_leader_has_no_trial():
     with pytest.raises(HapteraError, match="it has no leader"):
         check_whole({"command": "serve", "trial": "serve-b", "leader": "none"})
+
+
+def test_the_replicas_of_a_trial_need_not_be_apart():
+    nodes = [
+        a_view(f"node:{one}", {"agent": "up"}, {"rack": "r1"}, power="on") for one in ("a", "b")
+    ]
+    wide = a_group(trial="serve-b", trials=2, apart="rack", epoch=1)
+
+    found = decided(*nodes, wide, a_replica(0, "a"), a_lease(1, 0, "a"))
+
+    placed = {"placed": "is on the least loaded node that may run it"}
+    assert found.declare == {"replica:ledger.64@b": placed, "replica:ledger.65@a": placed}

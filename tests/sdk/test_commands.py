@@ -11,7 +11,13 @@ import pytest
 
 import haptera
 from haptera.sdk import HapteraError
-from haptera.sdk.commands import OUTPUT_BYTES_MAX, NotStartedError, Program, clean
+from haptera.sdk.commands import (
+    OUTPUT_BYTES_MAX,
+    NotStartedError,
+    Program,
+    UnfitWordsError,
+    clean,
+)
 
 pytestmark = pytest.mark.net
 
@@ -88,12 +94,28 @@ def test_one_that_leaves_its_output_open_to_others_is_not_waited_for() -> None:
     [
         (["no-such-command"], "No such file or directory"),
         (["/etc"], "Permission denied"),
-        (["echo", "a\0b"], "embedded null byte"),
     ],
 )
 def test_one_that_cannot_be_started_is_named_with_the_reason(words: list[str], reason: str) -> None:
     with pytest.raises(NotStartedError, match=f"^{words[0]}: {reason}"):
         asyncio.run(Program(words).run(LONG_S))
+
+
+@pytest.mark.parametrize(
+    ("word", "reason"),
+    [
+        ("a\0b", "embedded null byte"),
+        ("\udcff\ud800", "'utf-8' codec can't encode"),
+        ("a" * (1 << 18), "Argument list too long"),
+    ],
+    ids=["NUL", "surrogate", "long"],
+)
+def test_words_that_no_program_can_be_given_are_told_from_one_that_is_missing(
+    word: str, reason: str
+) -> None:
+    for program in (Program(["true", word]), Program(["true"], clean(WORD=word))):
+        with pytest.raises(UnfitWordsError, match=f"^true: {reason}"):
+            asyncio.run(program.run(LONG_S))
 
 
 def test_one_that_is_to_end_well_fails_in_its_own_words() -> None:

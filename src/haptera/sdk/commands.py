@@ -8,6 +8,7 @@ its whole process group is killed.
 
 import asyncio
 import ctypes
+import errno
 import os
 import resource
 import signal
@@ -40,7 +41,7 @@ class NotStartedError(HapteraError):
 
 
 class UnfitWordsError(NotStartedError):
-    """No program can be given these words: they have a NUL byte, or are no text."""
+    """No program can be given these words: they are too long, have a NUL byte, or are no text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +142,9 @@ class Program:
             raise UnfitWordsError(self.words[0], str(error), do) from None
         except OSError as error:
             reason = error.strerror or str(error)
+            if error.errno == errno.E2BIG:
+                do = "give it less, or a file to read"
+                raise UnfitWordsError(self.words[0], reason, do) from None
             do = "install it where this runs, or name another"
             if isinstance(error, PermissionError):
                 do = "let the user run it as whom this runs"
