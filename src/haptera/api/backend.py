@@ -275,7 +275,7 @@ class Backend(Protocol):
 
     @property
     def bus(self) -> Bus:
-        """What changes, for listeners."""
+        """The changes, for listeners."""
 
     async def replica(self, follower: Follower, log: int, place: int, files: str) -> ReplicaView:
         """What a follower of the store lacks that has all up to a place, and these files.

@@ -364,5 +364,5 @@ def prioritize(key: int, priority: int) -> ApiCall[JobView]:
 
 
 def queue(select: str | None = None) -> ApiCall[QueueView]:
-    """Who takes jobs, or these nodes; what waits, and what there is too little of."""
+    """The takers of jobs, or these nodes; the waiting jobs, and what there is too little of."""
     return call(endpoints.QUEUE, select=select)

@@ -1,4 +1,4 @@
-"""How a group stands, in words for people; pure."""
+"""The condition of a group in words for people; pure."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from haptera.controllers.replication import Settled
 
 
 def waits(handover: Handover, budget: int) -> str:
-    """Which ranks cannot be changed or moved yet, in words."""
+    """The ranks that cannot be changed or moved yet, in words."""
     if not handover.waiting:
         return ""
     some = ", ".join(map(str, handover.waiting))
@@ -17,7 +17,7 @@ def waits(handover: Handover, budget: int) -> str:
 
 
 def placed(count: int, settled: Settled, near: Sequence[str], dimensions: Sequence[str]) -> str:
-    """How far a group is placed, in words."""
+    """The placement of a group, in words."""
     by = [one for one in dimensions if one not in near]
     text = f"{len(settled.nodes)} of {count} placed"
     text += " for want of nodes" if settled.unplaced else ""
@@ -26,7 +26,7 @@ def placed(count: int, settled: Settled, near: Sequence[str], dimensions: Sequen
 
 
 def led(grants: Sequence[Grant], next_: Succession) -> str:
-    """Who leads, in words."""
+    """The leader, in words."""
     held = [one for one in grants if one.wanted and one not in next_.take_back]
     one = next_.grant or next(reversed(held), None)
     if one is None:

@@ -90,7 +90,7 @@ def _chosen(
     configured: int | None,
     lead: int | None,
 ) -> Contender | None:
-    """Who should lead: the one that does goes on, but where another is named."""
+    """The rank that should lead: the one that does goes on, but where another is named."""
     alive = {rank: one for rank, one in members.items() if one.running_ms is not None}
     holders = [one for grant in grants if (one := _holder(members, grant)) is not None]
     if lead is not None and (lead in alive or lead in {one.rank for one in holders}):

@@ -13,7 +13,7 @@ WORK: Final = (node.work.name, node.work_why.name, node.work_until.name)
 
 
 def work_patch(view: EntityView, owner: str, why: str | None) -> Mapping[str, str | None]:
-    """What to write for a node to be drained, or with no reason to be opened again."""
+    """The desired values that drain a node, or with no reason open it again."""
     if said_by_others(view, owner):
         return {}
     wish: dict[str, str | None] = dict.fromkeys(WORK)
@@ -26,7 +26,7 @@ def work_patch(view: EntityView, owner: str, why: str | None) -> Mapping[str, st
 
 
 def said_by_others(view: EntityView, owner: str) -> list[str]:
-    """What a person, the site or another controller says of a node's work."""
+    """The values of a node's work that a person, the site or another controller desires."""
     return [name for name in WORK if name in view.desired and view.desired[name].owner != owner]
 
 

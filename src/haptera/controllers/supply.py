@@ -54,7 +54,7 @@ class NodeStanding:
 
 @dataclass(slots=True)
 class PoolWrites:
-    """What to write: entities with their attributes, what is desired of them, and who goes.
+    """Writes: entities with their attributes, what is desired of them, and those that go.
 
     `released` is what users desire of the work of nodes that go, by user: it ends with the node.
     """

@@ -30,7 +30,7 @@ class Version:
     prefix: str = ""
 
     def words(self, placed: str, held: str) -> str:
-        """How it stands; nothing where a trial is none."""
+        """Its condition in words; nothing where there is no trial."""
         if self.prefix and not self.ranks:
             return ""
         return self.prefix + "; ".join(filter(None, [placed, held]))
@@ -51,7 +51,7 @@ def versions_of(view: EntityView, told: Patch) -> tuple[Version, Version]:
 def contending(
     view: EntityView, members: Mapping[int, Contender], leading: Collection[tuple[int, str]]
 ) -> dict[int, Contender]:
-    """Who may lead: the version in force; the other only where the group would have no leader.
+    """The candidates: the version in force; the other only where the group would have no leader.
 
     The group's own steps in where no replica of the trial runs. A trial that is not in force
     only goes on leading until one of the others runs.

@@ -75,7 +75,7 @@ def sign(manifest: ImageManifest, signer: bytes) -> bytes:
 
 
 def read(content: bytes) -> ImageManifest:
-    """What a signed manifest says, no matter who signed it.
+    """The content of a signed manifest, no matter who signed it.
 
     Raises:
         HapteraError: it says nothing.

@@ -187,7 +187,7 @@ def _made_in(mount: str | None, name: str) -> str | None:
 
 
 def _mounted(mounts: str, sort: str, controller: str | None = None) -> str | None:
-    """Where cgroups of a version are; of version 1, those with a controller.
+    """The place of a version's cgroups; of version 1, of those with a controller.
 
     >>> _mounted("cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid 0 0", "cgroup2")
     '/sys/fs/cgroup'

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class Kept(Protocol):
-        """How a command is kept."""
+        """The way in which a command is kept."""
 
         def prepare(self) -> None:
             """Do what comes before the command is there, in its keeper."""

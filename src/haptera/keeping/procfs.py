@@ -20,12 +20,12 @@ DEAD = ("Z", "X", "x")
 
 
 def boot_id() -> str:
-    """Which boot of the machine this is; a pid and its start time mean nothing in another."""
+    """The id of the machine's boot; a pid and its start time mean nothing in another."""
     return read_text("/proc/sys/kernel/random/boot_id").strip()
 
 
 def start_time(pid: int) -> int | None:
-    """When a process started, which tells it from others of its number; None if it is dead."""
+    """The start time of a process, which tells it from others of its number; None if it is dead."""
     try:
         words = fields(pid)
     except (FileNotFoundError, ProcessLookupError):

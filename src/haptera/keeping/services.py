@@ -72,7 +72,7 @@ class Service:
 
     @property
     def unbegun(self) -> str | None:
-        """Why the process that runs now has not begun; None: it has what it needs."""
+        """The reason for which the present process has not begun; None: it has what it needs."""
         record = self.home.record()
         if self.begins is None or record is None:
             return None
@@ -169,7 +169,7 @@ async def start(one: Service) -> None:
 
 
 async def await_answer(one: Service) -> None:
-    """What runs and does not answer yet, or not any more, is given time, and left alone."""
+    """Give time to a process that does not answer yet, or no longer, and leave it alone."""
     await comes_to_answer(one, READY_WITHIN_S)
 
 
@@ -211,7 +211,7 @@ async def comes_to_answer(one: Service, within_s: float) -> None:
 
 
 async def not_ready(one: Service) -> str | None:
-    """Why it is not ready, where it is said what that takes."""
+    """The reason for which it is not ready, where it is said what that takes."""
     said, port = one.target.values.get("ready"), one.target.values.get("port")
     if (why := one.unbegun) is not None:
         return why

@@ -92,7 +92,7 @@ class RefusalWords:
         return cls(RefusalCause(found["cause"]), found["text"], found["scope"], after_ms)
 
     def refusal(self, size: str, family: str, living: int, now: int) -> Refusal:
-        """What follows from it for a request of such a size now."""
+        """Its consequence for a request of such a size now."""
         until = None if self.after_ms is None else now + self.after_ms * 1_000_000
         return Refusal(
             self.cause,

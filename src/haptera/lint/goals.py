@@ -23,7 +23,7 @@ _ATTRIBUTES: Final = "give them the attributes that these parts are for, or desi
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """What is desired of entities that are of one class, and how they are named."""
+    """The desired values of entities of one class, and their names."""
 
     place: str
     kind: str

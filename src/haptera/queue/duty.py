@@ -35,12 +35,12 @@ class Duty(msgspec.Struct, frozen=True):
 
 
 def own(name: str) -> str:
-    """Whose word it is where a node itself says that it failed."""
+    """The owner of a node's own word that it failed."""
     return f"node:{name}"
 
 
 def duty_of(desired: Mapping[str, Desired]) -> Duty | None:
-    """What keeps jobs from a node of which this is desired; None where nothing does.
+    """The duty of a node with these desired values; None where it takes jobs.
 
     >>> wish = {"work": "draining", "work_why": "new disk"}
     >>> duty_of({name: Desired(value, "user:eve") for name, value in wish.items()}).reason

@@ -1,4 +1,4 @@
-"""What goes over the API about jobs, for both ends: submissions, jobs, the queue."""
+"""Jobs on the API, for both ends: submissions, jobs, the queue."""
 
 import re
 from typing import Annotated, Final

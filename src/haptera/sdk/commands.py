@@ -46,7 +46,7 @@ class UnfitWordsError(NotStartedError):
 
 @dataclass(frozen=True, slots=True)
 class ProgramResult:
-    """What a program came to: its exit status (below 0: a signal's), and what it printed."""
+    """The end of a program: its exit status (below 0: a signal's), and what it printed."""
 
     status: int
     output: bytes
@@ -160,7 +160,7 @@ class RunningProgram:
         self._watched = watched
 
     async def ends(self, within_s: float | None) -> ProgramResult:
-        """What it came to.
+        """Its end, once it comes.
 
         Raises:
             TimeoutError: it has not ended in time, and was killed.

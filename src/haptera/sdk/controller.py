@@ -30,7 +30,7 @@ class Conflict(Exception):  # noqa: N818 - it is what stands in the way, not a f
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What changed since the last news of the watch, and all of it, as it is `now`.
+    """The changes since the last news of the watch, and all entities as they are `now`.
 
     With `fresh` it begins, or begins anew, and any entity may have changed. `types` says in what
     each changed; `revision` numbers the desired state, for `write`; `cursor` the changes.

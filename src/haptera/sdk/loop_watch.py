@@ -56,7 +56,7 @@ class LoopWatch:
                 self._working.clear()
 
     def tell_found(self) -> None:
-        """What has blocked the loop until now, if that was found and not reported yet."""
+        """The place that has blocked the loop until now, if it was found and not reported yet."""
         found, self._found = self._found, None
         if found is not None:
             self._tell(*found)

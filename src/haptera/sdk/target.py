@@ -1,4 +1,4 @@
-"""What a module is asked to look at or change: one entity, as its functions see it."""
+"""The subject of a look or step: one entity, as a module's functions see it."""
 
 import asyncio
 from collections.abc import Callable, Mapping

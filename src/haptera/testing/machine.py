@@ -96,7 +96,7 @@ class Trouble:
 
 @dataclass
 class Machine:
-    """What is really there. `booted` is called when the machine has booted, or lost its power.
+    """The real machine. `booted` is called when it has booted, or lost its power.
 
     A machine boots with its `gate` closed; while it is open, `jobs` may start. What a command does
     comes about within `late_ms`.

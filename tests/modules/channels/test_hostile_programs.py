@@ -162,7 +162,7 @@ def test_who_asks_and_does_not_read_takes_no_memory(tmp_path: Path) -> None:
             writer.write(frame({**HELLO, "number": 1}) + frame({**EMIT, "number": 1}, b""))
             while b"confirmed" not in await reader.readline():
                 pass
-            reader._transport.pause_reading()  # type: ignore[attr-defined]
+            writer.transport.pause_reading()
             again = frame({**EMIT, "number": 1}, b"") * 1_000
             for _ in range(100):
                 writer.write(again)

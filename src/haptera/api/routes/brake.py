@@ -26,7 +26,7 @@ class BrakeRoutes:
         yield Handler(endpoints.RELEASE_BRAKE, self.release)
 
     async def get(self, _request: Request, caller: Caller) -> Response:
-        """Why the brake is on, and for how long; a limited token sees no number of nodes."""
+        """The brake's reason and duration; a limited token sees no number of nodes."""
         brake = self.backend.brake()
         if caller.within is not None and brake.why is not None:
             brake = BrakeView(UNCOUNTED, brake.left_ms)

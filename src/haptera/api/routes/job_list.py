@@ -21,7 +21,7 @@ LOOKED_AT_ONCE: Final = 1_000
 
 @dataclass(slots=True)
 class FoundJobs:
-    """What is meant, and of what changed that which is not; `last` is the last change reported."""
+    """The jobs meant, and the changed ones that are not; `last` is the last change reported."""
 
     last: int
     jobs: list[Job] = field(default_factory=list)

@@ -241,7 +241,7 @@ def _check_scope(spec: SubmitSpec, caller: Caller) -> None:
 
 
 def _reason(request: Request, caller: Caller) -> str:
-    """Why a job is cancelled, for its submitter."""
+    """The reason for which a job is cancelled, for its submitter."""
     by = author(request, caller)
     return f"by {by.who}" if by.why is None else f"by {by.who}: {by.why}"
 

@@ -112,7 +112,7 @@ def _key_of(text: str, caller: Caller) -> RequestKey:
 
 
 def _digest(request: Request, caller: Caller, body: bytes) -> bytes:
-    """What distinguishes requests; what a caller may see changes the answer, so it counts too."""
+    """The parts of a request that make it another: also what its caller may see."""
     url, within = request.url, caller.within
     matched = request.headers.get("if-match", "")
     parts = (request.method, url.path, url.query, matched, "" if within is None else within.text)

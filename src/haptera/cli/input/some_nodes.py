@@ -76,7 +76,7 @@ def nodes_options(command: Callable[..., Result]) -> Callable[..., Result]:
 
 
 def relieved(work: NodeWork, why: str, until: int | None = None) -> Mapping[str, str | int | None]:
-    """What is desired of a node that is to take no new jobs."""
+    """The desired values of a node that is to take no new jobs."""
     values = (work.value, why, until)
     return dict(zip(OPENED, values, strict=True))
 

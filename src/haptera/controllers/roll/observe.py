@@ -1,4 +1,4 @@
-"""How the systems of a roll stand, by their views."""
+"""The systems of a roll, by their views."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final

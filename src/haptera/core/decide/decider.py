@@ -212,7 +212,7 @@ class Decider:
         return Decision(verdict, part, module)
 
     def _blocked(self, entity: EntityId, part: Part) -> Lacking | None:
-        """Why this part is not taken now, by whichever side, though nothing else is in its way."""
+        """The reason for which no side takes this part now, though nothing else is in its way."""
         if (differs := self.near.differs_over(entity, self.catalog.schema)) is not None:
             return Lacking(differs, "the same kinds and modules on both sides")
         if self.side.runs(part) and not is_hearing(part):

@@ -34,7 +34,7 @@ def revert(changes: Iterable[Changed], held: Held) -> tuple[Change, ...]:
 
 
 def _told(text: str, entities: Iterable[EntityId]) -> ConflictError:
-    """What is the same of all of these, said once."""
+    """The words that all of these share, said once."""
     do = "revert the later change first, or set the value again"
     return ConflictError(text, where=fold_entities(entities), do=do)
 

@@ -232,7 +232,7 @@ def _goes_anyway(case: Case, table: EntityTable, catalog: Catalog) -> bool:
 def _rewrites(
     entity: EntityId, before: EntityState | None, after: EntityState | None
 ) -> Iterator[Rewrite]:
-    """What becomes of each value, without its place."""
+    """The fate of each value, without its place."""
     was, becomes = _values(before), _values(after)
     for name in sorted(was.keys() | becomes.keys(), key=lambda name: name or ""):
         pair = was.get(name, _NOTHING), becomes.get(name, _NOTHING)

@@ -110,7 +110,7 @@ class Telling:
 def _telling(
     grounds: PreviewContext, draft: Draft, answered: Iterable[AnsweredCase], now: int
 ) -> Pieces[Plan]:
-    """What changes would start, as the answer shows it."""
+    """The consequences of changes, as the answer shows them."""
     holds = grounds.freezes.holds(now)
     alike: dict[tuple[object, ...], list[AnsweredCase]] = {}
     for one in answered:

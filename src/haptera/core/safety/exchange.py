@@ -43,7 +43,7 @@ class ClaimExchange:
         self._granted = permits.gates.permits()
 
     def spoken(self, node: str) -> Spoken:
-        """What is said of asks and permits on the link about a node."""
+        """The asks and permits on the link about a node."""
         if self._side.node is None:
             return Spoken(self.permits.asks(node), permits=self.loans.permits(node))
         return Spoken(room_asks=self.asks.standing(), permits=self.permits.gates.permits())
@@ -86,5 +86,5 @@ class ClaimExchange:
         self._untold.expect(directly, self._near.parent_below, quiet_until, over_at)
 
     def unsure(self, now: int) -> str | None:
-        """Why it is not known yet what is under way below."""
+        """The reason for which it is not known yet what is under way below."""
         return self._untold.why(now)

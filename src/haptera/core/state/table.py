@@ -71,7 +71,7 @@ class EntityTable:
         return {} if row is None else row.desired.attributes
 
     def desired_of(self, node: str) -> Mapping[str, Desired]:
-        """What is desired of a node; nothing of one that is not declared."""
+        """The desired values of a node; none of one that is not declared."""
         row = self._rows.get(node_id(node))
         return {} if row is None else row.desired.values
 

@@ -43,7 +43,7 @@ class Outgoing(Protocol):
         """
 
     def measures(self, after: int) -> tuple[Measure, ...]:
-        """How long parts usually take, as far as that was not sent with this version or before.
+        """The usual durations of parts that were not sent with this version or before.
 
         A measure is sent beside changes, for these are sent until they are held; it is sent anew
         once it is notably another.
@@ -203,7 +203,7 @@ class ObservedOut:
         return tuple(one for one, version in self._measures.values() if version > after)
 
     def _told(self) -> list[EntityState]:
-        """What is sent to the parent; what it no longer declares is no longer its concern."""
+        """The layer for the parent; what it no longer declares is no longer its concern."""
         return [row for row in self._scope.rows() if row.link.version and not row.desired.leaving]
 
     def _seen(self, row: EntityState, now: int) -> dict[str, SeenValue]:

@@ -196,7 +196,7 @@ class Neighbours:
             self.links.forgive(now - due)
 
     def tell(self, turn: Turn, asked: Iterable[str], *, said: bool) -> None:
-        """What changed goes to the neighbours at once, and an agent keeps what it receives.
+        """Send changes to the neighbours at once; an agent keeps what it receives.
 
         `asked` are the nodes with other demands than before; `said` that we say
         something else to what we are asked.

@@ -33,7 +33,7 @@ CHANGES_KEPT: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What a listener is to receive now: entities, and in what they changed.
+    """A delivery to a listener: entities, and in what they changed.
 
     With `fresh` a snapshot begins: all that was heard before is to be forgotten. What is in it
     for the snapshot's sake changed in nothing. `cursor` is how far the listener has heard once it
@@ -200,7 +200,7 @@ class Bus:
 
 
 class Listener:
-    """What one listener has not received yet, in the order in which it changed first."""
+    """The entities that one listener has not received yet, in the order of their first changes."""
 
     def __init__(
         self, bus: Bus, wanted: Subscription, merger: Merger, wake: Callable[[], None]

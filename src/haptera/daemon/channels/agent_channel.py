@@ -89,7 +89,7 @@ class AgentChannel:
         ).serve(listener)
 
     async def answer(self, _caller: str, request: Request) -> Answer:
-        """What is sent to the parent."""
+        """The messages to the parent."""
         table = self._engine.table
         match request:
             case EntityAsked(entity):

@@ -86,7 +86,7 @@ class Exchange:
                 assert_never(errand)
 
     def answer(self, peer: str, request: Request) -> Answer:
-        """What is sent to a neighbour."""
+        """The messages to a neighbour."""
         match request:
             case ListAsked():
                 boot = self.boots.get(peer, self._boot)

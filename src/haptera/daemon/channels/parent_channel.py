@@ -93,7 +93,7 @@ class ParentChannel:
         return row is not None and row.desired.declared and not row.desired.leaving
 
     def host_of(self, node: str) -> str:
-        """Where others reach a node: its declared address, or else its name."""
+        """The host at which others reach a node: its declared address, or else its name."""
         row = self._engine.table.get(node_id(node))
         return node if row is None else row.desired.attributes.get(address.name, node)
 
@@ -114,7 +114,7 @@ class ParentChannel:
         return isinstance(request, RenewAsked) or not ended
 
     async def answer(self, caller: str, request: Request) -> Answer:
-        """What is sent to a child."""
+        """The messages to a child."""
         match request:
             case RenewAsked(csr):
                 return self._renewed(caller, csr)

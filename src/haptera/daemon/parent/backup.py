@@ -198,7 +198,7 @@ def restore(file: Path, directory: Path) -> Backup:
 
 
 def _read(file: Path) -> tuple[Backup, dict[str, bytes]]:
-    """What a backup says of itself, and its files, checked against that."""
+    """A backup's words about itself, and its files, checked against these."""
     damaged = UnreadableError("is not a valid backup", where=str(file), do="take another backup")
     if file.exists() and not file.is_file():
         raise damaged  # to open a FIFO is to wait for who writes to it

@@ -182,7 +182,7 @@ class ParentQueue:
         return job
 
     def heed(self, entities: Iterable[EntityId]) -> None:
-        """What is desired of these may be other than before: nodes take jobs, or take none."""
+        """Follow the desired work of these nodes, which may have changed."""
         if self._broken:
             return
         names = (one.name for one in entities if one.kind == node.kind.name)

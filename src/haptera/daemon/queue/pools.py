@@ -263,7 +263,7 @@ class Pools:
                 _log.info(text, said.name, unmet.count, unmet.size, unmet.why)
 
     async def _write(self, cluster: Cluster[None], writes: PoolWrites) -> None:
-        """What users say of nodes that go comes first: these could not go before."""
+        """The words of users about nodes that go come first: these could not go before."""
         for owner, patches in writes.released.items():
             await cluster.write(patches, owner=owner)
         if writes:

@@ -1,4 +1,4 @@
-"""Why a chain is as it is, or what can be had where there is none, on request."""
+"""The reasons for a chain, or what can be had where there is none, on request."""
 
 import msgspec
 

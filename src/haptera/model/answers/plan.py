@@ -1,4 +1,4 @@
-"""What changes would start, as people and programs see it, saved, and compared."""
+"""The consequences of changes, as people and programs see them, saved, and compared."""
 
 import hashlib
 from typing import Final
@@ -108,7 +108,7 @@ class PlanGroup(msgspec.Struct, frozen=True, gc=False):
 
 
 class Plan(msgspec.Struct, frozen=True, gc=False):
-    """What changes would start: the entities whose goal these move, grouped.
+    """The consequences of changes: the entities whose goal these move, grouped.
 
     `anyway` counts, by condition, those that are not as desired already, and are no part of it.
     `nodes` counts all, those that are declared by it included.

@@ -135,12 +135,12 @@ class EntityView(msgspec.Struct, frozen=True, gc=False):
     enrolment: str | None = None
 
     def desired_value(self, name: str) -> str | int | None:
-        """What is desired of it by this name, whoever says so."""
+        """The desired value of this name, of any owner."""
         held = self.desired.get(name)
         return None if held is None else held.value
 
     def known_value(self, name: str) -> str | None:
-        """What was read of a variable, while that is known."""
+        """The last reading of a variable, while that is known."""
         fact = self.observed.get(name)
         return fact.value if fact is not None and fact.known else None
 

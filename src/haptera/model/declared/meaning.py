@@ -16,7 +16,7 @@ HostPath = NewType("HostPath", str)
 
 
 class Meaning(StrEnum):
-    """What a field is, in words; changing it changes what its machine runs or opens."""
+    """The sort of a field, in words; changing it changes what its machine runs or opens."""
 
     COMMAND = "a command"
     PROGRAM_PATH = "the path of a program"

@@ -141,7 +141,7 @@ class Halt(NamedTuple):
 
 
 class Serving(NamedTuple):
-    """What an entity reads while it serves, and the service that it belongs to, by its name.
+    """The values of an entity while it serves, and the service that it belongs to, by its name.
 
     A disruptive step on it harms who is served, and nothing else on its node: it needs a place in
     the budget of its service, and no permit.

@@ -239,7 +239,7 @@ class Build:
         return ended.output
 
     async def _watched(self, running: RunningProgram) -> ProgramResult:
-        """What it came to; it is killed where the disk becomes full."""
+        """Its result; it is killed where the disk becomes full."""
         ending = asyncio.ensure_future(running.ends(None))  # The step bounds its time.
         try:
             while not (await asyncio.wait([ending], timeout=ROOM_LOOKED_AT_EVERY_S))[0]:

@@ -111,7 +111,7 @@ def fields_of(printed: str) -> Mapping[str, str]:
 
 
 def failure(bmc: str, errors: str) -> Exception:
-    """What to raise of an ipmitool that failed, by all of its words."""
+    """The error of an ipmitool that failed, by all of its words."""
     if "Unable to establish" in errors:
         return _no_session(bmc, errors)
     lines = [line.strip() for line in errors.splitlines() if line.strip()]

@@ -75,7 +75,7 @@ def begins(request: DhcpMessage, offer: BootOffer) -> bool:
 
 
 def proxy_answer(request: DhcpMessage, offer: BootOffer, here: Here) -> DhcpMessage | None:
-    """What a machine that has an offer is given to boot, when it looks for an address."""
+    """The boot file of a machine that has an offer, when it looks for an address."""
     return _file_only(request, offer, here, {dhcp.DISCOVER: dhcp.OFFER})
 
 

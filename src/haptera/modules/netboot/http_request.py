@@ -130,7 +130,7 @@ def _listed(fields: _Fields, name: str) -> list[str]:
 
 
 def _body(fields: _Fields, *, is_old: bool) -> int | HTTPStatus | None:
-    """How long the body is, if that is certain (RFC 9112, 6.3): else it is refused."""
+    """The length of the body, if that is certain (RFC 9112, 6.3): else it is refused."""
     codings, lengths = _listed(fields, "transfer-encoding"), _listed(fields, "content-length")
     if codings:
         if is_old or lengths or codings[-1] != _CHUNKED or _CHUNKED in codings[:-1]:

@@ -109,7 +109,7 @@ async def booting(target: Target) -> AsyncIterator[Booting]:
 
 
 async def _tend(advertiser: Advertiser, strangers: Strangers) -> None:
-    """What is to be done again and again, without a request."""
+    """The work that is repeated, without a request."""
     while True:
         advertiser.advertise()
         try:

@@ -52,7 +52,7 @@ class Error:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How a file travels; `told` are the options that the client must be sent."""
+    """The transfer of a file; `told` are the options that the client must be sent."""
 
     block_bytes: int
     window: int

@@ -25,7 +25,7 @@ def reason(
     factors: Factors,
     budget: SearchBudget,
 ) -> Reason:
-    """Why the search that trusted memory was walled in, as far as the budget allows."""
+    """The wall around the search that trusted memory, as far as the budget allows."""
     return (
         unknowable(domain, goal, budget)
         or _no_step(domain, start, goal)

@@ -30,7 +30,7 @@ TRIES_MAX: Final = 20_000
 
 
 class End(IntEnum):
-    """Why a state has no move: it meets the goal, nothing leads on, or it is not known.
+    """Reasons for a state without a move: it meets the goal, nothing leads on, or it is not known.
 
     Below zero, so that it can stand in place of a move's number.
     """

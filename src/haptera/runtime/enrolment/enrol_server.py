@@ -44,7 +44,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What every child receives: where to send hellos, how often, and which modules it runs.
+    """The invitation of every child: where to send hellos, how often, and which modules it runs.
 
     `parents` are the addresses of all parents that a node may have, in its order; `host` is where
     others reach it.

@@ -16,20 +16,20 @@ def api_uri(cluster: UUID) -> str:
 
 
 def client_uri(cluster: UUID, token: str) -> str:
-    """Whose a certificate is: all that is held of a token, by its id, holds of it too."""
+    """The token of a certificate: limits of its id are limits of the certificate, too."""
     return f"haptera://{cluster}/client/{token}"
 
 
 def node_uri(cluster: UUID, node: UUID) -> str:
-    """Who a node is: a name may change, the UUID does not."""
+    """The identity of a node: a name may change, the UUID does not."""
     return f"haptera://{cluster}/node/{node}"
 
 
 def any_node_uri(cluster: UUID) -> str:
-    """What all nodes of a cluster are called, for servers that know callers by one name."""
+    """The one name of all nodes of a cluster, for servers that know callers by it."""
     return f"haptera://{cluster}/node"
 
 
 def boot_uri(cluster: UUID, node: UUID, incarnation: int) -> str:
-    """Which boot of a node it is."""
+    """The boot of a node, as a number."""
     return f"{node_uri(cluster, node)}/incarnation/{incarnation}"

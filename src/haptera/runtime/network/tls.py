@@ -55,7 +55,7 @@ def enrolling_context(identity: Path, ca_pem: bytes) -> ssl.SSLContext:
 
 
 def client_context(ca_pem: bytes, identity: Path | None = None) -> ssl.SSLContext:
-    """What a node calls its parent with: the answering side must be certified by this authority.
+    """The context of a node's calls to its parent: this authority must certify the answering side.
 
     Raises:
         HapteraError: `ca_pem` is no certificate.

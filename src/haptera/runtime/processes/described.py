@@ -13,7 +13,7 @@ from haptera.runtime.processes.places import ModulePlace
 
 
 def described(places: Sequence[ModulePlace]) -> tuple[Manifest, ...]:
-    """What each module declares, asked of a process of it that is ended again.
+    """The declarations of each module, asked of a process of it that is ended again.
 
     Raises:
         HapteraError: one cannot be run, or is not what the site says.

@@ -39,7 +39,7 @@ async def describe(
     directory: Path,
     confine: Confine = unconfined,
 ) -> tuple[OwnModule, ...]:
-    """What each module declares, asked of a process of it that is ended again.
+    """The declarations of each module, asked of a process of it that is ended again.
 
     One that cannot be run is taken for what it was when it last could: `known`.
 

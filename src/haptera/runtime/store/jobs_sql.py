@@ -48,7 +48,7 @@ def load_queue(connection: sqlite3.Connection) -> StoredQueue:
 
 
 def desire_duties(connection: sqlite3.Connection, wall_s: float) -> None:
-    """What keeps jobs from nodes, in a file of an earlier version, is desired of these nodes now.
+    """Desire of nodes now what kept jobs from them in a file of an earlier version.
 
     What nodes have said of themselves they say again.
     """

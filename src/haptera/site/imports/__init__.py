@@ -1,1 +1,1 @@
-"""What other tools know of a cluster, read as a site, with remarks on what has no place there."""
+"""Clusters as other tools know them, read as a site, with remarks on what has no place there."""

@@ -57,7 +57,7 @@ class _Modules:
         self._prospects: dict[Domain, Reachability] = {}
 
     def aim(self, entity: EntityId, place: str) -> Aim:
-        """What is desired of the entity, with this place."""
+        """The desired values of the entity, with this place."""
         row, node = self._rows[entity], _node_of(entity)
         domain = self._catalog.domain(row, None if node is None else self._rows.get(node))
         if domain not in self._prospects:

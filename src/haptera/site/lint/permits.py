@@ -15,7 +15,7 @@ Rows = Mapping[EntityId, EntityState]
 
 
 def lint_permits(site: Site, catalog: Catalog, rows: Rows) -> Iterator[tuple[Finding, SiteEntity]]:
-    """What can never be done, or known, of nodes without an agent; each once for all of them."""
+    """Findings on nodes without an agent: what can never be done, or known; each once for all."""
     found: dict[tuple[Rule, str, str, str], list[SiteEntity]] = {}
     for one in site.entities:
         if one.entity.kind == kind.name:

@@ -166,7 +166,7 @@ def _decoded(data: bytes, name: str, size_bytes_max: int) -> str:
 
 
 def _includes(source: SiteFile) -> list[tuple[str, str]]:
-    """What a file includes, and where it says so; errors are reported where all is read."""
+    """The includes of a file, and their places; errors are reported where all is read."""
     if INCLUDE not in source.text:
         return []
     try:

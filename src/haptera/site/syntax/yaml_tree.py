@@ -119,7 +119,7 @@ class _Reader:
         return tree
 
     def _alias(self, event: Any) -> Tree:
-        """What an alias stands for; it counts each time, and as deep as it stands here."""
+        """The node that an alias stands for; it counts each time, and as deep as it stands here."""
         tree = (self._anchors or {}).get(event.anchor)
         if tree is None:
             raise _refused(f"there is no anchor {event.anchor} before it", event)
@@ -185,7 +185,7 @@ class _Reader:
 
 
 def _extent(tree: Tree) -> tuple[int, int]:
-    """How many nodes a tree has, and how deep it is."""
+    """The number of nodes of a tree, and its depth."""
     if isinstance(tree, Leaf):
         return 1, 0
     parts = tree.items if isinstance(tree, Series) else (one for _, one in tree.entries)

@@ -20,7 +20,7 @@ def cut(text: str, chars_max: int = LINE_CHARS_MAX) -> str:
 
 
 def title(drawing: DrawingView) -> str:
-    """What is drawn, and its class.
+    """The subject of a drawing, and its class.
 
     >>> title(DrawingView(title="node", attributes={"platform": "x"}, form="whole", graphs=[]))
     'node, platform=x'

@@ -1,4 +1,4 @@
-"""What a trial says beside what its group's leader has said, position by position; pure.
+"""A trial's outputs beside those of its group's leader, position by position; pure.
 
 Both come in the order of their positions, each in its own time. So the earlier of the two next ones
 is missing on the other side, and those of one position are equal or differ.

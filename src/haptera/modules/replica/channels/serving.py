@@ -86,7 +86,7 @@ async def _tell(one: Service, comparison: TrialComparison | None) -> None:
 
 
 def compared_text(one: Service) -> str | None:
-    """How a replica on trial compares; None where it is none, or nothing is known."""
+    """The comparison of a replica on trial; None where it is none, or nothing is known."""
     if not is_on_trial(one.target):
         return None
     try:
