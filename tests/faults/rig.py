@@ -7,7 +7,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -27,7 +27,7 @@ from haptera.runtime import clock
 from haptera.runtime.enrolment.enrol import Enrolment, Invitation, enrol
 from haptera.runtime.identity.pki import new_key
 from haptera.wire.frame import DATAGRAM_BYTES_MAX, DatagramType
-from haptera.wire.seal import SECRET_BYTES, Greet, Opened, SealRole, Session
+from haptera.wire.seal import Greet, Opened, SealRole, Session
 from haptera.wire.sync import decode, encode
 from haptera.wire.updates import Codec
 from tests.cli.rig import client_of, served
@@ -166,14 +166,6 @@ class Child:
     @property
     def secret(self) -> bytes:
         return self._saved.agreement.secret
-
-    def forged(self, entity: EntityId, **values: str) -> list[bytes]:
-        """What somebody would send who knows all of this session but its secret."""
-        agreement = replace(self._saved.agreement, secret=bytes(SECRET_BYTES))
-        session = Session(agreement, SealRole.CHILD, own_boot=0xFA017)
-        for _ in range(1_000):
-            session.seal(b"")  # so that its numbers are news
-        return [session.seal(body) for body in self._bodies(*self._reporting(entity, values))]
 
     def report(self, entity: EntityId, **values: str) -> None:
         """Say that this was read just now."""

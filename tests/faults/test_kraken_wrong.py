@@ -2,7 +2,6 @@
 
 import asyncio
 from enum import StrEnum
-from typing import Any
 
 import pytest
 
@@ -17,9 +16,6 @@ from haptera.model.entity import node_id
 from haptera.model.events import Answered, Ended, Heard, Proposed, Ready, Ticked, Written
 from haptera.model.facts import Method
 from haptera.model.messages import Mark, Message, ObservedUpdate, SeenValue
-from haptera.planner.domain.domain import compile_class
-from haptera.planner.explain.problem_json import answer_to_json, problem_from_json
-from haptera.planner.planner import plan
 from haptera.sdk import Module
 from haptera.testing.bench import Bench
 from tests.core.scenario import begun, parent, stored, told
@@ -27,41 +23,6 @@ from tests.faults.simulated import at_rest, deeds, freeze, row_of, thaw
 from tests.world.history import web
 
 N01, N02 = node_id("n01"), node_id("n02")
-
-
-def answer(count: int, **given: Any) -> dict[str, Any]:
-    """The plan for so many variables that have nothing to do with each other, or with power."""
-    names = [f"v{number}" for number in range(count)]
-    problem = {
-        "variables": {name: ["unknown", "no", "yes"] for name in names},
-        "looks": [{"name": f"look_{one}", "at": one, "outcomes": ["no", "yes"]} for one in names],
-        "steps": [{"name": f"set_{one}", "changes": {one: ["no", "yes"]}} for one in names],
-    }
-    question = problem_from_json(problem | given)
-    domain = compile_class(question.problem)
-    start = domain.start(question.observed, question.remembered)
-    return answer_to_json(plan(domain, start, question.desired))
-
-
-@pytest.mark.parametrize("count", range(1, 6))
-def test_variables_that_hang_on_no_other_are_planned_with(count: int) -> None:
-    """W1: where nothing hung on the power of a node, the graph had no edges at all."""
-    names = [f"v{number}" for number in range(count)]
-    found = answer(count, observed=dict.fromkeys(names, "no"), desired=dict.fromkeys(names, "yes"))
-    assert (found["verdict"], found["cost"]) == ("chain", count)
-    assert sorted(link["do"] for link in found["chain"]) == [f"set_{one}" for one in names]
-
-
-def test_one_variable_of_which_nothing_is_known_can_become_known() -> None:
-    """W2: a start that was all unknown was "not in graph", for good."""
-    found = answer(1, desired={"v0": "yes"})
-    assert found["chain"] == [{"look": "look_v0", "expect": "yes", "hoped": True}]
-
-
-def test_where_nothing_is_left_to_do_the_chain_is_empty() -> None:
-    """W3: where more was so than was desired, the answer was "you can't get there from here"."""
-    found = answer(2, observed={"v0": "yes", "v1": "no"}, desired={"v0": "yes"})
-    assert (found["verdict"], found["chain"], found["reason"]) == ("chain", [], None)
 
 
 @pytest.mark.slow
@@ -88,18 +49,6 @@ def test_two_hundred_power_losses_leave_nothing_that_grows() -> None:
         assert len(node.attempts.tried) <= TRIED_MAX
     assert sizes[20:] == [sizes[20]] * 180
     assert len(world.machines["n01"].commands) == 201
-
-
-def test_the_chain_is_as_short_as_what_is_left_to_do() -> None:
-    """W4: what was unexpected was appended to the chain, which nobody ever cut."""
-    world = at_rest(41)
-    for _ in range(6):
-        world.machines["n01"].cut()
-        world.run(0.3)
-        row = row_of(world.parent, N01)
-        assert len(getattr(row.stance.plan, "links", ())) <= 2
-        world.run(1)
-        assert world.settle(2_000)
 
 
 def test_no_time_limit_outlives_the_step_that_it_was_of() -> None:

@@ -1,17 +1,11 @@
 """What went wrong in the provisioning stack when things broke, asked of haptera (L1 to L20)."""
 
-import asyncio
-
 import pytest
 
 from haptera.core.state.limits import S
-from haptera.kinds import service
-from haptera.kinds.service import Run
 from haptera.model.answers.views import Condition
 from haptera.model.changes import Declare, SetDesired, UnsetDesired
 from haptera.model.entity import EntityId, node_id
-from haptera.sdk import Module, Refused
-from haptera.testing.bench import Bench
 from haptera.testing.machine import Trouble
 from tests.faults.simulated import at_rest, deeds, link_of, row_of
 from tests.world.history import CALM, NODES, cluster, web
@@ -99,18 +93,6 @@ def test_a_node_with_far_more_state_than_a_datagram_holds_is_told_all_of_it() ->
     assert [running[one.name] for one in services] == [
         row_of(world.parent, one).digest("applied") for one in services
     ]
-
-
-def test_an_entity_that_no_datagram_could_carry_is_refused_when_it_is_written() -> None:
-    """L9: what was too long was taken, and cost the node its parent."""
-    world = at_rest(6)
-    revision = world.parent.disk.revision
-    ticket = world.propose([SetDesired(web("n01"), "command", "x" * 513, "site")])
-    world.run(1)
-    assert world.parent.replies[ticket].refusal == (
-        "service:web@n01: service.command takes 513 bytes, 512 at most (make it shorter)"
-    )
-    assert (world.parent.disk.revision, world.converged()) == (revision, True)
 
 
 def test_a_bmc_that_fails_is_told_of_and_costs_a_running_node_nothing() -> None:
@@ -257,44 +239,3 @@ def test_power_off_alone_is_a_goal_and_is_reached() -> None:
     world.run(60)
     machine = world.machines["n01"]
     assert (machine.power, [one.power for one in machine.commands]) == ("off", ["on", "off"])
-
-
-class Image:
-    """What the module below starts: the first so many starts come to nothing."""
-
-    def __init__(self, bad: int) -> None:
-        self.bad = bad
-        self.starts = 0
-
-    @property
-    def runs(self) -> bool:
-        return self.starts > self.bad
-
-
-def test_an_image_that_keeps_failing_is_given_up_for_a_while_and_then_tried_again() -> None:
-    """L2: after five creates it was FATAL until somebody edited the configuration."""
-    module: Module[Image] = Module("images", connect=lambda _: Image(0))
-    run = module.serves(service.run)
-
-    @run.look(every_s=5, outcomes=(Run.STOPPED, Run.RUNNING))
-    async def look(image: Image) -> Run:
-        return Run.RUNNING if image.runs else Run.STOPPED
-
-    @run.step(Run.STOPPED, Run.RUNNING, within_s=5)
-    async def start(image: Image) -> None:
-        image.starts += 1
-        if not image.runs:
-            raise Refused("init not found")
-
-    image = Image(bad=8)
-    bench = Bench(module, {}, on=image)
-    given_up = asyncio.run(bench.settle({"run": "running"}, within_s=1_800))
-    assert (given_up.condition, image.starts, given_up.error) == (
-        Condition.STUCK,
-        6,
-        "images.start: init not found; given up after 6 attempts, for 30 min",
-    )
-
-    image = Image(bad=8)
-    mended = asyncio.run(Bench(module, {}, on=image).settle({"run": "running"}, within_s=20_000))
-    assert (mended.condition, image.starts, mended.error) == (Condition.CONVERGED, 9, None)

@@ -1,12 +1,10 @@
 """The same catalogue of the provisioning stack (L1 to L20), where its faults are of real parts."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from haptera.model.errors import HapteraError
-from tests.faults.rig import WEB, Child, Parent, join
+from tests.faults.rig import WEB, Child, Parent
 from tests.faults.seen import (
     WITHIN_S,
     agents_of,
@@ -18,45 +16,12 @@ from tests.faults.seen import (
     services_of,
     view,
 )
-from tests.kills.processes import kill, read_process, wait_for
+from tests.kills.processes import kill, wait_for
 from tests.kills.rig import NODES, Lab
 
 pytestmark = [pytest.mark.net, pytest.mark.slow]
 
 NODE = NODES[0]
-
-
-def test_an_image_that_dies_is_started_again_and_its_error_does_not_stay(lab: Lab) -> None:
-    """L1: it was started again after 7.5 s, and the last error stayed for good."""
-    before, agents, first = power_commands(lab), agents_of(lab), lab.service(NODE)
-    assert first is not None
-    kill(first)
-    wait_for("it runs again", lambda: lab.service(NODE), WITHIN_S)
-    healed(lab)
-    seen = view(lab, f"service:web@{NODE}")
-    assert (seen["condition"], seen["error"]) == ("converged", None)
-    assert (power_commands(lab), agents_of(lab)) == (before, agents)
-
-
-def test_a_node_that_lost_its_power_is_switched_on_once_and_works_again(lab: Lab) -> None:
-    """L4: it took 17 to 30 s until it was noticed, for power was asked for each 30 s."""
-    before = power_commands(lab)
-    first = services_of(lab)[NODE]
-    lab.cut(NODE)
-    wait_for("it is off", lambda: not read_process(first), WITHIN_S)
-    healed(lab)
-    # The one that took the power away, by hand, and the one that gave it back.
-    assert power_commands(lab) == before | {NODE: before[NODE] + 2}
-
-
-def test_an_agent_that_is_killed_comes_back_and_nothing_else_is_touched(lab: Lab) -> None:
-    """L6: its node was in ERROR after 40 s, and stayed there for good."""
-    before, services, agent = power_commands(lab), services_of(lab), lab.agent(NODE)
-    kill(agent)
-    wait_for("another agent runs", lambda: lab.agent(NODE).pid != agent.pid, WITHIN_S)
-    lab.module(lab.agent(NODE), "service")
-    healed(lab)
-    assert (power_commands(lab), services_of(lab)) == (before, services)
 
 
 def test_a_parent_that_is_killed_comes_back_knowing_all_and_touching_nothing(lab: Lab) -> None:
@@ -73,16 +38,6 @@ def test_a_parent_that_is_killed_comes_back_knowing_all_and_touching_nothing(lab
     assert (power_commands(lab), services_of(lab), agents_of(lab)) == before
     assert view(lab, f"service:web@{NODE}")["desired"]["port"]["value"] == 9300
     desire(lab, f"service:web@{NODE}", port=None)
-
-
-def test_the_module_of_services_may_die_and_its_services_live(lab: Lab) -> None:
-    """L12: nobody saw that the server of images was dead, nor started it again."""
-    services, agent = services_of(lab), lab.agent(NODES[2])
-    module = lab.module(agent, "service")
-    kill(module)
-    assert lab.module(agent, "service").pid != module.pid
-    healed(lab)
-    assert services_of(lab) == services
 
 
 @pytest.mark.parametrize(
@@ -113,14 +68,6 @@ def test_a_bmc_that_answers_rubbish_costs_no_other_node_its_power_control(
         bmc.body, bmc.silent = None, False
     known = wait_for("it is read", lambda: _known(served.looked_at("node:n2")), WITHIN_S)
     assert known == "off"
-
-
-def test_who_has_no_token_is_given_nothing(served: Parent, child: Child) -> None:
-    """L19: whoever asked first for a booting node was given its configuration and its key."""
-    known = child.invitation
-    with pytest.raises(HapteraError, match="refused the token"):
-        join(replace(known, token=known.token[:-1] + "x"))
-    served.hears(child)
 
 
 def test_what_goes_between_parent_and_node_is_read_by_nobody_else(

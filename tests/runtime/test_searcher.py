@@ -90,15 +90,6 @@ def a_tangle() -> PlanQuery:
     return query_of(domain, start, drawn(domain.problem, random), NO_BARS)
 
 
-def a_long_search() -> PlanQuery:
-    """A question whose proof takes thousands of states."""
-    random = Random(7)
-    asked = problem(entangled(14, random))
-    goal = dict(list(drawn(asked, random).items())[:5])
-    domain = compile_class(asked)
-    return query_of(domain, domain.start(drawn(asked, random), {}), goal, NO_BARS)
-
-
 def asking(one: PlanQuery, number: int = 1, *, within_ns: int = HOUR_NS) -> SearchPlan:
     return search_for(one, number, clock.now_ns() + within_ns)
 

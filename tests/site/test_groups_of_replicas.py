@@ -6,7 +6,6 @@ from haptera.model.errors import InputError
 from haptera.rest.schemas import SiteFile
 from haptera.site import parse_site
 
-NO_RAK = "nodes have no attribute 'rak' to keep replicas apart by"
 SITE = """\
 cluster: c
 nodes: {'n[1-2]': {}}

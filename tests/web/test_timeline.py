@@ -16,7 +16,6 @@ LABEL = "document.querySelector('#time output').textContent"
 BUTTONS = "document.querySelectorAll('#panel button').length"
 AGO_S = 1200
 EXPECTED = ("network", "rendering")
-NOW_COUNTS = ["8 converged", "1 waiting", "3 stuck", "4 off"]
 THEN_COUNTS = ["15 converged", "1 stuck"]
 
 

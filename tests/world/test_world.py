@@ -67,18 +67,6 @@ def test_the_same_seed_is_the_same_history() -> None:
     assert stories[0] == stories[1]
 
 
-def test_a_parent_that_restarts_touches_nothing() -> None:
-    world = cluster(1, CALM)
-    assert world.settle(30)
-    before = [list(machine.commands) for machine in world.machines.values()]
-    for _ in range(3):
-        world.crash(world.parent)
-        world.run(5)
-    assert world.converged()
-    assert [list(machine.commands) for machine in world.machines.values()] == before
-    assert set(world.incarnations.values()) == {1}
-
-
 def test_an_agent_that_is_killed_costs_no_power_action_and_no_service() -> None:
     world = cluster(2, CALM)
     assert world.settle(30)
