@@ -1,11 +1,13 @@
 """The commands as a person types them, and what they answer."""
 
+import io
 import json
 import re
 import signal
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 
 import pytest
 
@@ -17,7 +19,7 @@ from haptera.model.declared.desired_check import nearest
 from tests.api.fake_backend import TOKENS
 from tests.api.serving import WITHIN_S, serving
 from tests.cli.clusters import HAPPENS, RACK, cluster_of, stuck
-from tests.cli.rig import point_at, without_waits
+from tests.cli.rig import point_at, told, without_waits
 
 N1, N2, N3 = RACK
 
@@ -71,6 +73,13 @@ def test_what_never_means_anything_is_told_with_its_place(cluster, capsys):
 POWR = nearest("powr", {*(name for kind in KINDS.values() for name in kind.names), "condition"})
 
 
+def test_a_site_from_standard_input_is_told_by_that_name(cluster, capsys, monkeypatch):
+    site = io.TextIOWrapper(io.BytesIO(b"cluster: quick\nfoo: 1\n"))
+    monkeypatch.setattr("sys.stdin", site)
+    code, _, errors = typed(capsys, "apply", "-")
+    assert (code, "\n  standard input:2:1\n" in errors) == (REFUSED, True)
+
+
 def test_answers_for_programs_are_json_or_yaml(cluster, capsys):
     def read(*words):
         return json.loads(typed(capsys, *words, "-o", "json")[1])
@@ -122,8 +131,26 @@ def test_no_client_file_is_told(capsys, monkeypatch, tmp_path):
     monkeypatch.delenv("HAPTERA_CLIENT", raising=False)
     monkeypatch.chdir(tmp_path)
     code, _, errors = typed(capsys, "status")
-    assert code == UNREACHABLE
-    assert errors.startswith("error: no .haptera/client.json here or in a folder above\n")
+    do = "start a lab with `haptera lab`, or name a file with --client or $HAPTERA_CLIENT"
+    what = "no .haptera/client.json here or in a folder above"
+    assert (code, errors) == (UNREACHABLE, told(what, tmp_path, do))
+    code, _, errors = typed(capsys, "--client", "none.json", "status")
+    what = "no client file: No such file or directory"
+    assert (code, errors) == (UNREACHABLE, told(what, "none.json", "name one with --client"))
+
+
+@pytest.mark.slow
+def test_watch_says_once_that_nobody_answers_and_waits(monkeypatch, tmp_path):
+    point_at("http://127.0.0.1:9", "any", monkeypatch, tmp_path)
+    command = [sys.executable, "-m", "haptera", "watch"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        first = process.stderr.readline()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(1)  # several tries
+        process.send_signal(signal.SIGINT)
+        rest = process.stderr.read()
+    assert (process.returncode, (first + rest).count("error:")) == (OK, 1)
+    assert first == "error: cannot reach the parent: Connection refused\n"
 
 
 def test_watch_tells_each_change_until_it_is_interrupted(cluster, tmp_path):

@@ -82,14 +82,6 @@ def test_a_file_that_is_not_there_has_a_code(capsys) -> None:
     assert (code, codes(json.loads(errors))) == (REFUSED, [Code.FILE_UNREADABLE])
 
 
-def test_people_read_sentences(capsys, tmp_path) -> None:
-    code, _, errors = answered(capsys, "status")
-    assert (code, errors.splitlines()[0]) == (
-        UNREACHABLE,
-        "error: no .haptera/client.json here or in a folder above",
-    )
-
-
 def test_a_package_that_is_lacking_has_a_code() -> None:
     assert lacking(ModuleNotFoundError(name="yaml")).code == Code.NOT_INSTALLED
     refused = lacking(ModuleNotFoundError(name="haptera.cli.commands.site"))

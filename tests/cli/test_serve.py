@@ -246,6 +246,23 @@ def test_a_parent_of_which_nothing_is_desired_is_not_well(tmp_path):
             assert errors == told("nothing is desired yet", do="apply a site: haptera apply FILE")
 
 
+def test_what_apply_refuses_is_refused_when_it_is_planned(tmp_path):
+    policy = "policies: [{for: 'node:n1', back_off: 10s, back_off_max: 2s}]\n"
+    (tmp_path / "site.yaml").write_text(SITE)
+    (tmp_path / "wrong.yaml").write_text(SITE + policy)
+    what = (
+        "nothing was written: policy:site-1: sync.hear on node:n1:"
+        " the back-off must be positive, and at most its own maximum"
+    )
+    refusal = (1, "", told(what, None, "fix the cause, then try again"))
+    with served(tmp_path, "--site", tmp_path / "site.yaml", address=OTHER):
+        wait_for(lambda: desired(tmp_path) == DESIRED)
+        for words in (("plan",), ("apply", "--dry-run"), ("apply",)):
+            client = client_of(tmp_path)
+            assert typed(*words, "wrong.yaml", folder=tmp_path, client=client) == refusal
+        assert desired(tmp_path) == DESIRED
+
+
 def test_no_code_comes_in_with_a_site_of_less_than_an_admin_over_a_restart_either(tmp_path):
     (tmp_path / "site.yaml").write_text(SITE)
     proof = tmp_path / "ran"
