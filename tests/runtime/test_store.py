@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -92,6 +93,18 @@ class Opened:
         assert isinstance(answer, Claimed | ClaimRefused)
         return answer
 
+    def token(self, intent: str = "i1") -> str:
+        """The token of a boot, which must be there."""
+        token = self.store.token_for(intent)
+        assert token is not None
+        return token
+
+    def enrolled(self, intent: str = "i1", token: str | None = None) -> SavedSession:
+        """The session of a node that claims its token."""
+        claimed = self.claim(token or self.token(intent), b"key")
+        assert isinstance(claimed, Claimed)
+        return claimed.session
+
 
 @contextlib.contextmanager
 def opened(
@@ -115,6 +128,11 @@ def uuids(path: Path) -> dict[str, str]:
     """Those of all nodes that ever were, by their names."""
     with contextlib.closing(sqlite3.connect(path)) as connection:
         return dict(connection.execute("SELECT name, uuid FROM nodes").fetchall())
+
+
+def boot(name: str) -> Intent:
+    """Another boot of the same node."""
+    return msgspec.structs.replace(BOOT, id=name)
 
 
 def values(stored: Stored) -> tuple[int, list[StoredEntity], list[Intent]]:
@@ -418,8 +436,7 @@ def test_a_closed_store_says_so(path: Path) -> None:
 def test_a_token_is_handed_out_once_and_stored_as_a_hash_only(path: Path) -> None:
     with opened(path) as one:
         one.write(Declare(N01, {}, "site"), OpenIntent(BOOT))
-        token = one.store.token_for("i1")
-        assert token is not None
+        token = one.token()
         assert one.store.token_for("i1") is None
         api = one.store.mint_token(Bearer("demo", Scope.READ), 60.0).text
         content = b"".join(file.read_bytes() for file in path.parent.iterdir())
@@ -440,13 +457,9 @@ def test_incarnations_grow_with_each_boot_and_are_durable_when_handed_out(path: 
     with opened(path) as one:
         one.write(Declare(N01, {}, "site"))
         for number in (1, 2):
-            one.write(OpenIntent(replace_id(BOOT, f"i{number}")))
-            token = one.store.token_for(f"i{number}")
-            assert token is not None
-            claimed = one.claim(token, b"key")
-            assert isinstance(claimed, Claimed)
-            assert claimed.session.agreement.incarnation == number
-        session = claimed.session
+            one.write(OpenIntent(boot(f"i{number}")))
+            session = one.enrolled(f"i{number}")
+            assert session.agreement.incarnation == number
     with opened(path) as one:
         stored = one.store.load()
         assert stored.incarnations == {"n01": 2}
@@ -463,11 +476,11 @@ def test_a_node_has_enrolled_until_it_is_to_boot_again(path: Path) -> None:
     with opened(path) as one:
         one.write(Declare(N01, {}, "site"), OpenIntent(BOOT))
         assert stored(one) == []
-        enrolled(one)
+        one.enrolled()
         assert stored(one) == ["n01"]
-        one.write(OpenIntent(replace_id(BOOT, "i2")))
+        one.write(OpenIntent(boot("i2")))
         assert stored(one) == []
-        enrolled(one, "i2")
+        one.enrolled("i2")
         one.write(CloseIntent("i2"))
     with opened(path) as one:
         assert stored(one) == ["n01"]
@@ -475,33 +488,19 @@ def test_a_node_has_enrolled_until_it_is_to_boot_again(path: Path) -> None:
         assert stored(one) == []
 
 
-def replace_id(intent: Intent, name: str) -> Intent:
-    return Intent(
-        name,
-        intent.entity,
-        intent.module,
-        intent.step,
-        intent.began_at,
-        intent.kernel_boot,
-        intent.enrols,
-    )
-
-
 def test_a_claim_is_repeated_until_the_session_is_heard_from_and_across_restarts(
     path: Path,
 ) -> None:
     with opened(path) as one:
         one.write(Declare(N01, {}, "site"), OpenIntent(BOOT))
-        token = one.store.token_for("i1")
-        assert token is not None
-        first = one.claim(token, b"key")
-        assert isinstance(first, Claimed)
+        token = one.token()
+        first = one.enrolled(token=token)
         assert one.claim(token, b"other") == ClaimRefused(
             AdmissionReason.DOUBLE, token.split(".")[1], "n01", 1
         )
     with opened(path) as one:
-        assert one.claim(token, b"key") == Claimed(first.session, again=True)
-        heard = replace(first.session, peer_boot=2**64 - 1, address=("127.9.9.9", 5))
+        assert one.claim(token, b"key") == Claimed(first, again=True)
+        heard = replace(first, peer_boot=2**64 - 1, address=("127.9.9.9", 5))
         one.store.save_session(heard)
         assert one.claim(token, b"key") == ClaimRefused(
             AdmissionReason.SPENT, token.split(".")[1], "n01"
@@ -515,12 +514,8 @@ def test_a_session_that_was_followed_by_another_is_not_written_back(path: Path) 
         one.write(Declare(N01, {}, "site"))
         sessions: list[SavedSession] = []
         for number in (1, 2):
-            one.write(OpenIntent(replace_id(BOOT, f"i{number}")))
-            token = one.store.token_for(f"i{number}")
-            assert token is not None
-            claimed = one.claim(token, b"key")
-            assert isinstance(claimed, Claimed)
-            sessions.append(claimed.session)
+            one.write(OpenIntent(boot(f"i{number}")))
+            sessions.append(one.enrolled(f"i{number}"))
         one.store.save_session(replace(sessions[0], peer_boot=7))
         assert one.store.sessions() == [sessions[1]]
 
@@ -528,11 +523,7 @@ def test_a_session_that_was_followed_by_another_is_not_written_back(path: Path) 
 def test_no_session_is_adopted_that_would_be_taken_for_another_nodes(path: Path) -> None:
     with opened(path) as one:
         one.write(Declare(N01, {}, "site"), Declare(N02, {}, "site"), OpenIntent(BOOT))
-        token = one.store.token_for("i1")
-        assert token is not None
-        claimed = one.claim(token, b"key")
-        assert isinstance(claimed, Claimed)
-        own = claimed.session
+        own = one.enrolled()
         agreement = replace(own.agreement, node=UUID(int=2), incarnation=5, parent_index=7)
         sound = SavedSession("n02", agreement, ("127.9.9.9", 5))
         for wrong in (
@@ -551,7 +542,7 @@ def test_a_session_that_ended_above_ends_below_and_is_never_handed_up_again(tmp_
     with opened(tmp_path / "above" / "state.db") as above, opened(tmp_path / "b" / "state.db") as b:
         for one in (above, b):
             one.write(Declare(N01, {}, "site"), OpenIntent(BOOT))
-        first = enrolled(b)
+        first = b.enrolled()
         assert above.store.adopt([first]).result() == [first]
         assert ended_above({"n01": 1}, above.store.sessions(), counted(above)) == []
 
@@ -561,8 +552,8 @@ def test_a_session_that_ended_above_ends_below_and_is_never_handed_up_again(tmp_
         b.store.drop_session("n01").result()
         assert b.store.adopt([first], counted(above)).result() == []
 
-        b.write(OpenIntent(replace_id(BOOT, "i2")))
-        again = enrolled(b, "i2")
+        b.write(OpenIntent(boot("i2")))
+        again = b.enrolled("i2")
         assert above.store.adopt([again]).result() == [again]
         own = {"n01": again.agreement.incarnation}
         assert ended_above(own, above.store.sessions(), counted(above)) == []
@@ -579,32 +570,22 @@ def test_at_which_level_a_node_has_enrolled_stays_with_its_session(tmp_path: Pat
     here, there = tmp_path / "a" / "state.db", tmp_path / "b" / "state.db"
     with opened(here) as one:
         one.write(Declare(N01, {}, "site"), OpenIntent(BOOT, EnrolmentLevel.OUT_OF_BAND))
-        token = one.store.token_for("i1")
-        assert token is not None
+        token = one.token()
         for _ in range(2):
-            claimed = one.claim(token, b"key")
-            assert isinstance(claimed, Claimed)
-            assert claimed.session.level == "out-of-band"
-        one.store.save_session(replace(claimed.session, peer_boot=7))
+            session = one.enrolled(token=token)
+            assert session.level == "out-of-band"
+        one.store.save_session(replace(session, peer_boot=7))
     with opened(here) as one, opened(there) as two:
         (kept_one,) = one.store.sessions()
         assert (kept_one.level, kept_one.peer_boot) == ("out-of-band", 7)
         two.write(Declare(N01, {}, "site"))
         assert two.store.adopt([kept_one]).result() == [kept_one]
         assert two.store.sessions() == [kept_one]
-        one.write(OpenIntent(replace_id(BOOT, "i2"), EnrolmentLevel.WINDOW))
-        assert enrolled(one, "i2").level == "window"
-        one.write(OpenIntent(replace_id(BOOT, "i3")))
-        assert enrolled(one, "i3").level is None
+        one.write(OpenIntent(boot("i2"), EnrolmentLevel.WINDOW))
+        assert one.enrolled("i2").level == "window"
+        one.write(OpenIntent(boot("i3")))
+        assert one.enrolled("i3").level is None
         assert one.store.sessions()[0].level is None
-
-
-def enrolled(one: Opened, intent: str = "i1") -> SavedSession:
-    token = one.store.token_for(intent)
-    assert token is not None
-    claimed = one.claim(token, b"key")
-    assert isinstance(claimed, Claimed)
-    return claimed.session
 
 
 def counted(one: Opened) -> dict[str, int]:
@@ -615,8 +596,7 @@ def counted(one: Opened) -> dict[str, int]:
 def test_an_expired_or_wrong_token_and_one_of_a_removed_node_are_refused(path: Path) -> None:
     with opened(path) as one:
         one.write(Declare(N01, {}, "site"), OpenIntent(BOOT))
-        token = one.store.token_for("i1")
-        assert token is not None
+        token = one.token()
         name = token.split(".")[1]
         assert one.claim(f"hp1.{name}.wrong", b"key") == ClaimRefused(
             AdmissionReason.UNKNOWN, name, None
@@ -636,7 +616,7 @@ def test_of_invitations_that_were_asked_for_the_last_is_good_and_ends_no_session
 ) -> None:
     with opened(path) as one:
         one.write(Declare(N01, {}, "site"), OpenIntent(BOOT))
-        enrolled(one)
+        one.enrolled()
         invited = [one.store.invite("n01").result() for _ in range(2)]
         assert isinstance(one.store.invite("n99").result(), Failure)
         texts = [made.text for made in invited if isinstance(made, BootToken)]
@@ -656,9 +636,8 @@ def test_a_token_of_a_slow_boot_is_good_for_as_long_as_that_is_waited_for(path: 
         assert (minted.good_for_s, minted.text in repr(minted)) == (1_800.0, False)
         one.wall_s += 1_799.0
         assert isinstance(one.claim(minted.text, b"key"), Claimed)
-        one.write(OpenIntent(replace_id(BOOT, "i2"), good_for_ms=1_800_000))
-        second = one.store.token_for("i2")
-        assert second is not None
+        one.write(OpenIntent(boot("i2"), good_for_ms=1_800_000))
+        second = one.token("i2")
         one.wall_s += 1_800.0
         refused = one.claim(second, b"key")
         assert isinstance(refused, ClaimRefused)
