@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from time import thread_time_ns
 
+from benchmarks.explicit_graph import ExplicitGraph
 from benchmarks.planning import (
     Case,
     entangled,
@@ -47,7 +48,6 @@ from haptera.planner.planner import plan
 from haptera.planner.search.factors import Factor, factors_of
 from haptera.planner.search.policy_cache import PolicyCache
 from haptera.planner.search.search_budget import SearchBudget
-from tests.planner.explicit_graph import ExplicitGraph
 
 ROUNDS = 3
 BUDGET = 200_000

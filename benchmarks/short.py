@@ -36,7 +36,7 @@ FORMS = {
 }
 # Parts of benchmarks, and what does not run anywhere or in minutes.
 NOT_SHORT = {
-    *("always_on", "children", "crowd", "parent_of_many", "planning", "short"),
+    *("always_on", "children", "crowd", "explicit_graph", "parent_of_many", "planning", "short"),
     *("boot", "boot_share", "head_of_line", "page", "planner", "roll"),
 }
 

@@ -12,8 +12,6 @@ from typing import Any
 import pytest
 
 from haptera.cli.input.problem_line import answer_line
-from haptera.planner.explain.problem_json import problem_from_json
-from tests.planner.explicit_graph import ExplicitGraph
 
 PROBLEMS = Path(__file__).parent / "problems"
 LAYERCAKE, KRAKEN = (
@@ -187,27 +185,6 @@ def test_an_error_is_left_where_a_step_says_what_power_cycling_does() -> None:
     assert links[0] == "power.cycle"
     assert Counter(links[1:4]) == Counter(["pxe.look = none", "pxe.NONEtoWAIT", "sse.look = down"])
     assert links[4:] == ["pxe.WAITtoINIT", "sse.INITtoSYNC"]
-
-
-def test_the_explicit_graph_wishes_an_error_away() -> None:
-    alone = {
-        "attributes": {},
-        "looks": [
-            without_platform(one) for one in LAYERCAKE["looks"] if "libvirt" not in one["name"]
-        ],
-        "steps": [
-            without_platform(one) for one in LAYERCAKE["steps"] if "libvirt" not in one["name"]
-        ],
-    }
-    graph = ExplicitGraph(problem_from_json(LAYERCAKE | alone).problem)
-    hops = graph.path({"phys": "on", "pxe": "init", "run": "error"}, {"run": "sync"})
-    assert hops is not None
-    assert [hop.part for hop in hops] == ["power.ONtoOFF", "power.OFFtoON", "sse.look"]
-
-
-def without_platform(part: dict[str, Any]) -> dict[str, Any]:
-    requires = {name: one for name, one in part.get("requires", {}).items() if name != "platform"}
-    return part | {"requires": requires}
 
 
 # The original's own

@@ -43,13 +43,9 @@ class Hop:
 
 
 class ExplicitGraph:
-    """All knowable states and the mutations between them.
+    """All knowable states and the mutations between them."""
 
-    With `one_pass`, what is forgotten is not followed any further, as in the original.
-    """
-
-    def __init__(self, problem: Problem, *, one_pass: bool = False) -> None:
-        self._one_pass = one_pass
+    def __init__(self, problem: Problem) -> None:
         self._values = problem.variables
         self._shift: dict[str, int] = {}
         self._mask: dict[str, int] = {}
@@ -175,7 +171,7 @@ class ExplicitGraph:
             for field, mask, value in self._checks:
                 if state & field and state & mask != value:
                     kept &= ~field
-            if kept == state or self._one_pass:
+            if kept == state:
                 return kept
             state = kept
 
