@@ -46,15 +46,6 @@ def confirm(browser, why=None):
     browser.evaluate("document.querySelector('#ask .go').click()")
 
 
-def test_a_token_that_may_only_read_sees_no_such_buttons(browser):
-    with serving(*changes()) as parent:
-        parent.do(tell, parent.backend)
-        choose(browser, parent.url, "read-token")
-        assert browser.evaluate(DEEDS) == ""
-        choose(browser, parent.url, "write-token")
-        assert browser.await_(DEEDS) == f"Freeze {STUCK},Switch off,Set a value,Retry now"
-
-
 def test_a_limited_token_may_retry_and_freeze_what_is_its_own(browser):
     with serving(*changes()) as parent:
         parent.do(tell, parent.backend)

@@ -92,10 +92,3 @@ def test_a_system_of_another_roll_is_not_taken(browser, parent):
     press(browser, "roll")
     confirm(browser)
     assert "roll c has some of them: wait for it" in browser.await_(f"{WRONG} && {WRONG}")
-
-
-@pytest.mark.long
-def test_who_may_only_read_begins_none(browser, parent):
-    see(browser, parent, show="image", node=str(IMAGE))
-    browser.await_("document.querySelector('#panel article')")
-    assert browser.evaluate("document.querySelector('[data-deed]')") is None

@@ -1,7 +1,6 @@
 """What is on no node, and the jobs: tables, logs, and what may be done there."""
 
 import re
-from importlib.resources import files
 
 import pytest
 
@@ -16,7 +15,7 @@ from tests.api.job_desk import NOW
 from tests.api.serving import serving
 from tests.cli.drawing.examples import EXAMPLES
 from tests.web.chromium import CHROMIUM
-from tests.web.seen import NODES, changes, starts, tell, web
+from tests.web.seen import NODES, changes, tell, web
 from tests.web.test_acting import confirm, press
 from tests.web.test_overview import see
 
@@ -320,30 +319,6 @@ def test_the_disk_the_lag_of_a_standby_and_the_version_are_told(browser, tmp_pat
         assert told["info"][0] == f"cluster=quick, version={haptera.__version__}"
 
 
-def test_a_token_that_may_only_read_sees_no_such_buttons(browser, parent):
-    submit(parent)
-    see(browser, parent, show="jobs", node="job:1")
-    browser.await_(f"{PANEL}?.includes('sleep')")
-    browser.await_("!document.querySelector('[data-deed]')")
-
-
-# Everything that a person sees, in both themes: what is serious by the rules of WCAG is none.
-SEEN = [
-    {},
-    {"node": NODES[3]},
-    {"view": "list"},
-    {"colour": "job"},
-    {"show": "group", "node": LEDGER},
-    {"show": "jobs"},
-    {"show": "haptera"},
-]
-FINDINGS = """
-axe.run().then(({violations}) => violations
-  .filter(({impact}) => ['serious', 'critical'].includes(impact))
-  .map(({id, nodes}) => `${id}: ${nodes.map(({html}) => html.slice(0, 120)).join(' | ')}`))
-"""
-
-
 STATES = "[...document.querySelectorAll('#graph .state')].map(e => e.getAttribute('class'))"
 WAYS = "[...document.querySelectorAll('#graph li')].map(e => e.textContent)"
 
@@ -367,21 +342,3 @@ def test_the_graph_of_an_entity_marks_where_it_stands_what_is_desired_and_the_ch
     assert [one.partition(",")[0].split()[0] for one in page.evaluate(WAYS)] == [
         one.part for one in from_here
     ]
-
-
-@pytest.mark.parametrize("theme", ["dark", "light"])
-def test_axe_finds_nothing_serious(browser, parent, theme):
-    submit(parent)
-    starts(parent, "relax", NODES[3])
-    engine = (files("axe_core_python") / "axe.min.js").read_text("utf-8")
-    scheme = [{"name": "prefers-color-scheme", "value": theme}]
-    browser.ask("Emulation.setEmulatedMedia", features=scheme)
-    try:
-        for looked_at in SEEN:
-            see(browser, parent, token="write-token", **looked_at)
-            browser.evaluate("document.getElementById('time').open = true")
-            browser.evaluate("document.getElementById('saved').open = true")
-            browser.evaluate(engine)
-            assert browser.evaluate(FINDINGS) == [], looked_at
-    finally:
-        browser.ask("Emulation.setEmulatedMedia", features=[])
