@@ -85,6 +85,19 @@ async def held(one: SlurmController) -> bool:
     return True
 
 
+async def begun(one: SlurmController) -> bool:
+    return bool(await one.jobs())
+
+
+async def answers(one: SlurmController) -> bool:
+    return SILENT not in (await one.own()).states
+
+
+async def used(one: SlurmController) -> str:
+    """The use that it is in, as the module sees it."""
+    return str((await look_use({one.target.entity: one}))[one.target.entity])
+
+
 def submit(slurm: PrivateSlurm, on: str) -> str:
     """A job that goes on until all may."""
     told = slurm.ask(
@@ -101,23 +114,16 @@ def account(slurm: PrivateSlurm) -> list[dict[str, Any]]:
     return [dict(word.split("=", 1) for word in line.split() if "=" in word) for line in lines]
 
 
-def test_a_node_whose_queue_is_full_is_drained_between_two_jobs_and_loses_none(
+async def test_a_node_whose_queue_is_full_is_drained_between_two_jobs_and_loses_none(
     slurm: PrivateSlurm,
 ) -> None:
-    asyncio.run(_drain_a_full_queue(slurm))
-
-
-async def _drain_a_full_queue(slurm: PrivateSlurm) -> None:
     jobs = [submit(slurm, "small1") for _ in range(JOBS)]
     one = node(slurm, "small1")
-
-    async def begun() -> bool:
-        return bool(await one.jobs())
 
     async def stands(state: SlurmState) -> bool:
         return await seen(slurm, "small1") == [state]
 
-    await until(begun)
+    await until(lambda: begun(one))
     with pytest.raises(Draining, match=f"Slurm's job {jobs[0]} runs"):
         await hold(one)
     assert await seen(slurm, "small1", "small2", "large9") == [
@@ -145,11 +151,7 @@ async def _drain_a_full_queue(slurm: PrivateSlurm) -> None:
     assert told == [(job, "COMPLETED") for job in jobs]
 
 
-def test_what_somebody_else_drains_stays_drained(slurm: PrivateSlurm) -> None:
-    asyncio.run(_drain_beside_another(slurm))
-
-
-async def _drain_beside_another(slurm: PrivateSlurm) -> None:
+async def test_what_somebody_else_drains_stays_drained(slurm: PrivateSlurm) -> None:
     one = node(slurm, "small1")
     slurm.ask("scontrol", "update", "nodename=small1", "state=drain", "reason=bad disk")
     await hold(one)
@@ -173,13 +175,9 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("what", OTHERS)
-def test_what_somebody_else_did_to_a_node_is_as_it_was_after_a_disturbance(
+async def test_what_somebody_else_did_to_a_node_is_as_it_was_after_a_disturbance(
     slurm: PrivateSlurm, what: str
 ) -> None:
-    asyncio.run(_disturb_beside_another(slurm, OTHERS[what]))
-
-
-async def _disturb_beside_another(slurm: PrivateSlurm, words: tuple[str, ...]) -> None:
     one = node(slurm, "small1")
 
     async def stands() -> tuple[frozenset[str], str, str]:
@@ -188,7 +186,7 @@ async def _disturb_beside_another(slurm: PrivateSlurm, words: tuple[str, ...]) -
 
     job = submit(slurm, "small1")
     await until(lambda: begun(one))
-    slurm.ask("scontrol", "update", "nodename=small1", *words)
+    slurm.ask("scontrol", "update", "nodename=small1", *OTHERS[what])
     slurm.ask("scancel", job)
     await until(lambda: held(one))
     before = await stands()
@@ -201,15 +199,7 @@ async def _disturb_beside_another(slurm: PrivateSlurm, words: tuple[str, ...]) -
     assert await stands() == before
 
 
-async def begun(one: SlurmController) -> bool:
-    return bool(await one.jobs())
-
-
-def test_a_node_in_a_reservation_is_not_open_and_stays_in_it(slurm: PrivateSlurm) -> None:
-    asyncio.run(_disturb_the_reserved(slurm))
-
-
-async def _disturb_the_reserved(slurm: PrivateSlurm) -> None:
+async def test_a_node_in_a_reservation_is_not_open_and_stays_in_it(slurm: PrivateSlurm) -> None:
     one = node(slurm, "small1")
     slurm.ask(
         *("scontrol", "create", "reservation", "starttime=now", "duration=60"),
@@ -230,13 +220,9 @@ async def _disturb_the_reserved(slurm: PrivateSlurm) -> None:
         await resume(one)
 
 
-def test_a_node_that_slurm_gave_up_during_a_disturbance_is_mended_after_it(
+async def test_a_node_that_slurm_gave_up_during_a_disturbance_is_mended_after_it(
     slurm: PrivateSlurm,
 ) -> None:
-    asyncio.run(_give_up_the_held(slurm))
-
-
-async def _give_up_the_held(slurm: PrivateSlurm) -> None:
     one = node(slurm, "small2")
     await hold(one)
     os.kill(int((slurm.directory / "slurmd-small2.pid").read_text()), signal.SIGKILL)
@@ -247,21 +233,14 @@ async def _give_up_the_held(slurm: PrivateSlurm) -> None:
     await until(down)
     slurm.ask("slurmd", "-N", "small2")
 
-    async def answers() -> bool:
-        return SILENT not in (await one.own()).states
-
-    await until(answers)
+    await until(lambda: answers(one))
     await release(one)
-    await until(answers)
+    await until(lambda: answers(one))
     await mend(one)
     assert (await one.own()).standing.use == "open"
 
 
-def test_a_suspended_job_and_a_task_of_an_array_are_jobs(slurm: PrivateSlurm) -> None:
-    asyncio.run(_suspend(slurm))
-
-
-async def _suspend(slurm: PrivateSlurm) -> None:
+async def test_a_suspended_job_and_a_task_of_an_array_are_jobs(slurm: PrivateSlurm) -> None:
     one = node(slurm, "small1")
     words = ("--chdir=/", "--output=/dev/null", f"--wrap={slurm.until_go}")
     told = slurm.ask("sbatch", "--parsable", "--nodelist=small1", "--array=27", *words)
@@ -274,33 +253,25 @@ async def _suspend(slurm: PrivateSlurm) -> None:
     assert await seen(slurm, "small1") == [SlurmState.DRAINING]
 
 
-def test_a_node_is_drained_as_desired_and_its_job_goes_on_to_its_end(slurm: PrivateSlurm) -> None:
-    asyncio.run(_drain_as_desired(slurm))
-
-
-async def _drain_as_desired(slurm: PrivateSlurm) -> None:
+async def test_a_node_is_drained_as_desired_and_its_job_goes_on_to_its_end(
+    slurm: PrivateSlurm,
+) -> None:
     job = submit(slurm, "small1")
     told: list[str] = []
     one = node(slurm, "small1")
     one.target = replace(one.target, tell=lambda text, _done: told.append(text))
 
-    async def begun() -> bool:
-        return bool(await one.jobs())
-
     async def tells() -> bool:
         return bool(told)
 
-    async def used() -> str:
-        return str((await look_use({node_id("small1"): one}))[node_id("small1")])
-
     async def drained() -> bool:
-        return await used() == "drained"
+        return await used(one) == "drained"
 
-    await until(begun)
-    assert await used() == "open"
+    await until(lambda: begun(one))
+    assert await used(one) == "open"
     draining = asyncio.create_task(drain(one))
     await until(tells)
-    assert (told[0], await used()) == (f"Slurm's job {job} runs", "draining")
+    assert (told[0], await used(one)) == (f"Slurm's job {job} runs", "draining")
     # A disturbance meanwhile adds its own reason, and takes no other one away.
     with pytest.raises(Draining, match=f"Slurm's job {job} runs"):
         await hold(one)
@@ -310,30 +281,23 @@ async def _drain_as_desired(slurm: PrivateSlurm) -> None:
     await until(drained)
     await hold(one)
     await resume(one)
-    assert ((await one.own()).reason, await used()) == (BY + HELD, "open")
+    assert ((await one.own()).reason, await used(one)) == (BY + HELD, "open")
     await drain(one)
     await release(one)
-    assert ((await one.own()).reason, await used()) == (BY + DESIRED, "drained")
+    assert ((await one.own()).reason, await used(one)) == (BY + DESIRED, "drained")
     await resume(one)
-    assert await used() == "open"
+    assert await used(one) == "open"
     assert await seen(slurm, "small1") == [SlurmState.IDLE]
     assert [(line["JobId"], line["JobState"]) for line in account(slurm)] == [(job, "COMPLETED")]
 
 
-def test_a_node_that_is_down_is_mended_only_for_a_known_reason_and_not_for_ever(
+async def test_a_node_that_is_down_is_mended_only_for_a_known_reason_and_not_for_ever(
     slurm: PrivateSlurm,
 ) -> None:
-    asyncio.run(_mend(slurm))
-
-
-async def _mend(slurm: PrivateSlurm) -> None:
     one = node(slurm, "small3")
 
     def give_up(reason: str) -> None:
         slurm.ask("scontrol", "update", "nodename=small3", "state=down", f"reason={reason}")
-
-    async def answers() -> bool:
-        return SILENT not in (await one.own()).states
 
     give_up("bad disk")
     with pytest.raises(Refused, match="Slurm gave it up: bad disk"):
@@ -343,12 +307,12 @@ async def _mend(slurm: PrivateSlurm) -> None:
         assert await seen(slurm, "small3") == [SlurmState.DOWN]
         # Has its slurmd asked.
         slurm.ask("scontrol", "reconfigure")
-        await until(answers)
+        await until(lambda: answers(one))
         await mend(one)
         assert await seen(slurm, "small3") == [SlurmState.IDLE]
     give_up("Not responding")
     slurm.ask("scontrol", "reconfigure")
-    await until(answers)
+    await until(lambda: answers(one))
     with pytest.raises(Refused, match=f"{MENDS_MAX + 1} times within an hour"):
         await mend(one)
     assert await seen(slurm, "small3") == [SlurmState.DOWN]
@@ -359,38 +323,28 @@ async def _mend(slurm: PrivateSlurm) -> None:
         await resume(other)
 
 
-def test_a_node_whose_slurmd_was_away_is_mended_once_that_answers(slurm: PrivateSlurm) -> None:
-    asyncio.run(_come_back(slurm))
-
-
-async def _come_back(slurm: PrivateSlurm) -> None:
+async def test_a_node_whose_slurmd_was_away_is_mended_once_that_answers(
+    slurm: PrivateSlurm,
+) -> None:
     one = node(slurm, "small2")
 
-    async def used() -> str:
-        return str((await look_use({node_id("small2"): one}))[node_id("small2")])
-
     async def down() -> bool:
-        return await used() == "down"
-
-    async def answers() -> bool:
-        return SILENT not in (await one.own()).states
+        return await used(one) == "down"
 
     os.kill(int((slurm.directory / "slurmd-small2.pid").read_text()), signal.SIGKILL)
     await until(down)
     with pytest.raises(Refused, match="Slurm gave it up, and its slurmd does not answer"):
         await mend(one)
     slurm.ask("slurmd", "-N", "small2")
-    await until(answers)
-    assert await used() == "down"
+    await until(lambda: answers(one))
+    assert await used(one) == "down"
     await mend(one)
-    assert await used() == "open"
+    assert await used(one) == "open"
 
 
-def test_without_its_controller_nothing_is_known_and_nothing_permitted(slurm: PrivateSlurm) -> None:
-    asyncio.run(_ask_nobody(slurm))
-
-
-async def _ask_nobody(slurm: PrivateSlurm) -> None:
+async def test_without_its_controller_nothing_is_known_and_nothing_permitted(
+    slurm: PrivateSlurm,
+) -> None:
     one = node(slurm, "small1")
     slurm.stop()
     for ask in (lambda: hold(one), lambda: look_state({node_id("small1"): one})):
