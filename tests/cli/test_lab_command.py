@@ -198,29 +198,6 @@ def test_a_lab_whose_clock_jumps_past_the_end_of_its_token_goes_on(folder):
         assert services.keys() <= pids(folder, "python").keys()
 
 
-def test_what_is_frozen_is_left_as_it_is_until_it_is_thawed(folder):
-    with running(folder):
-        assert typed("freeze", "n1", "-m", "board swap", folder=folder)[0] == 0
-        policies = "policies: [{for: 'n*', parts: service, attempts: 3}]\n"
-        (folder / "site.yaml").write_text(SITE.replace("1000", "2000") + policies)
-        assert typed("apply", "site.yaml", folder=folder)[0] == 0
-        why = wait_for(lambda: _frozen(folder))
-        assert why.endswith(" UTC: board swap")
-        wait_for(lambda: typed("status", "--check", "n2", folder=folder)[0] == 0)
-        assert _frozen(folder)  # n1 had as long
-
-        code, out, errors = typed("thaw", "n1", folder=folder)
-        assert (code, errors) == (0, "")
-        assert out.startswith("thawed: n1, frozen by user:cli\n")
-        wait_for(lambda: typed("status", "--check", folder=folder)[0] == 0)
-
-
-def _frozen(folder):
-    """Why the service of n1 waits, once it does for its freeze."""
-    _, out, _ = typed("why", "service:idle@n1", folder=folder)
-    return out.strip() if "frozen by user:" in out else None
-
-
 MODULES = "modules: {{labnode: {{}}, jobs: {{}}, service: {service}}}\n"
 
 

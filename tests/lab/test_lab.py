@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -146,16 +145,6 @@ def test_what_a_killed_lab_left_is_ended_by_the_next(tmp_path: Path) -> None:
             assert not (other.places.node("n1") / "agent.pid").exists()
 
 
-def test_a_second_lab_in_the_same_directory_is_refused_and_harms_nothing(tmp_path: Path) -> None:
-    with lab(tmp_path) as one:
-        pids = one.boot_all()
-        with lab(tmp_path, stderr=subprocess.PIPE) as other:
-            assert other.process.wait(WAIT_S_MAX) == 1
-            assert other.process.stderr is not None
-            assert f"is in use by process {one.process.pid}" in other.process.stderr.read()
-        assert all(lives(pid) for pid in pids)
-
-
 def test_two_labs_live_side_by_side(tmp_path: Path) -> None:
     with lab(tmp_path / "a") as one:
         one.boot_all()
@@ -166,16 +155,6 @@ def test_two_labs_live_side_by_side(tmp_path: Path) -> None:
             one.process.send_signal(signal.SIGTERM)
             assert one.process.wait(WAIT_S_MAX) == 0
             assert all(lives(pid) for pid in pids)
-
-
-def test_an_address_in_use_is_told_and_nothing_is_started(tmp_path: Path) -> None:
-    x = octet(draw_cluster(tmp_path))
-    with socket.create_server((f"127.{x}.2.2", 4280)), lab(tmp_path, subprocess.PIPE) as one:
-        assert one.process.wait(WAIT_S_MAX) == 1
-        assert one.process.stderr is not None
-        said = one.process.stderr.read()
-        assert f"BMC of n2 at 127.{x}.2.2:4280: cannot listen: Address already in use" in said
-        assert marked(one.cluster) == []
 
 
 def test_who_embeds_a_lab_keeps_its_own_children(tmp_path: Path) -> None:

@@ -456,14 +456,6 @@ async def test_a_parent_that_is_not_there_yet_is_called_again(tmp_path: Path) ->
             await asyncio.wait([serving])
 
 
-def test_a_port_in_use_is_told() -> None:
-    with contextlib.closing(listen(HOST, 0)) as listener:
-        _, port = listener.getsockname()
-        refusal = rf"{HOST}:{port}/tcp: cannot listen: .* in use"
-        with pytest.raises(HapteraError, match=refusal):
-            listen(HOST, port)
-
-
 async def test_what_is_no_token_or_no_authority_is_told_before_anybody_is_called() -> None:
     with pytest.raises(HapteraError, match="this is not a token"):
         await call(Invitation((HOST, 1), "hunter2", b""))

@@ -16,7 +16,6 @@ import pytest
 
 from haptera.kinds import KINDS
 from haptera.model.entity import EntityId
-from haptera.model.errors import HapteraError
 from haptera.model.events import Alive, Event, Heard
 from haptera.model.messages import DesiredUpdate, Mark, Message
 from haptera.runtime import clock
@@ -591,12 +590,3 @@ def test_a_session_that_is_silent_takes_little_memory() -> None:
         taken, _ = tracemalloc.get_traced_memory()
         tracemalloc.stop()
     assert taken / SILENT < SILENT_BYTES_MAX
-
-
-def test_a_port_in_use_is_told() -> None:
-    with stranger() as holder:
-        host, port = holder.getsockname()
-        with pytest.raises(HapteraError, match="in use") as caught:
-            Udp.bind(host, port)
-
-    assert caught.value.where == f"{host}:{port}/udp"
