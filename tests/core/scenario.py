@@ -5,6 +5,7 @@ from haptera.core.modules.catalog import Catalog
 from haptera.core.state.limits import S
 from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
+from haptera.core.state.table import EntityTable
 from haptera.kinds import KINDS
 from haptera.model.answers.views import Condition
 from haptera.model.changes import (
@@ -25,6 +26,7 @@ from haptera.model.parts import (
     Requirement,
     Step,
 )
+from haptera.testing.world_process import WorldProcess
 
 NODE = node_id("n01")
 OTHER = node_id("n02")
@@ -45,6 +47,8 @@ ON = Step(
 BMC = Manifest("bmc", "1", PARENT, (LOOK,), (ON,), at_once=1_000)
 SIDE = Side(PARENT, None, 0xA1, "boot", 5 * S)
 NOTHING: dict[str, str | int] = {}
+# Where an entity has a row.
+Place = Engine | EntityTable | WorldProcess
 
 
 def stored(*intents: Intent, desired: dict[str, str]) -> Stored:
@@ -86,12 +90,16 @@ def begun(engine: Engine | None = None) -> Engine:
     return engine
 
 
-def row_of(engine: Engine, entity: EntityId = NODE) -> EntityState:
-    row = engine.table.get(entity)
+def row_of(place: Place, entity: EntityId = NODE) -> EntityState:
+    """The row of an entity, which must be there."""
+    if isinstance(place, WorldProcess):
+        assert place.engine is not None
+        place = place.engine
+    row = (place if isinstance(place, EntityTable) else place.table).get(entity)
     assert row is not None, entity
     return row
 
 
-def standing(engine: Engine, entity: EntityId = NODE) -> tuple[Condition, str | None]:
-    row = row_of(engine, entity)
+def standing(place: Place, entity: EntityId = NODE) -> tuple[Condition, str | None]:
+    row = row_of(place, entity)
     return row.stance.condition, row.stance.why

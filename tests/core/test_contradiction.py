@@ -8,7 +8,6 @@ from haptera.core.act.contradiction import NEWER_NS, SOON_MAX, SOON_NS, conteste
 from haptera.core.engine import Engine
 from haptera.core.modules.catalog import Catalog
 from haptera.core.state.limits import MS, S
-from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
 from haptera.core.views.query import view
 from haptera.kinds import KINDS
@@ -31,6 +30,7 @@ from haptera.model.events import (
 from haptera.model.messages import Mark, Message
 from haptera.model.parts import Change, Context, Look, Manifest, Step
 from haptera.modules import load
+from tests.core.scenario import row_of, standing
 
 NODE = node_id("n01")
 SIDE = Side(Context.PARENT, None, 0xA1, "boot", 5 * S)
@@ -48,12 +48,6 @@ def parent(**desired: str) -> Engine:
     engine.handle([Answered(2, "on", S)], S)
     assert sorted(row_of(engine).belief.known) == ["agent", "power"]
     return engine
-
-
-def row_of(engine: Engine) -> EntityState:
-    row = engine.table.get(NODE)
-    assert row is not None
-    return row
 
 
 def done(effects: list[Effect]) -> list[object]:
@@ -197,7 +191,7 @@ def test_both_are_looked_at_a_few_times_and_then_ever_more_rarely() -> None:
     assert gaps[:SOON_MAX] == [SOON_NS] * SOON_MAX
     assert gaps == sorted(gaps)
     assert gaps[-1] >= 60 * S
-    assert (row_of(engine).stance.condition, row_of(engine).stance.why) == (Condition.STUCK, WHY)
+    assert standing(engine) == (Condition.STUCK, WHY)
 
 
 def two_modules() -> Engine:

@@ -15,6 +15,7 @@ from haptera.core.state.limits import S
 from haptera.core.state.turn import Turn
 from haptera.model.answers.views import Condition
 from haptera.model.entity import node_id
+from tests.core.scenario import row_of
 from tests.core.test_safety import OFF, H, Rig
 
 NODES = tuple(f"n{number:02}" for number in range(30))
@@ -23,16 +24,14 @@ IN_QUEUE = EntityClaim(ClaimKind.QUEUE, OFF.path)
 
 
 def decision(rig: Rig, name: str) -> Decision:
-    row = rig.engine.table.get(node_id(name))
-    assert row is not None
+    row = row_of(rig.engine, node_id(name))
     assert row.stance.decision is not None
     return row.stance.decision
 
 
 def again(rig: Rig, name: str) -> Decision:
     """The decision that would be made now, which is not carried out."""
-    row = rig.engine.table.get(node_id(name))
-    assert row is not None
+    row = row_of(rig.engine, node_id(name))
     decisions = rig.engine.rounds.decisions
     situation = decisions.assess(Turn(rig.now), row)
     planned = Planned(TurnAllowance(), row.bars(rig.now), row.stance.plan)

@@ -11,6 +11,7 @@ from haptera.model.entity import node_id
 from haptera.model.facts import Method
 from haptera.model.messages import SeenValue
 from haptera.model.parts import Context, Look, Manifest, Requirement, Step
+from tests.core.scenario import row_of
 from tests.core.test_safety import BMC, OFF, H, Rig
 
 CAREFUL = replace(OFF, excludes=(Requirement("busy", ("busy",)),))
@@ -67,16 +68,14 @@ def test_a_node_that_never_has_jobs_is_known_to_be_free_without_a_look() -> None
     one = rig(GATE, step=sure, attributes={"jobs": "none"})
     one.run(10)
     assert len(one.called) == 1
-    row = one.engine.table.get(node_id("n01"))
-    assert row is not None
+    row = row_of(one.engine, node_id("n01"))
     assert (row.belief.known[busy.name].value, row.belief.known[busy.name].by) == ("free", "sync")
 
 
 def test_a_module_that_reads_a_node_busy_is_believed_whatever_the_node_declares() -> None:
     one = rig(BATCH, finds={"look_busy": "busy"}, attributes={"jobs": "none"})
     one.run(60)
-    row = one.engine.table.get(node_id("n01"))
-    assert row is not None
+    row = row_of(one.engine, node_id("n01"))
     assert (row.belief.known[busy.name].value, row.work.conflicts) == ("busy", {})
     assert one.called == []
 

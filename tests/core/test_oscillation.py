@@ -37,6 +37,7 @@ from haptera.model.events import (
 from haptera.model.parts import Change, Context, Look, Manifest, Requirement, Step
 from haptera.model.policy import STEPPING
 from haptera.modules import load
+from tests.core.scenario import row_of
 
 GADGET = EntityId("gadget", "g", "n01")
 
@@ -102,9 +103,7 @@ class Rig:
 
     @property
     def row(self) -> EntityState:
-        row = self.engine.table.get(GADGET)
-        assert row is not None
-        return row
+        return row_of(self.engine, GADGET)
 
     def happen(self, *events: Event) -> None:
         self._coming += [(self.now, event) for event in events]

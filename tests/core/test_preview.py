@@ -65,7 +65,7 @@ from haptera.planner.domain.domain import Domain
 from haptera.planner.planner import plan as search
 from haptera.selectors.names import split
 from haptera.selectors.nodeset import expand
-from tests.core.scenario import ATTRIBUTES, BMC, NODE, OTHER, SIDE, parent, stored, told
+from tests.core.scenario import ATTRIBUTES, BMC, NODE, OTHER, SIDE, parent, row_of, stored, told
 from tests.core.test_evidence import GATE
 from tests.core.test_safety import OFF
 
@@ -104,8 +104,7 @@ def cluster(random: Random, nodes: int) -> tuple[EntityTable, list[Change]]:
 
 
 def see(table: EntityTable, entity: EntityId, random: Random, *names: str) -> None:
-    row = table.get(entity)
-    assert row is not None
+    row = row_of(table, entity)
     for name in names:
         fact = Fact(random.choice(WHAT[name]), "m", Method.READ, S, 0)
         random.choice([row.belief.known, row.belief.remembered, {}])[name] = fact
@@ -294,8 +293,7 @@ def test_the_disrupted_nodes_are_those_with_a_disruptive_step_in_some_world_or_a
         table.apply(change, 2)
     for group in plan.groups:
         for entity in members(group):
-            row = table.get(entity)
-            assert row is not None
+            row = row_of(table, entity)
             assert row.id.node is not None
             domain, state, wanted, _ = alone(table, row)
             worst = outcomes(domain, state, lambda one, d=domain, w=wanted: search(d, one, w))
@@ -320,8 +318,7 @@ def test_nodes_that_nobody_knew_of_count_among_all_that_may_be_disrupted() -> No
 
 def runs(table: EntityTable, entity: EntityId) -> bool:
     """Whether it runs, or did when it was last seen, and was not to be stopped before."""
-    row = table.get(entity)
-    assert row is not None
+    row = row_of(table, entity)
     fact = row.belief.known.get("run") or row.belief.remembered.get("run")
     wanted = row.desired.values.get("run")
     before = None if wanted is None else wanted.value
@@ -399,8 +396,7 @@ def test_past_so_many_that_wait_a_preview_is_shown_as_it_is() -> None:
 
 
 def known(table: EntityTable, entity: EntityId, **values: str) -> None:
-    row = table.get(entity)
-    assert row is not None
+    row = row_of(table, entity)
     for name, value in values.items():
         row.belief.known[name] = Fact(value, "m", Method.READ, S, 0)
 
@@ -656,9 +652,7 @@ def test_what_is_on_a_node_is_drafted_too_where_its_attributes_change(
     platform: str, reached: set[EntityId]
 ) -> None:
     table = lab_node(power="on", agent="up", busy="free")
-    there = table.get(LAB)
-    assert there is not None
-    changed = Declare(LAB, there.desired.attributes | {"platform": platform}, "site")
+    changed = Declare(LAB, row_of(table, LAB).desired.attributes | {"platform": platform}, "site")
     draft = Drafting(table, CATALOG, [changed]).go_on()
     assert draft is not None
     on_their_way = (entity for case in draft.cases for entity in case.entities)
@@ -787,8 +781,6 @@ def test_a_node_that_never_has_jobs_is_planned_for_as_free(
     table = EntityTable(KINDS)
     attributes = {**ATTRIBUTES, **({} if jobs is None else {"jobs": jobs})}
     table.apply(Declare(LAB, attributes, "site"), 1)
-    row = table.get(LAB)
-    assert row is not None
-    row.belief.known["power"] = Fact("on", "bmc", Method.READ, S, 0)
+    row_of(table, LAB).belief.known["power"] = Fact("on", "bmc", Method.READ, S, 0)
     told = previewed(table, SetDesired(LAB, "power", "off", "user:a"), catalog=catalog)
     assert [[link.part for link in group.chain] for group in told.groups] == [chain]

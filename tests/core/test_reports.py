@@ -29,6 +29,7 @@ from haptera.model.facts import Method
 from haptera.model.messages import Mark, Measure, Message, ObservedUpdate, SeenValue, Standing
 from haptera.model.parts import Context, Look, Manifest
 from haptera.modules import load
+from tests.core.scenario import row_of, standing
 
 NODE, WEB = node_id("n01"), EntityId("service", "web", "n01")
 
@@ -61,9 +62,7 @@ def says(
 
 
 def web(engine: Engine) -> EntityState:
-    row = engine.table.get(WEB)
-    assert row is not None
-    return row
+    return row_of(engine, WEB)
 
 
 def test_what_a_node_only_remembers_its_parent_does_not_know() -> None:
@@ -91,9 +90,7 @@ def test_the_time_that_a_boot_may_take_begins_anew_with_each_boot() -> None:
     engine.handle([WatchReported(1, "on", 40 * S), Written(1, 3)], 40 * S)
     engine.handle([WatchReported(1, "on", 70 * S)], 70 * S)
 
-    row = engine.table.get(NODE)
-    assert row is not None
-    assert (row.stance.condition, row.stance.why) == (
+    assert standing(engine, NODE) == (
         Condition.ACTING,
         "waits to hear from the agent",
     )
@@ -121,8 +118,7 @@ def test_an_agent_that_was_heard_before_its_power_was_cut_is_not_taken_to_be_the
     engine.handle([WatchReported(1, "off", 3 * S)], 3 * S)
     engine.handle([WatchReported(1, "on", 4 * S), Written(1, 3)], 4 * S)
 
-    row = engine.table.get(NODE)
-    assert row is not None
+    row = row_of(engine, NODE)
     assert (sorted(row.belief.known), row.stance.why) == (["power"], "waits to hear from the agent")
 
 
@@ -131,8 +127,7 @@ def test_our_own_pause_is_nobodys_silence() -> None:
     engine.handle([says(2, known=True)], 2 * S)
     engine.handle([WatchReported(1, "on", 92 * S)], 92 * S)
 
-    row = engine.table.get(NODE)
-    assert row is not None
+    row = row_of(engine, NODE)
     assert (sorted(row.belief.known), row.stance.condition) == (
         ["agent", "power"],
         Condition.CONVERGED,
@@ -223,8 +218,7 @@ def test_words_of_a_lost_agent_are_not_repeated_of_what_needs_no_agent_either() 
     update = ObservedUpdate(NODE, 1, {}, standing=FAILING)
     message = Message(1, 0, 0, Mark(), Mark(0, 1, mark_digest({NODE: 1})), updates=(update,))
     engine.handle([Heard("n01", 77, message, S)], S)
-    row = engine.table.get(NODE)
-    assert row is not None
+    row = row_of(engine, NODE)
     assert (row.stance.condition, row.stance.why) == (Condition.STUCK, FAILING.why)
 
     for tick in range(11, 70):

@@ -47,6 +47,7 @@ from haptera.model.events import (
 from haptera.model.intent import Intent
 from haptera.model.messages import Ask, Mark, Message, ObservedUpdate, Permit, RoomAsk, SeenValue
 from haptera.model.parts import Change, Context, Look, Manifest, Requirement, Step
+from tests.core.scenario import row_of
 
 H = 5 * S
 PARENT = Context.PARENT
@@ -146,14 +147,10 @@ class Rig:
             self._tell([Ticked()])
 
     def why(self, name: str) -> str | None:
-        row = self.engine.table.get(node_id(name))
-        assert row is not None
-        return row.stance.why
+        return row_of(self.engine, node_id(name)).stance.why
 
     def needs(self, name: str) -> str | None:
-        row = self.engine.table.get(node_id(name))
-        assert row is not None
-        return unblock(row)
+        return unblock(row_of(self.engine, node_id(name)))
 
     def _tell(self, events: list[Event]) -> None:
         while events:
@@ -285,8 +282,7 @@ def test_a_silent_node_is_left_alone_for_good() -> None:
 def test_only_who_is_silent_for_good_needs_a_person(given: dict[str, Any], asked: bool) -> None:
     rig = Rig(("n01",), desired=("none",), **given)
     rig.run(2 * H / S)
-    row = rig.engine.table.get(node_id("n01"))
-    assert row is not None
+    row = row_of(rig.engine, node_id("n01"))
     assert rig.engine.safety.needs_a_person(row, rig.now) is asked
     rig._tell([Released("n01")])
     assert not rig.engine.safety.needs_a_person(row, rig.now)
@@ -316,8 +312,7 @@ def test_without_a_fresh_reading_the_look_comes_first() -> None:
     rig.run(30)
     rig.refusal = None
     rig.run(6)
-    row = rig.engine.table.get(node_id("n01"))
-    assert row is not None
+    row = row_of(rig.engine, node_id("n01"))
     ((at, _),) = rig.called
     before = [
         one for one in (row.belief.known.get("power"), row.belief.remembered.get("power")) if one
@@ -392,9 +387,7 @@ def test_what_waits_for_an_hour_says_until_when_and_what_its_device_said_before(
     past = tuple(Disruption(node_id("n01"), at * MS, "boot") for at in (1, 2))
     rig = Rig(("n01",), disruptions=past, finds={"look": "on"})
     rig.run(600)
-    row = rig.engine.table.get(node_id("n01"))
-    assert row is not None
-    seen = view(row, rig.now)
+    seen = view(row_of(rig.engine, node_id("n01")), rig.now)
     assert (seen.condition, seen.unblock) == (Condition.WAITING, "room in the budget")
     assert seen.why == (
         "bmc.switch_off waits: the budget of node n01 allows 3 an hour; before that,"

@@ -3,12 +3,12 @@
 from haptera.core.views.story import SHOWN_MAX, STORY_MAX
 from haptera.model.answers.story import DecisionView
 from haptera.model.entity import node_id
+from tests.core.scenario import row_of
 from tests.core.test_safety import OFF, Rig
 
 
 def told(rig: Rig, name: str) -> list[DecisionView]:
-    row = rig.engine.table.get(node_id(name))
-    assert row is not None
+    row = row_of(rig.engine, node_id(name))
     return rig.engine.rounds.decisions.story.of(row, rig.now).decisions
 
 

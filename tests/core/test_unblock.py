@@ -13,6 +13,7 @@ from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Answered, Enrolled, Event, Failed, Ready, Written
 from haptera.model.parts import Context
 from haptera.modules import load
+from tests.core.scenario import row_of
 from tests.core.test_reports import parent, says
 
 NODE, WEB = node_id("n01"), EntityId("service", "web", "n01")
@@ -20,9 +21,7 @@ Told = tuple[Condition, str | None, int | None]
 
 
 def told(engine: Engine, entity: EntityId, now: int) -> Told:
-    row = engine.table.get(entity)
-    assert row is not None
-    seen = view(row, now)
+    seen = view(row_of(engine, entity), now)
     return seen.condition, seen.unblock, seen.again_in_ms
 
 

@@ -5,7 +5,6 @@ import pytest
 from haptera.core.engine import Engine
 from haptera.core.modules.catalog import Catalog
 from haptera.core.state.limits import S
-from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
 from haptera.core.sync.peers import LOST_AFTER
 from haptera.kinds import KINDS
@@ -17,6 +16,7 @@ from haptera.model.events import Alive, Answered, Enrolled, Event, Failed, Heard
 from haptera.model.messages import Mark, Message
 from haptera.model.parts import Context
 from haptera.modules import load
+from tests.core.scenario import row_of
 
 NODE = node_id("n01")
 H = 5 * S
@@ -35,12 +35,6 @@ def restarted(power: str = "on") -> Engine:
     engine = Engine(SIDE, Catalog(KINDS, [load("labnode").manifest()]), stored, 0, S)
     engine.handle([heard(S)], S)
     return engine
-
-
-def row_of(engine: Engine) -> EntityState:
-    row = engine.table.get(NODE)
-    assert row is not None
-    return row
 
 
 def known(engine: Engine) -> dict[str, tuple[str, str]]:

@@ -20,6 +20,7 @@ from haptera.model.messages import Message, ObservedUpdate, SeenValue
 from haptera.runtime import clock
 from haptera.wire.sync import decode, encode
 from haptera.wire.updates import Codec
+from tests.core.scenario import row_of
 from tests.daemon.channel_rig import HOST, Rig, agreement, rig
 
 pytestmark = pytest.mark.net
@@ -88,8 +89,7 @@ async def in_step(one: Rig) -> Hands:
 def spoil(one: Rig) -> EntityId:
     """One service is held in an earlier version than it should be."""
     entity = EntityId("service", "web7", "n01")
-    row = one.agent_engine.table.get(entity)
-    assert row is not None
+    row = row_of(one.agent_engine, entity)
     row.desired.revision, row.link.confirmed, row.desired.values = (
         1,
         1,
@@ -109,8 +109,7 @@ async def test_of_200_services_the_one_that_differs_costs_a_list_and_an_update(
 
         assert one.parent_counts == {"ListAsked": 1, "RecallAsked": 1}
         assert set(hands.told) == {entity}
-        row = one.agent_engine.table.get(entity)
-        assert row is not None
+        row = row_of(one.agent_engine, entity)
         assert row.desired.values == {"run": Desired("running", PARENT)}
 
 

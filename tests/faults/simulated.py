@@ -1,11 +1,9 @@
 """What the simulated faults share: a cluster at rest, and what was done to its machines."""
 
-from haptera.core.state.row import EntityState
 from haptera.model.changes import Declare, SetDesired, Undeclare
 from haptera.model.entity import EntityId
 from haptera.testing.world import World
-from haptera.testing.world_process import WorldProcess
-from tests.world.history import CALM, cluster
+from tests.world.history import CALM, cluster, settled
 
 SETTLE_S = 30
 FREEZE = EntityId("freeze", "f1", None)
@@ -13,18 +11,9 @@ FREEZE = EntityId("freeze", "f1", None)
 
 def at_rest(seed: int) -> World:
     """Four nodes that are on, each with a service that runs; nothing is under way."""
-    world = cluster(seed, CALM)
-    assert world.settle(SETTLE_S)
+    world = settled(cluster(seed, CALM), SETTLE_S)
     world.run(5)
     return world
-
-
-def row_of(process: WorldProcess, entity: EntityId) -> EntityState:
-    """The entity as this process sees it."""
-    assert process.engine is not None
-    row = process.engine.table.get(entity)
-    assert row is not None, entity
-    return row
 
 
 def deeds(world: World) -> list[tuple[int, int]]:

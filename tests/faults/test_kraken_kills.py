@@ -13,10 +13,10 @@ from haptera.model.effects import Cancel, Work, Write
 from haptera.model.entity import node_id
 from haptera.model.events import Answered, Ended, Failed, Ready, Ticked, WatchReported, Written
 from haptera.wire.frame import DATAGRAM_BYTES_MAX
-from tests.core.scenario import call, looked, parent, stored, told
+from tests.core.scenario import call, looked, parent, row_of, stored, told
 from tests.faults.rig import PARENT_HOST, WEB, Child, Parent, real
 from tests.faults.seen import desire, healed, power_commands, view
-from tests.faults.simulated import at_rest, deeds, freeze, row_of, thaw
+from tests.faults.simulated import at_rest, deeds, freeze, thaw
 from tests.kills.processes import kill, read_process, wait_for
 from tests.kills.rig import NODES, Lab, stopped
 from tests.world.history import CALM, cluster, web

@@ -18,8 +18,8 @@ from haptera.model.facts import Method
 from haptera.model.messages import Mark, Message, ObservedUpdate, SeenValue
 from haptera.sdk import Module
 from haptera.testing.bench import Bench
-from tests.core.scenario import begun, parent, stored, told
-from tests.faults.simulated import at_rest, deeds, freeze, row_of, thaw
+from tests.core.scenario import begun, parent, row_of, stored, told
+from tests.faults.simulated import at_rest, deeds, freeze, thaw
 from tests.world.history import web
 
 N01, N02 = node_id("n01"), node_id("n02")
@@ -56,8 +56,7 @@ def test_no_time_limit_outlives_the_step_that_it_was_of() -> None:
     engine = begun()
     told(engine, S, Ended(2))
     told(engine, S + MS, Answered(3, "on", S + MS))
-    row = engine.table.get(N01)
-    assert row is not None
+    row = row_of(engine, N01)
     assert (row.stance.condition, row.work.stepping) == (Condition.CONVERGED, None)
     number = 4
     for second in range(2, 120):

@@ -7,7 +7,8 @@ from haptera.model.answers.views import Condition
 from haptera.model.changes import Declare, SetDesired, UnsetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.testing.machine import Trouble
-from tests.faults.simulated import at_rest, deeds, link_of, row_of
+from tests.core.scenario import row_of
+from tests.faults.simulated import at_rest, deeds, link_of
 from tests.world.history import CALM, NODES, cluster, web
 
 N01 = node_id("n01")

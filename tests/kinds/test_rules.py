@@ -20,6 +20,7 @@ from haptera.model.news import News
 from haptera.model.parts import Context
 from haptera.planner.domain.pieces import at_once
 from haptera.selectors.subscription import EVERY_TYPE
+from tests.core.scenario import row_of
 
 RULES = ("budget", "freeze", "policy")
 
@@ -76,9 +77,7 @@ def test_a_kind_without_variables_is_stored_shown_and_stands_idle() -> None:
         Reply(1, 2),
         Publish((entity,), (EVERY_TYPE - {News.GONE},)),
     ]
-    row = engine.table.get(entity)
-    assert row is not None
-    shown = view(row, 2 * S)
+    shown = view(row_of(engine, entity), 2 * S)
     assert (shown.entity, shown.condition, shown.chain, shown.node) == (
         "budget:racks", Condition.IDLE, [], None,
     )  # fmt: skip

@@ -15,6 +15,7 @@ from haptera.modules import load, minos, netboot
 from haptera.modules.netboot.offers import Offers
 from haptera.modules.netboot.servers import Booting
 from haptera.sdk import Boot, Target
+from tests.core.scenario import row_of
 from tests.core.test_preview import previewed
 
 NODE = node_id("n1")
@@ -27,8 +28,7 @@ def to_another(*, is_there: bool, power: str = "on") -> PlanGroup:
     """What would come of a machine that runs one minOS, were another one desired of it."""
     table = EntityTable(KINDS)
     table.apply(Declare(NODE, ATTRIBUTES, "site"), 1)
-    row = table.get(NODE)
-    assert row is not None
+    row = row_of(table, NODE)
     wanted = {"power": power, "minos": "new"} | ({"agent": "up"} if power == "on" else {})
     for name, value in wanted.items():
         table.apply(SetDesired(NODE, name, value, "site"), 1)

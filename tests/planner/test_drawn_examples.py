@@ -19,7 +19,7 @@ from haptera.planner.explain.drawing import Course, drawing
 from haptera.planner.explain.graph import graphs_of
 from haptera.planner.explain.problem_json import problem_from_json
 from haptera.planner.planner import plan
-from tests.core.scenario import NODE, ON, looked, parent, stored
+from tests.core.scenario import NODE, ON, looked, parent, row_of, stored
 from tests.planner.test_original_tables import KRAKEN, LAYERCAKE
 from tests.planner.test_worked_examples import PROBLEM, SWITCH_OFF, SWITCH_ON
 
@@ -260,8 +260,7 @@ busy = free|busy by freebusy while run sync
 def test_an_entity_is_marked_where_its_engine_sees_it() -> None:
     """It was seen off a moment ago, and is to be on."""
     engine = looked("off", power="on")
-    row = engine.table.get(NODE)
-    assert row is not None
+    row = row_of(engine, NODE)
     domain, course = course_of(row, engine.table.node_of(row), engine.catalog)
     marked = drawing(domain, graphs_of(domain), str(row.id), course)
     assert marked.attributes == {"platform": "test"}
@@ -288,8 +287,7 @@ def test_an_entity_is_marked_where_its_engine_sees_it() -> None:
 def test_the_engines_own_plan_is_marked_for_as_long_as_it_holds() -> None:
     """It may be one that a worker searched for; of another start or goal it says nothing."""
     engine = looked("off", power="on")
-    row = engine.table.get(NODE)
-    assert row is not None
+    row = row_of(engine, NODE)
     own = row.stance.plan
     assert isinstance(own, Chain)
     for plan_, holds in (
@@ -305,8 +303,7 @@ def test_the_engines_own_plan_is_marked_for_as_long_as_it_holds() -> None:
 
 def test_an_entity_of_which_nothing_is_desired_has_no_goal_and_no_chain() -> None:
     engine = parent(stored(desired={}))
-    row = engine.table.get(NODE)
-    assert row is not None
+    row = row_of(engine, NODE)
     domain, course = course_of(row, engine.table.node_of(row), engine.catalog)
     marked = drawing(domain, graphs_of(domain), str(row.id), course)
     assert marked.course == CourseView(goal={}, states=[StateView({}, {})])

@@ -17,6 +17,7 @@ from haptera.model.facts import Method
 from haptera.model.messages import Mark, Message, ObservedUpdate, SeenValue
 from haptera.model.parts import Context
 from haptera.modules import BUNDLED, load
+from tests.core.scenario import row_of
 
 NODE, WEB = node_id("n01"), EntityId("service", "web", "n01")
 LABNODE = {"platform": "labnode"}
@@ -47,16 +48,14 @@ def node(**desired: str) -> StoredEntity:
 
 
 def asked(engine: Engine, entity: EntityId) -> Explained | None:
-    row = engine.table.get(entity)
-    assert row is not None
+    row = row_of(engine, entity)
     absent = [load(name).manifest() for name in sorted(BUNDLED)]
     absent = [one for one in absent if one.name not in engine.catalog.manifests]
     return explained(row, engine.table.node_of(row), engine.catalog, absent, 2 * S)
 
 
 def told(engine: Engine, entity: EntityId) -> tuple[str | None, str | None]:
-    row = engine.table.get(entity)
-    assert row is not None
+    row = row_of(engine, entity)
     return row.stance.why, unblock(row)
 
 
@@ -92,8 +91,7 @@ def test_a_free_node_has_a_dearer_way() -> None:
 def test_a_step_that_failed_is_what_another_is_taken_instead_of() -> None:
     engine = parent(node(power="off"))
     hear(engine, busy="free")
-    row = engine.table.get(NODE)
-    assert row is not None
+    row = row_of(engine, NODE)
     domain = engine.catalog.domain(row, row)
     state = start(row, row, domain, {"power": "off"})
     row.attempts.bar(state, "labnode.switch_off", 9 * S, 2 * S)

@@ -26,6 +26,7 @@ from haptera.model.events import (
 )
 from haptera.model.parts import Change, Context, Look, Manifest, Step
 from haptera.model.walltime import span
+from tests.core.scenario import row_of
 
 NODE = node_id("n01")
 LOOK = Look("bmc", "look", "node", "power", ("off", "on"), context=Context.PARENT, every_ms=60_000)
@@ -51,9 +52,7 @@ class Rig:
 
     @property
     def row(self) -> EntityState:
-        row = self.engine.table.get(NODE)
-        assert row is not None
-        return row
+        return row_of(self.engine, NODE)
 
     def happen(self, *events: Event) -> None:
         self._events += events

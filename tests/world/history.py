@@ -35,6 +35,12 @@ def cluster(seed: int, faults: NetworkFaults) -> World:
     return world
 
 
+def settled(world: World, within_s: float) -> World:
+    """The cluster once all in it is as desired, which it must be within this time."""
+    assert world.settle(within_s)
+    return world
+
+
 class History:
     """A cluster on which things break and wishes change, in seeded order."""
 

@@ -21,6 +21,7 @@ from typing import NamedTuple
 from haptera.core.state.limits import S
 from haptera.core.views.query import view
 from haptera.testing.machine import Trouble
+from tests.core.scenario import row_of
 from tests.world.history import web
 from tests.world.hours import FAULTS, Hours
 from tests.world.storm import Storm, check
@@ -60,8 +61,7 @@ def through(storm: Storm, steps: int = STEPS) -> Storm:
     now = storm.world.clock.now
     assert settled, [view(row, now) for row in engine.table]
     for name, machine in storm.world.machines.items():
-        row = engine.table.get(web(name))
-        assert row is not None
+        row = row_of(engine, web(name))
         assert (machine.power, machine.services["web"]) == ("on", row.digest("applied"))
     return storm
 

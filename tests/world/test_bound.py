@@ -16,8 +16,9 @@ from haptera.testing.network import NetworkFaults
 from haptera.testing.tree import ONE_WAY_NS
 from haptera.testing.world import TENDED_AN_HELLO, World
 from haptera.testing.world_process import WorldProcess
-from tests.world.history import CALM, web
-from tests.world.test_tree import NODES, engine, tree
+from tests.core.scenario import row_of
+from tests.world.history import CALM, settled, web
+from tests.world.test_tree import NODES, tree
 
 PAGE = Path(__file__).parents[2] / "docs/explain/tree.md"
 # How rarely the bound may be missed.
@@ -52,22 +53,16 @@ def bound_ns(world: World, loss: float, levels: int) -> int:
 
 
 def wished(process: WorldProcess, entity: EntityId) -> object:
-    row = engine(process).table.get(entity)
-    assert row is not None
-    one = row.desired.values.get("port")
+    one = row_of(process, entity).desired.values.get("port")
     return None if one is None else one.value
 
 
 def converged(process: WorldProcess, entity: EntityId) -> bool:
-    row = engine(process).table.get(entity)
-    assert row is not None
-    return row.stance.condition is Condition.CONVERGED
+    return row_of(process, entity).stance.condition is Condition.CONVERGED
 
 
 def seen(process: WorldProcess, entity: EntityId) -> dict[str, str]:
-    row = engine(process).table.get(entity)
-    assert row is not None
-    return {name: fact.value for name, fact in row.belief.known.items()}
+    return {name: fact.value for name, fact in row_of(process, entity).belief.known.items()}
 
 
 @pytest.mark.parametrize("loss", [0.0, 0.1, 0.3, 0.5])
@@ -97,8 +92,7 @@ def test_a_change_from_a_cut_is_there_within_the_bound_once_it_is_mended(loss: f
 
 def lossy(loss: float) -> World:
     """A tree that is as desired, and from now on loses so many datagrams."""
-    world = tree(7, CALM)
-    assert world.settle(60)
+    world = settled(tree(7, CALM), 60)
     world.network.faults = NetworkFaults(loss=loss)
     return world
 

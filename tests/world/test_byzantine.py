@@ -19,8 +19,9 @@ from haptera.model.messages import (
 from haptera.testing.network import NetworkFaults
 from haptera.testing.world import World
 from haptera.testing.world_process import WorldProcess
+from tests.core.scenario import row_of
 from tests.world.evidence import Told, gather
-from tests.world.history import CALM, NODES, ROUGH, cluster, web
+from tests.world.history import CALM, NODES, ROUGH, cluster, settled, web
 from tests.world.oracle import what_is_told_was_read
 
 LIAR, OTHERS = NODES[0], NODES[1:]
@@ -66,8 +67,7 @@ def suborn(world: World) -> WorldProcess:
 def test_a_node_that_lies_changes_what_is_known_of_no_other(
     seed: int, faults: NetworkFaults
 ) -> None:
-    world = cluster(seed, CALM)
-    assert world.settle(30)
+    world = settled(cluster(seed, CALM), 30)
     world.network.faults = faults
     agent = suborn(world)
     told: list[Told] = []
@@ -91,17 +91,12 @@ def test_a_node_that_lies_changes_what_is_known_of_no_other(
 
 
 def test_a_node_that_lies_cannot_lock_its_own_truth_out_for_good() -> None:
-    world = cluster(5, CALM)
-    assert world.settle(30)
+    world = settled(cluster(5, CALM), 30)
     agent = suborn(world)
     world.run(5)
     agent.says = None
     world.run(20)
-    engine = world.parent.engine
-    assert engine is not None
-    row = engine.table.get(web(LIAR))
-    assert row is not None
-    assert row.link.heard < FAR
+    assert row_of(world.parent, web(LIAR)).link.heard < FAR
 
 
 def misdirects(message: Message) -> Message:
@@ -113,8 +108,7 @@ def misdirects(message: Message) -> Message:
 
 
 def test_an_agent_takes_nothing_over_that_is_desired_of_other_nodes() -> None:
-    world = cluster(6, CALM)
-    assert world.settle(30)
+    world = settled(cluster(6, CALM), 30)
     world.parent.says = misdirects
     world.run(20)
     for name, agent in world.agents.items():

@@ -4,23 +4,19 @@ from haptera.core.views.query import view
 from haptera.model.answers.views import Condition
 from haptera.model.entity import node_id
 from haptera.testing.world import World
-from tests.world.history import CALM, cluster
+from tests.core.scenario import row_of
+from tests.world.history import CALM, cluster, settled
 
 
 def standing(world: World, name: str) -> tuple[Condition, str | None]:
-    engine = world.parent.engine
-    assert engine is not None
-    row = engine.table.get(node_id(name))
-    assert row is not None
-    shown = view(row, world.clock.now)
+    shown = view(row_of(world.parent, node_id(name)), world.clock.now)
     return shown.condition, shown.why
 
 
 def test_a_bmc_that_says_off_of_a_machine_that_answers_is_not_acted_on_until_it_comes_to_reason() -> (  # noqa: E501
     None
 ):
-    world = cluster(11, CALM)
-    assert world.settle(30)
+    world = settled(cluster(11, CALM), 30)
     machine = world.machines["n01"]
     machine.trouble.lying = 1.0
     world.run(600)
@@ -38,8 +34,7 @@ def test_a_machine_whose_power_is_cut_is_soon_switched_on_again_though_its_hello
     None
 ):
     for seed in range(12, 18):
-        world = cluster(seed, CALM)
-        assert world.settle(30)
+        world = settled(cluster(seed, CALM), 30)
         world.network.faults.late = 0.5
         world.run(seed / 4)
         world.machines["n02"].cut()

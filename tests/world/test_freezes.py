@@ -1,12 +1,12 @@
 """Freezes in simulated clusters: both sides obey them, over restarts, cuts and their ends."""
 
 from haptera.core.state.limits import S
-from haptera.core.state.row import EntityState
 from haptera.model.answers.views import Condition
 from haptera.model.changes import Declare, SetDesired, Undeclare, UnsetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.testing.world import World
-from tests.world.history import CALM, NODES, cluster, web
+from tests.core.scenario import row_of, standing
+from tests.world.history import CALM, NODES, cluster, settled, web
 
 FREEZE = EntityId("freeze", "f1", None)
 
@@ -26,25 +26,12 @@ def commands(world: World) -> list[int]:
     return [len(machine.commands) for machine in world.machines.values()]
 
 
-def row_of(world: World, entity: EntityId) -> EntityState:
-    assert world.parent.engine is not None
-    row = world.parent.engine.table.get(entity)
-    assert row is not None
-    return row
-
-
 def tried(world: World, node: str) -> list[str]:
-    return [one.outcome for one in row_of(world, node_id(node)).attempts.tried]
-
-
-def standing(world: World, entity: EntityId) -> tuple[Condition, str | None]:
-    row = row_of(world, entity)
-    return row.stance.condition, row.stance.why
+    return [one.outcome for one in row_of(world.parent, node_id(node)).attempts.tried]
 
 
 def test_what_was_meant_is_not_begun_and_what_was_begun_is_read_to_its_end() -> None:
-    world = cluster(1, CALM)
-    assert world.settle(30)
+    world = settled(cluster(1, CALM), 30)
     for name in ("n01", "n02"):
         world.machines[name].cut()
     assert world.clock.run_until(world.clock.now + 9 * S, lambda: commands(world) == [2, 2, 1, 1])
@@ -55,7 +42,7 @@ def test_what_was_meant_is_not_begun_and_what_was_begun_is_read_to_its_end() -> 
     assert commands(world) == [2, 2, 1, 1]
     assert [tried(world, name)[-1] for name in NODES] == ["done"] * 2 + ["not started: frozen"] * 2
     assert not world.parent.disk.intents
-    assert standing(world, node_id("n03")) == (
+    assert standing(world.parent, node_id("n03")) == (
         Condition.WAITING, "frozen by user:eve: board swap",
     )  # fmt: skip
 
@@ -65,15 +52,14 @@ def test_what_was_meant_is_not_begun_and_what_was_begun_is_read_to_its_end() -> 
 
 
 def test_an_agent_begins_no_step_on_what_is_frozen_and_others_go_on() -> None:
-    world = cluster(2, CALM)
-    assert world.settle(30)
+    world = settled(cluster(2, CALM), 30)
     freeze(world, "service:web@n[01-02]")
     world.run(1)
     for machine in world.machines.values():
         machine.services.clear()
     world.run(30)
     assert running(world) == ["n03", "n04"]
-    assert standing(world, web("n01")) == (
+    assert standing(world.parent, web("n01")) == (
         Condition.WAITING, "frozen by user:eve: board swap",
     )  # fmt: skip
 
@@ -83,8 +69,7 @@ def test_an_agent_begins_no_step_on_what_is_frozen_and_others_go_on() -> None:
 
 
 def test_what_is_frozen_stays_so_over_restarts_of_both_sides() -> None:
-    world = cluster(3, CALM)
-    assert world.settle(30)
+    world = settled(cluster(3, CALM), 30)
     freeze(world, "n01")
     world.run(1)
     world.crash(world.parent)
@@ -98,14 +83,13 @@ def test_what_is_frozen_stays_so_over_restarts_of_both_sides() -> None:
 
     world.network.cut = set()
     world.run(10)
-    assert standing(world, web("n01")) == (
+    assert standing(world.parent, web("n01")) == (
         Condition.WAITING, "frozen by user:eve: board swap",
     )  # fmt: skip
 
 
 def test_a_node_that_is_cut_off_goes_on_when_the_time_of_its_freeze_has_come() -> None:
-    world = cluster(4, CALM)
-    assert world.settle(30)
+    world = settled(cluster(4, CALM), 30)
     freeze(world, "n01", until_s=world.wall_s() + 60)
     world.run(1)
     world.network.cut = {frozenset(("parent", name)) for name in NODES}
@@ -117,8 +101,7 @@ def test_a_node_that_is_cut_off_goes_on_when_the_time_of_its_freeze_has_come() -
 
 
 def test_a_freeze_whose_time_has_come_is_gone_from_every_store() -> None:
-    world = cluster(5, CALM)
-    assert world.settle(30)
+    world = settled(cluster(5, CALM), 30)
     freeze(world, "n01", until_s=world.wall_s() + 20)
     world.run(10)
     held = [FREEZE in disk.entities for disk in world.disks]
@@ -129,8 +112,7 @@ def test_a_freeze_whose_time_has_come_is_gone_from_every_store() -> None:
 
 
 def test_a_freeze_whose_end_is_taken_away_does_not_end() -> None:
-    world = cluster(6, CALM)
-    assert world.settle(30)
+    world = settled(cluster(6, CALM), 30)
     freeze(world, "n01", until_s=world.wall_s() + 20)
     world.run(10)
     world.propose([UnsetDesired(FREEZE, "until_s")])

@@ -13,6 +13,7 @@ from haptera.modules import load
 from haptera.testing.machine import LATE_MS, Machine, Trouble
 from haptera.testing.network import NetworkFaults
 from haptera.testing.world import World
+from tests.core.scenario import row_of
 from tests.world.history import CALM, NODES, ROUGH
 
 ACTS = 60
@@ -64,9 +65,7 @@ def wish_on(world: World, name: str) -> None:
 
 
 def known_at_the_parent(world: World, name: str) -> str | None:
-    assert world.parent.engine is not None
-    row = world.parent.engine.table.get(node_id(name))
-    assert row is not None
+    row = row_of(world.parent, node_id(name))
     fact = row.belief.known.get("busy")
     return None if fact is None else row.value("busy", fact)
 

@@ -12,6 +12,7 @@ from haptera.modules import load
 from haptera.testing.network import NetworkFaults
 from haptera.testing.world import World
 from haptera.testing.world_process import HELLO_S
+from tests.core.scenario import row_of
 
 N1 = node_id("n1")
 
@@ -52,11 +53,7 @@ def commands(world: World) -> list[str]:
 
 
 def told_of(world: World) -> EntityView:
-    engine = world.parent.engine
-    assert engine is not None
-    row = engine.table.get(N1)
-    assert row is not None
-    return view(row, world.clock.now)
+    return view(row_of(world.parent, N1), world.clock.now)
 
 
 def lost_ms(world: World) -> int | None:

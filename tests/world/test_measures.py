@@ -6,7 +6,7 @@ from haptera.model.changes import SetDesired
 from haptera.model.effects import PlanReply
 from haptera.model.events import Considered
 from haptera.testing.world import World
-from tests.world.history import CALM, NODES, ROUGH, cluster, web
+from tests.world.history import CALM, NODES, ROUGH, cluster, settled, web
 
 
 def planned(world: World) -> PlanGroup:
@@ -22,8 +22,7 @@ def planned(world: World) -> PlanGroup:
 
 
 def test_a_plan_tells_how_long_what_runs_on_nodes_usually_takes() -> None:
-    world = cluster(5, ROUGH)
-    assert world.settle(120)
+    world = settled(cluster(5, ROUGH), 120)
     parts = [link.part for link in planned(world).chain]
     assert parts == ["service.replace", "service.look_applied"]
     assert planned(world).unmeasured == ["service.replace"]  # None was replaced yet.
@@ -39,8 +38,7 @@ def test_a_plan_tells_how_long_what_runs_on_nodes_usually_takes() -> None:
 
 
 def test_a_boot_late_in_the_life_of_a_parent_takes_as_long_as_one_at_its_beginning() -> None:
-    world = cluster(1, CALM)
-    assert world.settle(60)
+    world = settled(cluster(1, CALM), 60)
     world.run(600)
     for machine in world.machines.values():
         machine.cut()

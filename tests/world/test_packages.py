@@ -24,6 +24,7 @@ from haptera.model.parts import Context, Look, Manifest
 from haptera.modules import load
 from haptera.testing.machine import MS, Answer, Machine
 from haptera.testing.world import World
+from tests.core.scenario import row_of
 from tests.world.history import ROUGH
 
 
@@ -97,10 +98,7 @@ class Extended(World):
         return Gauge(self.clock, name, self._booted, self._stopped)
 
     def row(self) -> EntityState:
-        assert self.parent.engine is not None
-        row = self.parent.engine.table.get(N01)
-        assert row is not None
-        return row
+        return row_of(self.parent, N01)
 
 
 @pytest.mark.parametrize("values", [Level, Applied])

@@ -3,7 +3,8 @@
 from haptera.model.changes import Change, Declare, SetDesired, Undeclare
 from haptera.model.entity import EntityId, node_id
 from haptera.testing.world import World
-from tests.world.history import CALM, cluster, web
+from tests.core.scenario import row_of
+from tests.world.history import CALM, cluster, settled, web
 
 POLICY = EntityId("policy", "p1", None)
 
@@ -27,8 +28,7 @@ def attempts(world: World) -> dict[str, int]:
 
 
 def test_a_policy_holds_on_both_sides_over_restarts_until_it_is_gone() -> None:
-    world = cluster(1, CALM)
-    assert world.settle(30)
+    world = settled(cluster(1, CALM), 30)
     declared = attempts(world)
     world.propose(policy(of="service:web", parts="service.start", attempts=3))
     world.run(2)
@@ -44,18 +44,14 @@ def test_a_policy_holds_on_both_sides_over_restarts_until_it_is_gone() -> None:
 
 
 def test_a_refusing_device_is_asked_as_often_as_a_policy_says_and_anew_when_it_changes() -> None:
-    world = cluster(2, CALM)
-    assert world.settle(30)
+    world = settled(cluster(2, CALM), 30)
     world.propose(policy(of="n01", parts="labnode", attempts=1, cool_down_ms=600_000))
     world.run(1)
     machine = world.machines["n01"]
     machine.refuses = "the fuse is blown"
     machine.cut()
     world.run(120)
-    engine = world.parent.engine
-    assert engine is not None
-    row = engine.table.get(node_id("n01"))
-    assert row is not None
+    row = row_of(world.parent, node_id("n01"))
     assert row.attempts.error == (
         "labnode.switch_on: the fuse is blown; given up after 1 attempt, for 10 min"
     )

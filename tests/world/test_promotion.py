@@ -6,7 +6,7 @@ from haptera.core.state.limits import MS, S
 from haptera.model.changes import Change, SetDesired, Undeclare, UnsetDesired
 from haptera.model.entity import node_id
 from haptera.testing.world import RESTART_NS, DriftingWorld, World
-from tests.world.history import CALM
+from tests.world.history import CALM, settled
 from tests.world.hunt import through
 from tests.world.storm import LOST, Storm
 from tests.world.test_room import BUDGETS, NODES, Upheaval, at_once, cluster, outages, system, why
@@ -109,8 +109,7 @@ def test_a_promotion_lets_no_more_systems_be_away_at_once_in_a_tree_than_the_bud
 
 
 def test_what_a_standby_did_not_hear_of_is_over_before_it_disturbs_anything() -> None:
-    world = cluster(1, CALM)
-    assert world.settle(60)
+    world = settled(cluster(1, CALM), 60)
     copy = world.parent.disk.copy()
     world.propose(switched_off("n01"))
     assert is_commanded(world, "n01")
@@ -125,8 +124,7 @@ def test_what_a_standby_did_not_hear_of_is_over_before_it_disturbs_anything() ->
 
 
 def test_a_switch_is_not_set_again_while_the_former_parents_command_may_be_on_its_way() -> None:
-    world = cluster(1, CALM)
-    assert world.settle(60)
+    world = settled(cluster(1, CALM), 60)
     world.propose(switched_off("n01"))
     assert is_commanded(world, "n01")
     world.run(20)

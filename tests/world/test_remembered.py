@@ -3,20 +3,16 @@
 from haptera.core.views.query import view
 from haptera.model.answers.views import ObservedView
 from haptera.testing.world import World
-from tests.world.history import CALM, cluster, web
+from tests.core.scenario import row_of
+from tests.world.history import CALM, cluster, settled, web
 
 
 def observed(world: World) -> dict[str, ObservedView]:
-    engine = world.parent.engine
-    assert engine is not None
-    row = engine.table.get(web("n01"))
-    assert row is not None
-    return view(row, world.clock.now).observed
+    return view(row_of(world.parent, web("n01")), world.clock.now).observed
 
 
 def test_what_a_lost_node_was_known_to_do_is_remembered_with_its_age() -> None:
-    world = cluster(21, CALM)
-    assert world.settle(30)
+    world = settled(cluster(21, CALM), 30)
     world.network.cut = {frozenset(("parent", "n01"))}
     before = observed(world)["run"]
     world.run(60)
@@ -27,8 +23,7 @@ def test_what_a_lost_node_was_known_to_do_is_remembered_with_its_age() -> None:
 
 
 def test_a_parent_that_restarts_remembers_nothing_and_is_told_again_with_the_ages_there() -> None:
-    world = cluster(22, CALM)
-    assert world.settle(30)
+    world = settled(cluster(22, CALM), 30)
     world.run(30)
     world.network.cut = {frozenset(("parent", "n01"))}
     world.crash(world.parent)

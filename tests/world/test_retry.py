@@ -4,7 +4,7 @@ from haptera.core.modules.supervise import Supervisor
 from haptera.model.entity import EntityId
 from haptera.model.events import Asked
 from haptera.testing.world import World
-from tests.world.history import CALM, cluster
+from tests.world.history import CALM, cluster, settled
 
 MODULE = EntityId("module", "service", "n01")
 
@@ -16,8 +16,7 @@ def supervisor(world: World) -> Supervisor:
 
 
 def test_a_module_of_a_node_that_was_left_alone_is_started_when_the_parent_is_asked() -> None:
-    world = cluster(3, CALM)
-    assert world.settle(30)
+    world = settled(cluster(3, CALM), 30)
     while not supervisor(world).failed("service"):
         world.agents["n01"].lose_module("service")
         world.run(5)

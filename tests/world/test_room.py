@@ -15,7 +15,8 @@ from haptera.testing.machine import Outage
 from haptera.testing.network import NetworkFaults
 from haptera.testing.world import World
 from haptera.testing.world_process import WorldProcess
-from tests.world.history import CALM, NODES, ROUGH
+from tests.core.scenario import row_of
+from tests.world.history import CALM, NODES, ROUGH, settled
 
 ACTS = 25
 BUDGETS = {"node": 1, "group": 4, "parent": 2}
@@ -88,16 +89,11 @@ def at_once(found: list[Outage]) -> Iterator[int]:
 
 def why(world: World, node: str) -> str | None:
     """What the agent says of its system."""
-    engine = world.agents[node].engine
-    assert engine is not None
-    row = engine.table.get(system(node))
-    assert row is not None
-    return row.stance.why
+    return row_of(world.agents[node], system(node)).stance.why
 
 
 def test_as_many_systems_are_replaced_at_once_as_the_budget_allows_and_no_more() -> None:
-    world = cluster(1, CALM)
-    assert world.settle(60)
+    world = settled(cluster(1, CALM), 60)
     for name in NODES:
         world.propose(image(name, 2))
     world.run(1)
@@ -108,8 +104,7 @@ def test_as_many_systems_are_replaced_at_once_as_the_budget_allows_and_no_more()
 
 
 def test_an_agent_that_is_cut_off_replaces_nothing_and_says_why() -> None:
-    world = cluster(2, CALM)
-    assert world.settle(60)
+    world = settled(cluster(2, CALM), 60)
     freeze = EntityId("freeze", "until-the-cut", None)
     until_s = world.wall_s() + 20
     world.propose(
@@ -134,8 +129,7 @@ def test_an_agent_that_is_cut_off_replaces_nothing_and_says_why() -> None:
 
 
 def test_the_place_of_a_lost_agent_is_lent_again_once_its_step_can_take_no_effect() -> None:
-    world = cluster(3, CALM)
-    assert world.settle(60)
+    world = settled(cluster(3, CALM), 60)
     for name in ("n01", "n02"):
         world.propose(image(name, 2))
     assert world.clock.run_until(world.clock.now + 10 * S, lambda: len(outages(world)) == 2)
@@ -151,8 +145,7 @@ def test_the_place_of_a_lost_agent_is_lent_again_once_its_step_can_take_no_effec
 
 
 def test_a_parent_that_was_just_started_lends_nothing_while_others_may_use_what_it_lent() -> None:
-    world = cluster(4, CALM)
-    assert world.settle(60)
+    world = settled(cluster(4, CALM), 60)
     for name in ("n01", "n02"):
         world.propose(image(name, 2))
     assert world.clock.run_until(world.clock.now + 10 * S, lambda: len(outages(world)) == 2)

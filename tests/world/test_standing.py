@@ -3,7 +3,8 @@
 from haptera.core.state.limits import S
 from haptera.core.views.query import view
 from haptera.testing.world_process import WorldProcess
-from tests.world.history import CALM, cluster, web
+from tests.core.scenario import row_of
+from tests.world.history import CALM, cluster, settled, web
 
 SERVICE = web("n01")
 SAMPLES_A_SECOND = 20
@@ -11,16 +12,12 @@ SAMPLES_A_SECOND = 20
 
 def said(process: WorldProcess, now: int) -> tuple[str, str | None]:
     """How the service stands, by this process."""
-    assert process.engine is not None
-    row = process.engine.table.get(SERVICE)
-    assert row is not None
-    seen = view(row, now)
+    seen = view(row_of(process, SERVICE), now)
     return seen.condition, seen.why
 
 
 def test_the_parent_answers_in_the_agent_s_words_within_a_second() -> None:
-    world = cluster(3, CALM)
-    assert world.settle(30)
+    world = settled(cluster(3, CALM), 30)
     agent = world.agents["n01"]
     lately = [said(agent, world.clock.now)] * SAMPLES_A_SECOND
     steady: set[tuple[str, str | None]] = set()

@@ -19,7 +19,8 @@ from haptera.planner.domain.pieces import at_once
 from haptera.testing.network import NetworkFaults
 from haptera.testing.world import World
 from haptera.testing.world_process import WorldProcess
-from tests.world.history import CALM, ROUGH, web
+from tests.core.scenario import row_of
+from tests.world.history import CALM, ROUGH, settled, web
 
 PARENTS = {
     "m1": ("t1", "t2"),
@@ -78,9 +79,7 @@ def picture(process: WorldProcess, node: str) -> Mapping[EntityId, object]:
 
 def noted(process: WorldProcess, node: str) -> str | None:
     """What the node's look noted of what is in force there."""
-    row = engine(process).table.get(web(node))
-    assert row is not None
-    return row.belief.known["applied"].note
+    return row_of(process, web(node)).belief.known["applied"].note
 
 
 def wishes(process: WorldProcess, node: str) -> Mapping[EntityId, object]:
@@ -117,14 +116,11 @@ def running(world: World) -> Mapping[str, object]:
 
 
 def known(process: WorldProcess, node: str) -> dict[str, str]:
-    row = engine(process).table.get(node_id(node))
-    assert row is not None
-    return {name: fact.value for name, fact in row.belief.known.items()}
+    return {name: fact.value for name, fact in row_of(process, node_id(node)).belief.known.items()}
 
 
 def test_what_is_desired_flows_down_three_levels_and_what_is_seen_up() -> None:
-    world = tree(1, CALM)
-    assert world.settle(60)
+    world = settled(tree(1, CALM), 60)
     world.run(3)
     check_tree(world)
     assert {name: switched_by(world, name) for name in NODES} == {
@@ -173,16 +169,13 @@ def test_whatever_breaks_in_a_tree_all_ends_as_desired(seed: int) -> None:
 
 
 def test_a_subtree_goes_on_without_what_is_above_and_moves_on() -> None:
-    world = tree(2, CALM)
-    assert world.settle(60)
+    world = settled(tree(2, CALM), 60)
     world.below["t1"].crash()
     world.run(8)
     world.propose([SetDesired(web("n01"), "port", 8001, "site")])
     assert world.settle(30)
     world.run(3)
-    row = engine(world.agents["n01"]).table.get(web("n01"))
-    assert row is not None
-    assert row.desired.values["port"].value == 8001, "by t2"
+    assert row_of(world.agents["n01"], web("n01")).desired.values["port"].value == 8001, "by t2"
     world.parent.crash()
     world.below["t2"].crash()
     world.machines["n01"].cut()
@@ -197,8 +190,7 @@ def test_a_subtree_goes_on_without_what_is_above_and_moves_on() -> None:
 
 
 def test_what_is_declared_anew_is_shown_as_its_parent_last_told_of_it() -> None:
-    world = tree(4, CALM)
-    assert world.settle(60)
+    world = settled(tree(4, CALM), 60)
     world.run(3)
     world.propose([Undeclare(web("n01")), Undeclare(node_id("n01"))])
     world.propose(wished("n01"))
@@ -207,15 +199,13 @@ def test_what_is_declared_anew_is_shown_as_its_parent_last_told_of_it() -> None:
 
 
 def test_of_what_is_gone_below_nothing_is_known_when_it_is_declared_anew() -> None:
-    world = tree(5, CALM)
-    assert world.settle(60)
+    world = settled(tree(5, CALM), 60)
     world.propose([Undeclare(web("n01"))])
     world.run(3)
     world.network.cut.update(frozenset(("parent", name)) for name in ("t1", "t2"))
     world.propose(wished("n01"))
     world.run(1)
-    row = engine(world.parent).table.get(web("n01"))
-    assert row is not None
+    row = row_of(world.parent, web("n01"))
     assert (row.belief.known, row.belief.remembered) == ({}, {})
     world.network.cut.clear()
     assert world.settle(60)
@@ -224,8 +214,7 @@ def test_of_what_is_gone_below_nothing_is_known_when_it_is_declared_anew() -> No
 
 
 def test_nodes_move_to_the_next_parent_and_back_and_no_service_ends() -> None:
-    world = tree(3, CALM)
-    assert world.settle(60)
+    world = settled(tree(3, CALM), 60)
     before = running(world)
     world.below["m1"].crash()
     world.run(12)
@@ -246,8 +235,7 @@ def test_nodes_move_to_the_next_parent_and_back_and_no_service_ends() -> None:
 
 
 def test_a_parent_that_lost_its_state_file_ends_nothing() -> None:
-    world = tree(4, CALM)
-    assert world.settle(60)
+    world = settled(tree(4, CALM), 60)
     before = running(world)
     world.below["m1"].disk.lose()
     world.crash(world.below["m1"])
@@ -259,8 +247,7 @@ def test_a_parent_that_lost_its_state_file_ends_nothing() -> None:
 
 
 def test_what_is_no_longer_declared_at_the_root_ends_on_the_node_three_levels_below() -> None:
-    world = tree(5, CALM)
-    assert world.settle(60)
+    world = settled(tree(5, CALM), 60)
     world.propose([Undeclare(web("n01"))])
     assert world.settle(60)
     world.run(5)
@@ -271,22 +258,19 @@ def test_what_is_no_longer_declared_at_the_root_ends_on_the_node_three_levels_be
 
 
 def test_what_is_no_longer_told_is_remembered_at_every_level() -> None:
-    world = tree(6, CALM)
-    assert world.settle(60)
+    world = settled(tree(6, CALM), 60)
     for name in ("m1", "m2"):
         world.below[name].crash()
     world.run(12)
     for process in (world.parent, world.below["t1"]):
-        row = engine(process).table.get(node_id("n01"))
-        assert row is not None
+        row = row_of(process, node_id("n01"))
         assert row.belief.known == {}
         assert row.belief.remembered["power"].value == "on"
         assert (row.stance.condition, row.stance.why) == (Condition.WAITING, "is kept by m1")
 
 
 def test_a_parent_below_is_not_believed_about_nodes_of_others() -> None:
-    world = tree(7, CALM)
-    assert world.settle(60)
+    world = settled(tree(7, CALM), 60)
     seen = SeenValue("off", True, Method.READ, 0, "liar")
     lie = ObservedUpdate(node_id("n05"), 99, {"power": seen})
     world.parent.deliver([Reported("t2", (lie,), None, world.clock.now)])

@@ -11,7 +11,7 @@ from haptera.model.entity import EntityId, node_id
 from haptera.model.facts import Method
 from haptera.model.messages import Message, ObservedUpdate, RoomAsk, SeenValue, Standing
 from haptera.testing.world import World
-from tests.world.history import CALM, ROUGH, web
+from tests.world.history import CALM, ROUGH, settled, web
 from tests.world.test_room import BUDGETS, ROOT_ALONE, cluster, image, outages, system
 from tests.world.test_room import NODES as ROOM_NODES
 from tests.world.test_tree import NODES, check_tree, tree
@@ -48,8 +48,7 @@ def told_of_others(world: World) -> list[EntityView]:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_node_that_lies_changes_what_no_level_knows_of_the_others(seed: int) -> None:
-    world = tree(seed, CALM)
-    assert world.settle(60)
+    world = settled(tree(seed, CALM), 60)
     world.network.faults = ROUGH
     world.agents[LIAR].says = lies
     told: list[EntityView] = []
@@ -83,8 +82,7 @@ def hogs(message: Message) -> Message:
 def test_a_node_that_lies_takes_no_more_room_from_others_than_its_own_budget_allows(
     parents: Mapping[str, tuple[str, ...]],
 ) -> None:
-    world = cluster(1, CALM, parents)
-    assert world.settle(120)
+    world = settled(cluster(1, CALM, parents), 120)
     world.agents[LIAR].says = hogs
     world.run(3)
     for name in ROOM_NODES[1:]:

@@ -15,16 +15,11 @@ from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Asked, HandedDown, NumberedRequest, Released, ToldFromAbove
 from haptera.testing.tape import TapeEntry
 from haptera.testing.world import World
-from tests.world.history import CALM, web
+from tests.core.scenario import standing
+from tests.world.history import CALM, settled, web
 from tests.world.test_tree import engine, tree
 
 MODULE = EntityId("module", "service", "n01")
-
-
-def at_root(world: World, entity: EntityId) -> tuple[Condition, str | None]:
-    row = engine(world.parent).table.get(entity)
-    assert row is not None
-    return row.stance.condition, row.stance.why
 
 
 def asked(world: World) -> list[tuple[str, EntityId]]:
@@ -35,8 +30,7 @@ def asked(world: World) -> list[tuple[str, EntityId]]:
 
 
 def test_what_an_agent_gave_up_is_tried_again_when_the_root_is_asked() -> None:
-    world = tree(1, CALM)
-    assert world.settle(60)
+    world = settled(tree(1, CALM), 60)
     while not engine(world.agents["n01"]).hands.supervisor.failed("service"):
         world.agents["n01"].lose_module("service")
         world.run(5)
@@ -52,8 +46,7 @@ def test_what_an_agent_gave_up_is_tried_again_when_the_root_is_asked() -> None:
 
 
 def test_what_is_asked_reaches_the_keeper_once_the_parents_speak_again() -> None:
-    world = tree(2, CALM)
-    assert world.settle(60)
+    world = settled(tree(2, CALM), 60)
     world.parent.deliver([Asked(web("n01"))])
     world.network.cut.add(frozenset(("t1", "parent")))
     world.run(2)
@@ -69,8 +62,7 @@ def cut(world: World, *pair: str) -> None:
 
 
 def test_what_a_parent_in_the_middle_took_and_died_with_is_asked_again() -> None:
-    world = tree(6, CALM)
-    assert world.settle(60)
+    world = settled(tree(6, CALM), 60)
     for above in ("t1", "t2"):
         cut(world, "m1", above)
     world.parent.deliver([Asked(web("n01"))])
@@ -85,8 +77,7 @@ def test_what_a_parent_in_the_middle_took_and_died_with_is_asked_again() -> None
 
 
 def test_what_a_parent_in_the_middle_took_goes_by_another_one_where_it_stays_away() -> None:
-    world = tree(7, CALM)
-    assert world.settle(60)
+    world = settled(tree(7, CALM), 60)
     cut(world, "m1", "t1")
     world.parent.deliver([Asked(web("n01"))])
     world.run(2)
@@ -97,8 +88,7 @@ def test_what_a_parent_in_the_middle_took_goes_by_another_one_where_it_stays_awa
 
 
 def test_what_the_keeper_did_not_hear_is_done_by_the_one_that_the_node_moves_to() -> None:
-    world = tree(8, CALM)
-    assert world.settle(60)
+    world = settled(tree(8, CALM), 60)
     cut(world, "m1", "t1")
     world.parent.deliver([Asked(web("n01"))])
     world.run(2)
@@ -129,8 +119,7 @@ def be_succeeded(world: World) -> None:
 def test_what_a_root_accepted_and_died_with_is_done_by_the_next_one(
     request_: HandedDown, end: Callable[[World], None]
 ) -> None:
-    world = tree(11, CALM)
-    assert world.settle(60)
+    world = settled(tree(11, CALM), 60)
     world.parent.ask(request_)
     end(world)
     world.run(8)
@@ -140,8 +129,7 @@ def test_what_a_root_accepted_and_died_with_is_done_by_the_next_one(
 
 
 def test_what_a_root_accepted_of_its_own_node_is_done_by_the_next_one() -> None:
-    world = tree(12, CALM)
-    assert world.settle(60)
+    world = settled(tree(12, CALM), 60)
     world.parent.ask(Asked(web("n05")))
     before = len(world.tape)
     world.crash(world.parent)
@@ -152,8 +140,7 @@ def test_what_a_root_accepted_of_its_own_node_is_done_by_the_next_one() -> None:
 
 
 def test_what_a_root_accepted_is_not_done_once_it_was_away_for_long() -> None:
-    world = tree(13, CALM)
-    assert world.settle(60)
+    world = settled(tree(13, CALM), 60)
     for request in ACCEPTED:
         world.parent.ask(request)
     world.parent.crash()
@@ -164,8 +151,7 @@ def test_what_a_root_accepted_is_not_done_once_it_was_away_for_long() -> None:
 
 
 def test_what_nobody_heeded_for_long_is_not_done_when_all_are_there_again() -> None:
-    world = tree(9, CALM)
-    assert world.settle(60)
+    world = settled(tree(9, CALM), 60)
     for above in ("t1", "t2"):
         cut(world, "m1", above)
     world.parent.deliver([Asked(web("n01"))])
@@ -177,8 +163,7 @@ def test_what_nobody_heeded_for_long_is_not_done_when_all_are_there_again() -> N
 
 
 def test_what_is_asked_of_a_node_that_nobody_reports_on_is_refused() -> None:
-    world = tree(10, CALM)
-    assert world.settle(60)
+    world = settled(tree(10, CALM), 60)
     for above in ("t1", "t2"):
         cut(world, "m1", above)
     assert engine(world.parent).requests.out_of_reach("n01") is None
@@ -208,8 +193,7 @@ def at_rest(world: World) -> bool:
 
 
 def test_a_brake_that_is_released_at_the_root_is_released_at_all_parents() -> None:
-    world = tree(3, CALM)
-    assert world.settle(60)
+    world = settled(tree(3, CALM), 60)
     for process in world.below.values():
         for number in range(BRAKE_CHILDREN_MIN + 1):
             gone = EntityState(node_id(f"x{number}"), KINDS["node"])
@@ -226,8 +210,7 @@ def braked(world: World) -> dict[str, str | None]:
 
 
 def test_what_a_silent_parent_would_have_to_do_is_refused() -> None:
-    world = tree(4, CALM)
-    assert world.settle(60)
+    world = settled(tree(4, CALM), 60)
     for name in ("t1", "t2"):
         world.below[name].crash()
     world.run(20)
@@ -240,10 +223,9 @@ def test_what_a_silent_parent_would_have_to_do_is_refused() -> None:
 
 
 def test_what_was_judged_by_other_desired_values_is_not_told_as_the_present_standing() -> None:
-    world = tree(5, CALM)
-    assert world.settle(60)
+    world = settled(tree(5, CALM), 60)
     ticket = world.propose([SetDesired(web("n01"), "port", 9000, "user:me")])
     assert world.clock.run_until(world.clock.now + S, lambda: ticket in world.parent.replies)
-    assert at_root(world, node_id("n01"))[0] is Condition.CONVERGED
-    assert at_root(world, web("n01")) == (Condition.WAITING, "m1 is to hear of it")
+    assert standing(world.parent, node_id("n01"))[0] is Condition.CONVERGED
+    assert standing(world.parent, web("n01")) == (Condition.WAITING, "m1 is to hear of it")
     assert world.settle(10)

@@ -5,7 +5,7 @@ import pytest
 from haptera.core.state.limits import S
 from haptera.model.events import Proposed
 from haptera.testing.world import World
-from tests.world.history import CALM, NODES
+from tests.world.history import CALM, NODES, settled
 from tests.world.test_room import BUDGETS, Upheaval, at_once, cluster, image, outages, system, why
 
 TICKET = 1 << 50
@@ -26,8 +26,7 @@ def roll(world: World, number: int) -> None:
 
 
 def test_no_more_systems_are_replaced_at_once_in_the_tree_than_the_roots_budget_allows() -> None:
-    world = cluster(1, CALM, PARENTS)
-    assert world.settle(120)
+    world = settled(cluster(1, CALM, PARENTS), 120)
     roll(world, 2)
     assert world.settle(120)
 
@@ -36,8 +35,7 @@ def test_no_more_systems_are_replaced_at_once_in_the_tree_than_the_roots_budget_
 
 
 def test_a_subtree_that_is_cut_off_replaces_nothing_and_its_nodes_say_why() -> None:
-    world = cluster(2, CALM, PARENTS)
-    assert world.settle(120)
+    world = settled(cluster(2, CALM, PARENTS), 120)
     world.network.cut.add(frozenset(("t1", "parent")))
     for parent in ("t1", "m1"):
         # What is desired does not come down either: it is asked of the parents below themselves.
@@ -54,8 +52,7 @@ def test_a_subtree_that_is_cut_off_replaces_nothing_and_its_nodes_say_why() -> N
 def test_the_place_of_a_subtree_that_is_gone_is_lent_again_and_no_sooner_than_it_can_be_used() -> (
     None
 ):
-    world = cluster(3, CALM, PARENTS)
-    assert world.settle(120)
+    world = settled(cluster(3, CALM, PARENTS), 120)
     for name in ("n01", "n03"):
         world.propose(image(name, 2))
     assert world.clock.run_until(world.clock.now + 30 * S, lambda: len(outages(world)) == 2)
@@ -70,8 +67,7 @@ def test_the_place_of_a_subtree_that_is_gone_is_lent_again_and_no_sooner_than_it
 def test_a_root_that_was_just_started_lends_nothing_before_parents_below_said_what_they_do() -> (
     None
 ):
-    world = cluster(4, CALM, PARENTS)
-    assert world.settle(120)
+    world = settled(cluster(4, CALM, PARENTS), 120)
     for name in ("n01", "n03"):
         world.propose(image(name, 2))
     assert world.clock.run_until(world.clock.now + 30 * S, lambda: len(outages(world)) == 2)

@@ -14,7 +14,8 @@ from haptera.model.parts import Manifest
 from haptera.modules import load
 from haptera.testing.world import World
 from haptera.testing.world_process import WorldProcess
-from tests.world.history import CALM, cluster, web
+from tests.core.scenario import standing
+from tests.world.history import CALM, cluster, settled, web
 
 LABNODE, SERVICE = (load(name).manifest() for name in ("labnode", "service"))
 
@@ -41,8 +42,7 @@ Process = Callable[[World], WorldProcess]
 
 def renewed(seed: int, side: Process, kinds: Mapping[str, Kind], *manifests: Manifest) -> World:
     """A cluster at rest, one of whose processes was started anew, of another version."""
-    world = cluster(seed, CALM)
-    assert world.settle(30)
+    world = settled(cluster(seed, CALM), 30)
     own = world.catalog.kinds, (LABNODE, SERVICE)
     world.install(kinds, manifests)
     world.crash(side(world))
@@ -59,9 +59,7 @@ def engine(process: WorldProcess) -> Engine:
 
 
 def stance(process: WorldProcess) -> tuple[Condition, str | None]:
-    row = engine(process).table.get(web("n01"))
-    assert row is not None
-    return row.stance.condition, row.stance.why
+    return standing(process, web("n01"))
 
 
 @pytest.mark.parametrize("side", [parent, agent])

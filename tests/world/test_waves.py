@@ -4,7 +4,7 @@ from haptera.core.state.limits import S
 from haptera.model.changes import SetDesired, UnsetDesired
 from haptera.model.entity import EntityId
 from haptera.testing.world import World
-from tests.world.history import CALM, NODES, cluster, web
+from tests.world.history import CALM, NODES, cluster, settled, web
 
 
 def changed(world: World, **values: str | int) -> list[set[EntityId]]:
@@ -36,8 +36,7 @@ def is_away(world: World, node: str) -> bool:
 
 
 def test_a_change_of_a_service_restarts_it_on_one_node_after_the_other() -> None:
-    world = cluster(5, CALM)
-    assert world.settle(30)
+    world = settled(cluster(5, CALM), 30)
     seen = changed(world, port=8080)
     assert world.converged()
     assert set().union(*seen) == {web(node) for node in NODES}
@@ -45,21 +44,18 @@ def test_a_change_of_a_service_restarts_it_on_one_node_after_the_other() -> None
 
 
 def test_a_service_may_say_how_many_of_it_may_be_away_at_once() -> None:
-    world = cluster(5, CALM)
-    assert world.settle(30)
+    world = settled(cluster(5, CALM), 30)
     assert max(map(len, changed(world, max_unavailable="50%", port=8080))) == 2
     assert max(map(len, changed(world, max_unavailable="4", port=8081))) == 4
 
 
 def test_all_are_stopped_at_once_where_that_is_desired() -> None:
-    world = cluster(5, CALM)
-    assert world.settle(30)
+    world = settled(cluster(5, CALM), 30)
     assert max(map(len, changed(world, run="stopped"))) == len(NODES)
 
 
 def test_where_one_does_not_come_back_the_others_stay_until_it_does() -> None:
-    world = cluster(5, CALM)
-    assert world.settle(30)
+    world = settled(cluster(5, CALM), 30)
     for machine in world.machines.values():
         machine.breaks = {"web"}
     world.propose(SetDesired(web(node), "port", 8080, "site") for node in NODES)

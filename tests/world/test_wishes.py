@@ -1,7 +1,7 @@
 """Wishes that change again and again: each is begun anew, whatever was done for those before it."""
 
 from haptera.model.changes import SetDesired
-from tests.world.history import CALM, NODES, cluster, web
+from tests.world.history import CALM, NODES, cluster, settled, web
 
 # A step that was under way is read to its end first. The back-off of the sixth wish was as long,
 # and that of the twelfth a minute.
@@ -9,8 +9,7 @@ AT_ONCE_S = 4
 
 
 def test_every_new_port_of_a_service_is_in_force_at_once() -> None:
-    world = cluster(1, CALM)
-    assert world.settle(60)
+    world = settled(cluster(1, CALM), 60)
     one = web(NODES[0])
     for port in range(9000, 9012):
         world.propose((SetDesired(one, "port", port, "site"),))

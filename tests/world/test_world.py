@@ -9,7 +9,8 @@ from haptera.model.changes import Change, Declare, SetDesired, Undeclare
 from haptera.model.entity import node_id
 from haptera.model.events import Considered
 from haptera.testing.machine import Machine
-from tests.world.history import CALM, NODES, ROUGH, History, cluster, web
+from tests.core.scenario import row_of, standing
+from tests.world.history import CALM, NODES, ROUGH, History, cluster, settled, web
 
 STEPS = 25
 
@@ -52,8 +53,7 @@ def test_whatever_breaks_promises_hold_and_all_ends_as_desired(seed: int) -> Non
     assert engine is not None
     for name, machine in history.world.machines.items():
         check_commands(machine)
-        row = engine.table.get(web(name))
-        assert row is not None
+        row = row_of(engine, web(name))
         assert (machine.power, machine.services["web"]) == ("on", row.digest("applied"))
 
 
@@ -68,8 +68,7 @@ def test_the_same_seed_is_the_same_history() -> None:
 
 
 def test_an_agent_that_is_killed_costs_no_power_action_and_no_service() -> None:
-    world = cluster(2, CALM)
-    assert world.settle(30)
+    world = settled(cluster(2, CALM), 30)
     for name in NODES:
         world.crash(world.agents[name])
     world.run(10)
@@ -78,23 +77,17 @@ def test_an_agent_that_is_killed_costs_no_power_action_and_no_service() -> None:
 
 
 def test_a_node_cut_off_from_its_parent_goes_on_enforcing() -> None:
-    world = cluster(3, CALM)
-    assert world.settle(30)
+    world = settled(cluster(3, CALM), 30)
     world.network.cut = {frozenset(("parent", name)) for name in NODES}
     world.run(30)
     world.machines["n01"].services.clear()
     world.run(15)
     assert "web" in world.machines["n01"].services
-    engine = world.parent.engine
-    assert engine is not None
-    row = engine.table.get(web("n01"))
-    assert row is not None
-    assert (row.stance.condition, row.stance.why) == (Condition.WAITING, "waits for node.agent=up")
+    assert standing(world.parent, web("n01")) == (Condition.WAITING, "waits for node.agent=up")
 
 
 def test_a_service_that_is_no_longer_declared_is_stopped_and_forgotten() -> None:
-    world = cluster(6, CALM)
-    assert world.settle(30)
+    world = settled(cluster(6, CALM), 30)
     world.propose([Undeclare(web("n01"))])
     world.crash(world.agents["n02"])  # and one that hears of it only after its restart
     world.propose([Undeclare(web("n02"))])
@@ -109,8 +102,7 @@ def test_a_service_that_is_no_longer_declared_is_stopped_and_forgotten() -> None
 
 
 def test_a_node_that_is_taken_out_with_its_services_stops_them_and_keeps_its_power() -> None:
-    world = cluster(9, CALM)
-    assert world.settle(30)
+    world = settled(cluster(9, CALM), 30)
     world.propose([Undeclare(web("n01")), Undeclare(node_id("n01"))])
     world.run(20)
     assert "web" not in world.machines["n01"].services
@@ -130,8 +122,7 @@ def test_a_node_that_is_taken_out_with_its_services_stops_them_and_keeps_its_pow
 
 
 def test_a_service_that_is_declared_again_while_it_leaves_stays() -> None:
-    world = cluster(7, CALM)
-    assert world.settle(30)
+    world = settled(cluster(7, CALM), 30)
     stored = world.parent.disk.entities[web("n01")]
     world.propose([Undeclare(web("n01"))])
     world.run(0.1)
@@ -151,27 +142,19 @@ def test_a_machine_that_refuses_is_stuck_and_its_words_say_why() -> None:
         machine.cut()
     world.machines["n02"].refuses = "the interlock is open"
     world.run(40)
-    engine = world.parent.engine
-    assert engine is not None
-    row = engine.table.get(node_id("n02"))
-    assert row is not None
-    assert (row.stance.condition, row.stance.why) == (
+    assert standing(world.parent, node_id("n02")) == (
         Condition.STUCK,
         "labnode.switch_on: the interlock is open",
     )
 
 
 def test_a_full_disk_stops_acting_and_room_lets_it_go_on() -> None:
-    world = cluster(5, CALM)
-    assert world.settle(30)
+    world = settled(cluster(5, CALM), 30)
     world.parent.disk.full = True
     world.machines["n03"].cut()
     world.run(20)
     assert world.machines["n03"].power == "off"
-    engine = world.parent.engine
-    assert engine is not None
-    row = engine.table.get(node_id("n03"))
-    assert row is not None
+    row = row_of(world.parent, node_id("n03"))
     assert row.stance.why == "state.db: disk is full; nothing was changed"
     world.parent.disk.full = False
     assert world.settle(30)

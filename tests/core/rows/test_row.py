@@ -6,6 +6,7 @@ from haptera.kinds import KINDS
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import node_id
 from haptera.model.facts import Fact, Method
+from tests.core.scenario import row_of
 
 
 def test_what_was_only_inferred_is_observed_but_meets_no_goal() -> None:
@@ -21,8 +22,7 @@ def test_what_a_step_should_have_brought_about_is_no_longer_what_the_node_told_b
     table, one = EntityTable(KINDS), node_id("n01")
     for change in (Declare(one, {}, "site"), SetDesired(one, "minos", "new", "site")):
         table.apply(change, 1)
-    row = table.get(one)
-    assert row is not None
+    row = row_of(table, one)
     row.report.facts = {
         name: Fact("old", "minos", Method.READ, 1, 0) for name in ("booted", "other")
     }

@@ -26,6 +26,7 @@ from haptera.model.facts import Method
 from haptera.model.messages import Mark, Message, ObservedUpdate, SeenValue, Standing
 from haptera.model.parts import Context
 from haptera.modules import load
+from tests.core.scenario import row_of
 
 MANIFESTS = [load(name).manifest() for name in ("labnode", "service")]
 NODE, WEB = node_id("n1"), EntityId("service", "web", "n1")
@@ -73,8 +74,7 @@ def told(entity: EntityId, values: dict[str, tuple[str, str]], why: str = "") ->
 
 
 def stands(made: Engine, entity: EntityId) -> tuple[Condition, str | None, list[str]]:
-    row = made.table.get(entity)
-    assert row is not None
+    row = row_of(made, entity)
     return row.stance.condition, row.stance.why, sorted(row.belief.known)
 
 

@@ -11,6 +11,7 @@ from haptera.model.effects import FetchSchema
 from haptera.model.entity import EntityId
 from haptera.model.events import Heard, Listed
 from haptera.model.messages import DesiredUpdate, Mark, Message
+from tests.core.scenario import row_of
 from tests.core.sync.test_links import NODE, PARENTS, Pair
 
 MANY = [EntityId("service", f"web{number}", NODE) for number in range(200)]
@@ -33,8 +34,7 @@ def pair_of(services: list[EntityId], mute: float) -> Pair:
 
 def spoil_desired(pair: Pair) -> None:
     """A bit rots on the agent: it holds one service in an earlier version than it should."""
-    row = pair.agent.table.get(MANY[7])
-    assert row is not None
+    row = row_of(pair.agent, MANY[7])
     row.desired.revision, row.link.confirmed, row.desired.values = (
         1,
         1,
@@ -43,8 +43,7 @@ def spoil_desired(pair: Pair) -> None:
 
 
 def spoil_observed(pair: Pair) -> None:
-    row = pair.parent.table.get(MANY[7])
-    assert row is not None
+    row = row_of(pair.parent, MANY[7])
     row.link.heard = 1
     row.report.facts = {}
 
@@ -100,9 +99,7 @@ def test_a_list_of_another_process_or_that_nobody_waits_for_changes_nothing() ->
 
 
 def spoil_first(pair: Pair) -> None:
-    row = pair.parent.table.get(MANY[0])
-    assert row is not None
-    row.link.heard -= 1
+    row_of(pair.parent, MANY[0]).link.heard -= 1
 
 
 def test_what_changed_after_the_list_was_made_is_none_of_its_business() -> None:
@@ -123,9 +120,7 @@ def test_so_many_differences_that_all_is_as_cheap_have_all_told_again() -> None:
     pair.run(pair.now + 1)
     listed = tuple((EntityId("service", f"s{one}", NODE), 9) for one in range(RECALLED_MAX + 1))
     turn = Turn(pair.now)
-    row = pair.agent.table.get(MANY[0])
-    assert row is not None
-    row.link.confirmed -= 1
+    row_of(pair.agent, MANY[0]).link.confirmed -= 1
     pair.run(pair.now + S // 4 + S // 2)
     pair.agent.links.take_list(turn, Listed("parent", 1, Mark(5, 99, 1), listed))
 
