@@ -76,13 +76,6 @@ def test_the_same_freeze_of_the_same_person_is_renewed_and_anothers_stands_besid
     }
 
 
-def test_what_selects_nothing_declared_is_frozen_and_said_to_hold_nothing():
-    _, app = cluster()
-
-    answer = post(app, selector="n9*", reason="it comes tomorrow", even_if_none=True)
-    assert answer.json["entities"] == 0
-
-
 def test_a_freeze_that_cannot_be_is_refused_and_nothing_is_written():
     backend, app = cluster()
     before = backend.revision()

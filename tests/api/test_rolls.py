@@ -67,13 +67,6 @@ def test_a_dry_run_tells_what_the_roll_disrupts_until_its_end_and_writes_nothing
     assert (answer.status, len(answer.json["plans"]), backend.revision()) == (200, 1, before)
 
 
-def test_what_belongs_to_another_owner_is_taken_only_if_that_is_asked_for(cluster):
-    backend, app = cluster
-    answer = begin(app)
-    assert (answer.status, answer.json["code"]) == (409, Code.OWNED)
-    assert wanted(backend, ROLL) == {}
-
-
 @pytest.mark.parametrize(
     ("body", "status", "what"),
     [
@@ -92,11 +85,6 @@ def test_what_cannot_be_rolled_is_refused_and_nothing_is_written(cluster, body, 
     answer = begin(app, "?take=1", token="admin-token", **body)
     assert (answer.status, what in answer.json["what"]) == (status, True), answer.json
     assert wanted(backend, ROLL) == {}
-
-
-def test_without_a_controller_of_rolls_none_begins():
-    app = make_app(FakeBackend(), Sites("quick"), cluster="quick")
-    assert told(begin(app)) == (409, "no controller of rolls runs at this parent")
 
 
 def test_a_system_of_a_roll_that_is_not_over_is_taken_only_if_that_is_asked_for(cluster):
