@@ -4,7 +4,9 @@ import asyncio
 import json
 from dataclasses import dataclass
 
+from haptera.api.app import make_app
 from haptera.api.requests.callers import PEER
+from haptera.site import Sites
 
 
 @dataclass
@@ -17,6 +19,11 @@ class Answer:
     @property
     def json(self):
         return json.loads(self.body)
+
+
+def app_of(backend, **terms):
+    """The application over this backend, of a cluster `quick`."""
+    return make_app(backend, Sites("quick"), cluster="quick", **terms)
 
 
 def ask(app, method, path, *, token=None, body=b"", headers=None, host="127.0.0.1:4270", peer=None):

@@ -5,10 +5,9 @@ import contextlib
 import os
 import threading
 
-from haptera.api.app import make_app
 from haptera.api.requests.callers import ENTRY
 from haptera.api.serving.server import Server, listen, listen_unix
-from haptera.site import Sites
+from tests.api.asking import app_of
 from tests.api.fake_backend import FakeBackend
 from tests.network import NETWORK
 
@@ -57,7 +56,7 @@ def serving(
         backend = FakeBackend()
         if changes:
             backend.write(*changes)
-        app = make_app(backend, Sites("quick"), cluster="quick", tallies=tallies, entry=entry)
+        app = app_of(backend, tallies=tallies, entry=entry)
         server, loop = Server(app, listener, **limits), asyncio.get_running_loop()
         started.append((Serving(backend, app.state.streams, host, port, loop), server))
         ready.set()

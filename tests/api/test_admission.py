@@ -6,11 +6,9 @@ import socket
 
 import pytest
 
-from haptera.api.app import make_app
 from haptera.model.token_scope import Scope
 from haptera.rest.endpoint import KEY_HEADER
-from haptera.site import Sites
-from tests.api.asking import ask
+from tests.api.asking import app_of, ask
 from tests.api.fake_backend import FakeBackend
 from tests.api.serving import WITHIN_S, serving
 
@@ -28,7 +26,7 @@ WRONG = {
 @pytest.mark.parametrize("wrong", WRONG)
 def test_nobody_is_told_what_is_wrong_with_a_request_that_they_may_not_send(wrong):
     query, headers, body = WRONG[wrong]
-    app = make_app(FakeBackend(), Sites("quick"), cluster="quick")
+    app = app_of(FakeBackend())
     told, expected = {}, {}
     for route in app.routes:
         scope, may_be_dry = route.declared.scope, route.declared.dry_scope is not None

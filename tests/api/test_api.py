@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.routing import Route
 
-from haptera.api.app import make_app
 from haptera.api.requests.callers import EntryRules
 from haptera.api.requests.endpoint import check_scopes
 from haptera.api.routes.page import served_page
@@ -22,8 +21,7 @@ from haptera.rest.endpoints import ENDPOINTS
 from haptera.runtime.identity.pki import make_request, new_key
 from haptera.runtime.identity.tokens import ApiToken, Bearer
 from haptera.runtime.network.peers import UnixPeer
-from haptera.site import Sites
-from tests.api.asking import ask
+from tests.api.asking import app_of, ask
 from tests.api.fake_backend import TOKENS, FakeBackend
 from tests.cli.drawing.examples import EXAMPLES
 
@@ -43,7 +41,7 @@ def cluster(*changes):
     backend = FakeBackend()
     if changes:
         backend.write(*changes)
-    return backend, make_app(backend, Sites("quick"), cluster="quick")
+    return backend, app_of(backend)
 
 
 def quick():
@@ -112,7 +110,7 @@ def test_each_route_answers_alike_to_whom_the_connection_names(peer):
     for method, path, scope in ROUTES:
         backend, _ = quick()
         entry = EntryRules(check_peer=PEERS.get)
-        app = make_app(backend, Sites("quick"), cluster="quick", entry=entry)
+        app = app_of(backend, entry=entry)
         answer = tried(app, method, path, peer=peer)
         refused = scope is not None and peer is STRANGER
         wrong = None if scope is None else tried(app, method, path, peer=peer, token="wrong").status
@@ -184,14 +182,14 @@ def test_no_text_in_a_query_is_too_long_or_too_odd_to_be_refused():
 
 @pytest.mark.parametrize("method", ["OPTIONS", "PUT"])
 def test_all_methods_of_a_path_are_told(method):
-    app = make_app(FakeBackend(), Sites("quick"), cluster="quick")
+    app = app_of(FakeBackend())
     told = ask(app, method, "/v1/freezes")
     assert told.status == (204 if method == "OPTIONS" else 405)
     assert told.headers["allow"] == "GET, POST, DELETE, OPTIONS"
 
 
 def test_each_endpoint_that_is_declared_is_served_and_no_other():
-    app = make_app(FakeBackend(), Sites("quick"), cluster="quick")
+    app = app_of(FakeBackend())
     served = [route.declared for route in app.routes if not is_page(route.path)]
     assert sorted(served, key=place) == sorted(ENDPOINTS, key=place)
 
@@ -216,9 +214,7 @@ def test_a_request_for_a_name_that_is_not_ours_is_not_answered():
         assert (answer.status, answer.json["code"]) == (421, Code.MISDIRECTED)
     for host in ("127.0.0.1:4270", "[::1]:4270", "LOCALHOST"):
         assert ask(app, "GET", "/v1/health", host=host).status == 200
-    named = make_app(
-        FakeBackend(), Sites("quick"), cluster="quick", entry=EntryRules(["head.site"])
-    )
+    named = app_of(FakeBackend(), entry=EntryRules(["head.site"]))
     assert ask(named, "GET", "/v1/health", host="head.site:4270").status == 200
 
 

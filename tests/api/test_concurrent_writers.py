@@ -10,12 +10,10 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from haptera.api.app import make_app
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.runtime.identity.tokens import Bearer, Scope
-from haptera.site import Sites
-from tests.api.asking import asked
+from tests.api.asking import app_of, asked
 from tests.api.real_backend import real_backend
 
 N1 = node_id("n1")
@@ -121,7 +119,7 @@ async def held(folder, several):
     begun = [SetDesired(one, "port", BEGIN, "user:bob") for one in COUNTERS]
     async with real_backend(folder, *declared, *begun) as backend:
         token = (await backend.mint_token(BOB, 600)).text
-        app = make_app(backend, Sites("quick"), cluster="quick")
+        app = app_of(backend)
         added = Counter()
         ones = [Writer(app, token, added, name) for name in range(len(several))]
         async with asyncio.TaskGroup() as tasks:
@@ -160,7 +158,7 @@ def test_who_names_no_version_is_written_however_many_others_write():
     async def run():
         with tempfile.TemporaryDirectory() as folder:
             async with real_backend(Path(folder), Declare(N1, {}, "user:bob")) as backend:
-                app = make_app(backend, Sites("quick"), cluster="quick")
+                app = app_of(backend)
                 minted = await backend.mint_token(BOB, 60.0)
                 answers = await asyncio.gather(
                     *(

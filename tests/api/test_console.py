@@ -2,14 +2,12 @@
 
 from http import HTTPStatus
 
-from haptera.api.app import make_app
 from haptera.api.requests.console_readings import STANDS_S, ConsoleReadings
 from haptera.model.changes import Declare
 from haptera.model.entity import node_id
 from haptera.modules.console import ConsoleRecord, record_of
 from haptera.runtime.identity.tokens import Bearer, Scope
-from haptera.site import Sites
-from tests.api.asking import asked
+from tests.api.asking import app_of, asked
 from tests.api.real_backend import real_backend
 
 HERE = {"host": "127.0.0.1:4270"}
@@ -21,7 +19,7 @@ async def test_a_nodes_console_is_told_to_who_may_read_the_node(tmp_path):
 
     async with real_backend(tmp_path, declared("n1"), declared("n2")) as backend:
         ConsoleRecord(record_of(tmp_path, "n1")).add(b"it boots\r\n")
-        app = make_app(backend, Sites("quick"), cluster="quick")
+        app = app_of(backend)
         tokens = {
             within: (await backend.mint_token(Bearer(f"of {within}", Scope.READ, within), 60)).text
             for within in (None, "n1", "n2")

@@ -1,11 +1,9 @@
 """Freezes over REST: what is frozen and thawed, whose it is, and what is refused."""
 
-from haptera.api.app import make_app
 from haptera.model.changes import Declare, Desired, SetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import Code
-from haptera.site import Sites
-from tests.api.asking import ask
+from tests.api.asking import app_of, ask
 from tests.api.fake_backend import FakeBackend
 
 WALL_S = 1_795_280_400
@@ -24,7 +22,7 @@ def cluster(*freezes):
             Declare(entity, {}, "user:eve"),
             *(SetDesired(entity, name, value, "user:eve") for name, value in values.items()),
         )
-    return backend, make_app(backend, Sites("quick"), cluster="quick", wall_s=lambda: WALL_S + 0.9)
+    return backend, app_of(backend, wall_s=lambda: WALL_S + 0.9)
 
 
 def post(app, **body):

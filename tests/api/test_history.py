@@ -5,15 +5,13 @@ from pathlib import Path
 
 import msgspec
 
-from haptera.api.app import make_app
 from haptera.api.routes.history import CLOCKS_APART_S_MAX
 from haptera.model.answers.past import Happened, PastView, Sort
 from haptera.model.changes import Author, Declare, Desired, SetDesired, UnsetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import Code
 from haptera.runtime.store.history_sql import read_changes, read_deeds, reading
-from haptera.site import Sites
-from tests.api.asking import ask
+from tests.api.asking import app_of, ask
 from tests.api.fake_backend import FakeBackend
 
 N1, N2 = node_id("n1"), node_id("n2")
@@ -32,7 +30,7 @@ def cluster():
         author=SITE,
     )
     backend.write(SetDesired(WEB, "port", 80, "user:eve"), author=EVE)
-    return backend, make_app(backend, Sites("quick"), cluster="quick")
+    return backend, app_of(backend)
 
 
 def read(app, path):
@@ -58,7 +56,7 @@ class Unreadable(FakeBackend):
 
 
 def test_a_file_that_cannot_be_read_is_no_fault_of_who_asks():
-    app = make_app(Unreadable(), Sites("quick"), cluster="quick")
+    app = app_of(Unreadable())
     for path in ("/v1/history", "/v1/audit", "/v1/happenings"):
         told = ask(app, "GET", path, token="admin-token")
         assert (told.status, told.json["code"]) == (503, Code.STORAGE_UNREADABLE)
@@ -147,7 +145,7 @@ def test_what_was_changed_since_is_not_undone_and_all_of_it_is_named():
 def test_what_is_in_the_way_of_many_is_told_once():
     backend = FakeBackend()
     nodes = [node_id(f"n{number}") for number in range(1, 5)]
-    app = make_app(backend, Sites("quick"), cluster="quick")
+    app = app_of(backend)
     backend.write(*(Declare(one, {}, "site") for one in nodes), author=SITE)
     backend.write(*(SetDesired(one, "power", "on", "user:eve") for one in nodes[:3]), author=EVE)
     answer = revert(app, 4)

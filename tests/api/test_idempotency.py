@@ -4,15 +4,13 @@ import asyncio
 
 import pytest
 
-from haptera.api.app import make_app
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import node_id
 from haptera.model.errors import Code
 from haptera.rest.endpoints import ENDPOINTS
 from haptera.runtime.identity.tokens import Scope
 from haptera.runtime.store.keyed import ANSWER_BYTES_MAX
-from haptera.site import Sites
-from tests.api.asking import Answer, ask, asked
+from tests.api.asking import Answer, app_of, ask, asked
 from tests.api.fake_backend import FakeBackend
 
 N1, N2 = node_id("n1"), node_id("n2")
@@ -23,7 +21,7 @@ ON, OFF = {"power": "on"}, {"power": "off"}
 def cluster():
     backend = FakeBackend()
     backend.write(Declare(N1, {}, "site"), Declare(N2, {}, "site"))
-    return backend, make_app(backend, Sites("quick"), cluster="quick")
+    return backend, app_of(backend)
 
 
 def keyed(app, key, body=ON, *, method="PATCH", path=DESIRED, token="write-token", **headers):
@@ -159,7 +157,7 @@ def test_an_answer_too_long_to_be_kept_is_said_to_have_been_given():
 
     backend = Wordy()
     backend.write(Declare(N1, {}, "site"))
-    app = make_app(backend, Sites("quick"), cluster="quick")
+    app = app_of(backend)
     first = keyed(app, "k")
     assert (first.status, len(first.body) > ANSWER_BYTES_MAX) == (200, True)
     assert told(keyed(app, "k")) == (409, Code.KEY_UNSETTLED)

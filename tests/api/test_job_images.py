@@ -2,9 +2,7 @@
 
 import pytest
 
-from haptera.api.app import make_app
-from haptera.site import Sites
-from tests.api.asking import ask
+from tests.api.asking import app_of, ask
 from tests.api.fake_backend import FakeBackend
 
 SIZE = {"cpus": 1, "memory_mb": 1}
@@ -13,7 +11,7 @@ DATA = {"source": "/srv/data", "target": "/data"}
 
 @pytest.fixture
 def app():
-    return make_app(FakeBackend(), Sites("quick"), cluster="quick")
+    return app_of(FakeBackend())
 
 
 def submit(app, token="admin-token", **spec):

@@ -6,7 +6,6 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from haptera.api.app import make_app
 from haptera.api.routes.job_list import LOOKED_AT_ONCE, Cancelling, JobList
 from haptera.model.answers.views import Condition
 from haptera.model.changes import Author, Declare
@@ -17,8 +16,7 @@ from haptera.queue.job import JobSpec, Size
 from haptera.queue.work import WorkAsked
 from haptera.rest.job_selector import JobSubject, parse_job_selector
 from haptera.rest.jobs import JobsView
-from haptera.site import Sites
-from tests.api.asking import ask
+from tests.api.asking import app_of, ask
 from tests.api.fake_backend import FakeBackend
 from tests.api.job_desk import NOW, MemoryDesk
 
@@ -41,7 +39,7 @@ def app():
     ask_for_work(queue, "n3", Size(2, 512), WorkAsked("a", 1), NOW)
     queue.submit(NAMED, NOW)
     queue.submit(ARRAY, NOW)
-    return make_app(backend, Sites("quick"), cluster="quick", wall_s=lambda: NOW.wall_s + 60)
+    return app_of(backend, wall_s=lambda: NOW.wall_s + 60)
 
 
 def listed(app, **query):
@@ -210,7 +208,7 @@ def test_a_held_node_that_is_opened_says_why_it_takes_no_jobs(node, duty, why):
     names = ("n3", "idle", "closed", "silent", "small")
     changes = tuple(Declare(node_id(name), has.get(name, {}), "site") for name in names)
     asyncio.run(backend.propose(changes, None, Author("site")))
-    app = make_app(backend, Sites("quick"), cluster="quick", wall_s=lambda: NOW.wall_s)
+    app = app_of(backend, wall_s=lambda: NOW.wall_s)
     desire(app, node, work="held", work_why="a look")
     assert holders(app, node) == [(node, "hold", "a look", "user:bob")]
     desire(app, node, work=None, work_why=None)
@@ -228,7 +226,7 @@ def nodes():
     changes.append(Declare(EntityId("service", "web", "n2"), {}, "site"))
     asyncio.run(backend.propose(tuple(changes), None, Author("site")))
     backend.say(node_id("n4"), condition=Condition.STUCK, why="it refuses")
-    return make_app(backend, Sites("quick"), cluster="quick", wall_s=lambda: NOW.wall_s)
+    return app_of(backend, wall_s=lambda: NOW.wall_s)
 
 
 def desire(app, node, **wish):
@@ -324,7 +322,7 @@ def test_a_job_that_asks_for_no_cpus_is_counted_like_others():
     queue.submit(Submission(owner="user:eve", name="no", spec=JobSpec(("true",), Size(0, 0))), NOW)
     big = JobSpec(("true",), Size(0, 1024))
     queue.submit(Submission(owner="user:eve", name="big", spec=big), NOW)
-    app = make_app(backend, Sites("quick"), cluster="quick", wall_s=lambda: NOW.wall_s + 60)
+    app = app_of(backend, wall_s=lambda: NOW.wall_s + 60)
 
     told = ask(app, "GET", "/v1/queue", token="read-token")
 
@@ -337,7 +335,7 @@ def test_a_list_has_no_commands_and_comes_in_pieces():
     backend = FakeBackend()
     long = replace(NAMED, spec=JobSpec(("echo", "x" * 32_000), Size(2, 512)), count=3_000)
     backend.jobs.queue.submit(long, NOW)
-    app = make_app(backend, Sites("quick"), cluster="quick", wall_s=lambda: NOW.wall_s)
+    app = app_of(backend, wall_s=lambda: NOW.wall_s)
 
     answer = ask(app, "GET", "/v1/jobs?limit=10000", token="read-token")
 
@@ -359,6 +357,6 @@ def test_a_command_is_bounded_as_a_whole(app, words):
 
 @pytest.mark.parametrize("number", ["9" * 5_000, "%C2%B2", "%D9%A1", "-1", "1e9"])
 def test_a_job_of_no_number_is_not_there(number):
-    app = make_app(FakeBackend(), Sites("quick"), cluster="quick")
+    app = app_of(FakeBackend())
     for method in ("GET", "DELETE"):
         assert ask(app, method, f"/v1/jobs/{number}", token="admin-token").status == 404

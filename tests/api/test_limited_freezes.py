@@ -2,14 +2,12 @@
 
 import pytest
 
-from haptera.api.app import make_app
 from haptera.model.answers.views import BrakeView
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import Code
 from haptera.runtime.identity.tokens import Bearer, Scope
-from haptera.site import Sites
-from tests.api.asking import ask, asked
+from tests.api.asking import app_of, ask, asked
 from tests.api.fake_backend import FakeBackend
 from tests.api.real_backend import real_backend
 
@@ -31,7 +29,7 @@ def cluster(*freezes, scope="write"):
             SetDesired(entity, "of", of, "user:eve"),
             SetDesired(entity, "reason", "heat", "user:eve"),
         )
-    app = make_app(backend, Sites("quick"), cluster="quick", wall_s=lambda: WALL_S)
+    app = app_of(backend, wall_s=lambda: WALL_S)
     body = {"name": "bob", "scope": scope, "for_s": 3600, "within": LIMIT}
     text = ask(app, "POST", "/v1/tokens", token="admin-token", body=body).json["text"]
     return backend, lambda method, path, body=b"": ask(app, method, path, token=text, body=body)
@@ -123,7 +121,7 @@ def test_whether_the_brake_is_on_is_told_and_not_of_how_many_nodes():
 async def test_the_audit_has_what_concerns_its_entities(tmp_path):
     declared = [Declare(entity, {}, "user:bob") for entity in (N1, OTHER)]
     async with real_backend(tmp_path, *declared) as backend:
-        app = make_app(backend, Sites("quick"), cluster="quick")
+        app = app_of(backend)
         limited = (await backend.mint_token(Bearer("eve", Scope.WRITE, LIMIT), 60)).text
         whole = (await backend.mint_token(Bearer("ada", Scope.ADMIN), 60)).text
 

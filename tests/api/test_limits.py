@@ -4,14 +4,12 @@ import json
 
 import pytest
 
-from haptera.api.app import make_app
 from haptera.kinds import KINDS
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.declared.schema import Attribute, Extension, extend
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import Code
-from haptera.site import Sites
-from tests.api.asking import ask
+from tests.api.asking import app_of, ask
 from tests.api.fake_backend import FakeBackend
 
 N1 = node_id("n1")
@@ -31,7 +29,7 @@ def _cluster():
         Declare(MODULE, {}, "user:bob"),
         SetDesired(MODULE, "settings", NAMED, "user:bob"),
     )
-    app = make_app(backend, Sites("quick"), cluster="quick")
+    app = app_of(backend)
     body = {"name": "bob", "scope": "write", "for_s": 60, "within": "n1"}
     return backend, app, ask(app, "POST", "/v1/tokens", token="admin-token", body=body).json["text"]
 

@@ -6,13 +6,11 @@ import json
 import msgspec
 import pytest
 
-from haptera.api.app import make_app
 from haptera.api.requests.lines import LINES, LINES_AT_ONCE, Lines, document
 from haptera.model.answers.past import Happened, PastView, Sort
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import node_id
-from haptera.site import Sites
-from tests.api.asking import ask
+from tests.api.asking import app_of, ask
 from tests.api.fake_backend import FakeBackend
 
 MEDIA_TYPE = "application/x-ndjson"
@@ -26,7 +24,7 @@ def cluster():
     backend.happenings = [Happened(5.0, "node:n0", Sort.SEEN, "power", "on")]
     backend.pasts = {5: [PastView("node:n0", {}, {"power": "on"}, {}, None, None)]}
     backend.note("user:bob", "release the brake")
-    return make_app(backend, Sites("quick"), cluster="quick")
+    return app_of(backend)
 
 
 def lines_of(answer):

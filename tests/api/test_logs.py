@@ -6,15 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from haptera.api.app import make_app
 from haptera.api.requests.logs import log_view
 from haptera.daemon.logs import part_of
 from haptera.model.changes import Declare
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import Code
 from haptera.runtime.network.peer_messages import LOG_BYTES_MAX, LogAsked, LogPlace
-from haptera.site import Sites
-from tests.api.asking import ask
+from tests.api.asking import app_of, ask
 from tests.api.fake_backend import FakeBackend
 
 WEB = EntityId("service", "web", "n1")
@@ -26,7 +24,7 @@ def cluster():
     backend = FakeBackend()
     backend.write(Declare(node_id("n1"), {}, "site"), Declare(WEB, {}, "site"))
     backend.logs[WEB] = b"zero\none\n"
-    return backend, make_app(backend, Sites("quick"), cluster="quick")
+    return backend, app_of(backend)
 
 
 def asked(app, after=""):

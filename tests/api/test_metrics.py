@@ -17,7 +17,7 @@ from haptera.queue.entry import Submission
 from haptera.queue.job import JobSpec, Size
 from haptera.queue.work import WorkAsked
 from haptera.site import Sites
-from tests.api.asking import ask
+from tests.api.asking import app_of, ask
 from tests.api.fake_backend import FakeBackend
 from tests.api.job_desk import NOW
 
@@ -135,7 +135,7 @@ def test_turns_are_measured(app):
     meters.turned(3, 0)
     meters.turned(0, 0)
     backend = FakeBackend()
-    app = make_app(backend, Sites("quick"), cluster="quick", meters=meters)
+    app = app_of(backend, meters=meters)
     assert lines(app, "haptera_turn_duration_seconds_count") == [
         "haptera_turn_duration_seconds_count 2.0"
     ]
@@ -167,7 +167,7 @@ def test_promtool_finds_nothing_to_say(app):
 
 
 def test_the_space_left_on_the_disk_of_the_store_is_told(tmp_path):
-    app = make_app(FakeBackend(), Sites("quick"), cluster="quick", tallies=Tallies(home=tmp_path))
+    app = app_of(FakeBackend(), tallies=Tallies(home=tmp_path))
     (line,) = lines(app, "haptera_store_disk_free_bytes")
     total, _, free = shutil.disk_usage(tmp_path)
     # Others write to it meanwhile.
@@ -176,6 +176,6 @@ def test_the_space_left_on_the_disk_of_the_store_is_told(tmp_path):
 
 def test_a_disk_that_cannot_be_asked_takes_no_other_figure_away(tmp_path):
     gone = Tallies(home=tmp_path / "gone")
-    app = make_app(FakeBackend(), Sites("quick"), cluster="quick", tallies=gone)
+    app = app_of(FakeBackend(), tallies=gone)
     assert lines(app, "haptera_store_disk_free_bytes") == []
     assert lines(app, "haptera_brake_engaged") == ["haptera_brake_engaged 0.0"]

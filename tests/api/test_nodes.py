@@ -1,18 +1,16 @@
 """Inviting a node and overriding its permit: who may, what is answered, and that it is noted."""
 
-from haptera.api.app import make_app
 from haptera.model.changes import Declare
 from haptera.model.entity import node_id
 from haptera.model.errors import Code
-from haptera.site import Sites
-from tests.api.asking import ask
+from tests.api.asking import app_of, ask
 from tests.api.fake_backend import FakeBackend
 
 
 def test_who_may_run_commands_on_a_node_may_invite_it_and_no_other_and_that_is_noted():
     backend = FakeBackend()
     backend.write(Declare(node_id("n1"), {}, "site"), Declare(node_id("n2"), {}, "site"))
-    app = make_app(backend, Sites("quick"), cluster="quick")
+    app = app_of(backend)
 
     def asked(entity, token):
         return ask(app, "POST", f"/v1/entities/{entity}/invitation?why=joins", token=token)
@@ -32,7 +30,7 @@ def test_who_may_run_commands_on_a_node_may_invite_it_and_no_other_and_that_is_n
 def test_an_admin_alone_overrides_a_permit_and_says_why():
     backend = FakeBackend()
     backend.write(Declare(node_id("n1"), {}, "site"))
-    app = make_app(backend, Sites("quick"), cluster="quick")
+    app = app_of(backend)
 
     def asked(query, node="n1", token="admin-token"):
         return ask(app, "POST", f"/v1/nodes/{node}/override{query}", token=token)

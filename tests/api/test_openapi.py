@@ -4,9 +4,7 @@ import json
 
 import pytest
 
-from haptera.api.app import make_app
-from haptera.site import Sites
-from tests.api.asking import ask
+from tests.api.asking import app_of, ask
 from tests.api.fake_backend import FakeBackend
 from tests.lab.rig import ROOT
 
@@ -15,7 +13,7 @@ FILE = ROOT / "docs" / "reference" / "openapi.json"
 
 @pytest.fixture
 def told():
-    app = make_app(FakeBackend(), Sites("quick"), cluster="quick")
+    app = app_of(FakeBackend())
     return ask(app, "GET", "/v1/openapi.json").json
 
 
@@ -64,5 +62,5 @@ def test_what_a_scope_is_needed_for_says_so_and_how_it_is_refused(told):
 
 
 if __name__ == "__main__":
-    app = make_app(FakeBackend(), Sites("quick"), cluster="quick")
+    app = app_of(FakeBackend())
     FILE.write_text(json.dumps(ask(app, "GET", "/v1/openapi.json").json, indent=1) + "\n")

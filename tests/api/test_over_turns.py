@@ -5,7 +5,6 @@ import contextlib
 
 import pytest
 
-from haptera.api.app import make_app
 from haptera.core.state.allowance import READING_EACH, TURN_WORK_MAX
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
@@ -13,8 +12,7 @@ from haptera.model.token_scope import Scope
 from haptera.runtime.clock import wall_s
 from haptera.runtime.identity.tokens import Bearer
 from haptera.runtime.over_turns import over_turns
-from haptera.site import Sites
-from tests.api.asking import asked
+from tests.api.asking import app_of, asked
 from tests.api.fake_backend import FakeBackend
 from tests.api.real_backend import AUTHOR, real_backend
 
@@ -45,7 +43,7 @@ async def counted():
 
 
 async def turns_of(backend, token, method, path, body=b""):
-    app = make_app(backend, Sites("quick"), cluster="quick")
+    app = app_of(backend)
     async with counted() as turns:
         answer = await asked(app, method, path, token, body, {"host": "127.0.0.1:4270"})
     assert answer.status == ANSWERED, answer.body

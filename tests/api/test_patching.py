@@ -4,14 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from haptera.api.app import make_app
 from haptera.api.writes.batch import ERRORS_MAX
 from haptera.model.changes import Cause, Declare, Desired, SetDesired
 from haptera.model.effects import Reply
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import Code
-from haptera.site import Sites
-from tests.api.asking import ask
+from tests.api.asking import app_of, ask
 from tests.api.fake_backend import FakeBackend
 
 N1, N2, N3 = node_id("n1"), node_id("n2"), node_id("n3")
@@ -29,7 +27,7 @@ def cluster():
         SetDesired(N3, "power", "on", "user:eve"),
         Declare(WEB1, {}, "site"),
     )
-    return backend, make_app(backend, Sites("quick"), cluster="quick")
+    return backend, app_of(backend)
 
 
 def patch(app, entity, part, body, query="", **headers):
@@ -215,7 +213,7 @@ def test_what_the_engine_refuses_is_found_among_the_rest():
 
     backend = Choosy()
     backend.write(*(Declare(one, {}, "site") for one in (N1, N2, N3, WEB1)))
-    app = make_app(backend, Sites("quick"), cluster="quick")
+    app = app_of(backend)
     patches = [{"entity": f"node:n{n}", "desired": ON} for n in (1, 2, 3)]
     answer = bulk(app, *patches)
     assert outcomes(answer) == [

@@ -2,13 +2,11 @@
 
 import pytest
 
-from haptera.api.app import make_app
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import node_id
 from haptera.model.errors import Code
 from haptera.runtime.store.optimistic_write import refused
-from haptera.site import Sites
-from tests.api.asking import ask
+from tests.api.asking import app_of, ask
 from tests.api.fake_backend import FakeBackend
 
 NODES = [f"n{number}" for number in range(1, 21)]
@@ -27,7 +25,7 @@ def quick():
     backend.write(*(Declare(node_id(one), {}, "site") for one in NODES))
     backend.write(*(SetDesired(node_id(one), "power", "on", "site") for one in NODES))
     backend.disrupts = NODES[:3]
-    return backend, make_app(backend, Sites("quick"), cluster="quick")
+    return backend, app_of(backend)
 
 
 def write(app, path, query="", token="write-token"):
@@ -148,7 +146,7 @@ class Whole(FakeBackend):
 def test_patches_that_are_tried_in_halves_disrupt_no_more_than_all_of_them():
     backend = Whole()
     backend.write(*(Declare(node_id(one), {}, "site") for one in NODES))
-    app = make_app(backend, Sites("quick"), cluster="quick")
+    app = app_of(backend)
     mixed = bulk(app, names=NODES[-4:])
     assert [one["status"] for one in mixed.json["results"]] == [200, 200, 428, 409]
     assert "1 of 20 nodes besides 2 by" in mixed.json["results"][2]["problem"]["what"]

@@ -2,13 +2,11 @@
 
 import pytest
 
-from haptera.api.app import make_app
 from haptera.model.answers.views import ObservedView
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import Code
-from haptera.site import Sites
-from tests.api.asking import ask
+from tests.api.asking import app_of, ask
 from tests.api.fake_backend import FakeBackend
 
 CONTROLLER = EntityId("module", "roll", None)
@@ -25,7 +23,7 @@ def cluster():
     backend.write(*(SetDesired(one, "image", "a", "user:eve") for one in SYSTEMS))
     built = ObservedView("built", known=True, method="read", by="image", age_ms=1)
     backend.say(IMAGE, observed={"state": built})
-    return backend, make_app(backend, Sites("quick"), cluster="quick", wall_s=lambda: 1_000.0)
+    return backend, app_of(backend, wall_s=lambda: 1_000.0)
 
 
 def begin(app, query="", *, token="write-token", **more):

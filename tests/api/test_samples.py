@@ -5,7 +5,6 @@ import json
 
 import pytest
 
-from haptera.api.app import make_app
 from haptera.model.changes import Declare
 from haptera.model.entity import node_id
 from haptera.model.errors import Code
@@ -13,8 +12,7 @@ from haptera.model.samples import Point
 from haptera.model.token_scope import Scope
 from haptera.rest.samples import POINTS_MAX
 from haptera.runtime.identity.tokens import Bearer
-from haptera.site import Sites
-from tests.api.asking import ask
+from tests.api.asking import app_of, ask
 from tests.api.fake_backend import FakeBackend
 
 N1, N2 = node_id("n1"), node_id("n2")
@@ -30,7 +28,7 @@ def backend():
 
 
 def got(backend, path, token="read-token"):
-    return ask(make_app(backend, Sites("quick"), cluster="quick"), "GET", path, token=token)
+    return ask(app_of(backend), "GET", path, token=token)
 
 
 def test_the_last_numbers_of_all_are_told_with_their_units(backend):
@@ -108,7 +106,7 @@ def test_prometheus_reads_the_last_number_of_each_series(backend):
 
 
 def test_a_long_list_is_told_as_lines_too(backend):
-    app = make_app(backend, Sites("quick"), cluster="quick")
+    app = app_of(backend)
     headers = {"accept": "application/x-ndjson"}
     told = ask(app, "GET", "/v1/samples", token="read-token", headers=headers)
 

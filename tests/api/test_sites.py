@@ -12,7 +12,7 @@ from haptera.runtime.processes.controllers import ControllerPlace
 from haptera.runtime.processes.places import ModulePlace
 from haptera.site import Sites
 from haptera.site.apply.proposal import answer
-from tests.api.asking import ask, asked
+from tests.api.asking import app_of, ask, asked
 from tests.api.fake_backend import FakeBackend
 
 N1 = node_id("n1")
@@ -26,7 +26,7 @@ def quick():
         SetDesired(N1, "power", "off", "user:eve"),
         SetDesired(N1, "busy", "free", "site"),
     )
-    return backend, make_app(backend, Sites("quick"), cluster="quick")
+    return backend, app_of(backend)
 
 
 def body(text=SITE):

@@ -9,7 +9,6 @@ import socket
 
 import pytest
 
-from haptera.api.app import make_app
 from haptera.api.routes.stream import ENTITIES_PER_EVENT, STREAMS_EACH_MAX, StreamRoute
 from haptera.api.serving.server import Server, listen
 from haptera.model.answers.views import Condition
@@ -19,8 +18,7 @@ from haptera.model.errors import Code, HapteraError
 from haptera.model.token_scope import Scope
 from haptera.runtime.identity.tokens import Bearer
 from haptera.selectors.subscription import Cursor, Subscription, parse_cursor
-from haptera.site import Sites
-from tests.api.asking import ask
+from tests.api.asking import app_of, ask
 from tests.api.fake_backend import FakeBackend
 from tests.api.serving import OWN, WITHIN_S, serving
 
@@ -190,7 +188,7 @@ def test_a_stream_by_state_tells_what_comes_to_be_so_and_what_no_longer_is():
     ],
 )
 def test_a_stream_of_what_there_is_not_is_refused(query, what):
-    app = make_app(FakeBackend(), Sites("quick"), cluster="quick")
+    app = app_of(FakeBackend())
     answer = ask(app, "GET", f"/v1/events?{query}", token="read-token")
     assert answer.status == 400
     assert what in (None, answer.json["what"])
@@ -209,7 +207,7 @@ def test_a_server_that_stops_lets_its_streams_end():
 @pytest.mark.net
 def test_a_cancelled_server_ends_its_streams_and_frees_its_port():
     async def run(listener):
-        server = Server(make_app(FakeBackend(), Sites("quick"), cluster="quick"), listener)
+        server = Server(app_of(FakeBackend()), listener)
         serving_task = asyncio.ensure_future(server.run())
         reader, writer = await asyncio.open_connection(*listener.getsockname())
         writer.write(

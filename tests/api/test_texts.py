@@ -6,15 +6,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from haptera.api.app import make_app
 from haptera.kinds.node import NodeWork
 from haptera.model.text import SORTS
 from haptera.queue.duty import Duty
 from haptera.queue.entry import Submission
 from haptera.queue.job import JobSpec, Size
 from haptera.rest.endpoints import ENDPOINTS
-from haptera.site import Sites
-from tests.api.asking import ask
+from tests.api.asking import app_of, ask
 from tests.api.fake_backend import FakeBackend
 from tests.api.job_desk import NOW
 
@@ -86,7 +84,7 @@ def test_a_text_that_is_none_of_its_sort_is_refused_in_words(
     backend = FakeBackend()
     backend.jobs.queue.submit(ONE, NOW)
     backend.jobs.queue.set_duty("n1", Duty(NodeWork.HELD, "a disk", "user:eve"))
-    app = make_app(backend, Sites("quick"), cluster="quick")
+    app = app_of(backend)
 
     answer = ask(app, method, path, token="admin-token", body=b"" if body is None else body)
 

@@ -2,15 +2,13 @@
 
 import pytest
 
-from haptera.api.app import make_app
 from haptera.model.answers.past import Happened, PastView, Sort
 from haptera.model.changes import Declare
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import Code
 from haptera.rest.endpoints import ENDPOINTS
 from haptera.runtime.identity.pki import make_request, new_key
-from haptera.site import Sites
-from tests.api.asking import ask
+from tests.api.asking import app_of, ask
 from tests.api.fake_backend import FakeBackend
 
 N1, N2, WEB = node_id("rack1n1"), node_id("rack2n1"), EntityId("service", "web", "rack1n1")
@@ -21,7 +19,7 @@ REQUEST = make_request(new_key()).decode()
 def cluster():
     backend = FakeBackend()
     backend.write(*(Declare(entity, {}, "site") for entity in (N1, N2, WEB)))
-    return backend, make_app(backend, Sites("quick"), cluster="quick")
+    return backend, app_of(backend)
 
 
 def make(app, *, token="admin-token", **body):

@@ -2,13 +2,11 @@
 
 import pytest
 
-from haptera.api.app import make_app
 from haptera.model.changes import Declare
 from haptera.model.entity import node_id
 from haptera.model.errors import Code
 from haptera.rest.unclaimed import UnclaimedView
-from haptera.site import Sites
-from tests.api.asking import ask
+from tests.api.asking import app_of, ask
 from tests.api.fake_backend import FakeBackend
 
 NEW, KNOWN = "52:54:00:00:00:03", "52:54:00:00:00:01"
@@ -29,12 +27,12 @@ def backend():
 
 
 def asked(backend, mac, node="n3", token="admin-token"):
-    app = make_app(backend, Sites("quick"), cluster="quick")
+    app = app_of(backend)
     return ask(app, "POST", f"/v1/nodes/{node}/claim?why=slot", token=token, body={"mac": mac})
 
 
 def test_who_is_no_nodes_is_told_and_who_is_one_is_not(backend):
-    app = make_app(backend, Sites("quick"), cluster="quick")
+    app = app_of(backend)
     told = ask(app, "GET", "/v1/unclaimed", token="read-token")
     assert [one["mac"] for one in told.json["machines"]] == [NEW]
 
