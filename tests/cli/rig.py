@@ -52,6 +52,25 @@ def typed(*arguments, folder, client=None, given=""):
     return done.returncode, done.stdout, without_waits(done.stderr)
 
 
+@contextmanager
+def watching(*arguments):
+    """The lines of a command that goes on until it is interrupted, which it must end well by."""
+    with subprocess.Popen(
+        command(*arguments), stdout=subprocess.PIPE, env=os.environ, text=True
+    ) as process:
+        try:
+            yield process.stdout
+            process.send_signal(signal.SIGINT)
+            assert process.wait(WAIT_S_MAX) == 0
+        finally:
+            process.kill()
+
+
+def until(lines, beginning):
+    """Read on to a line that begins so; the test's time limit is that of waiting."""
+    assert any(line.startswith(beginning) for line in lines), beginning
+
+
 def without_waits(written):
     """All but the lines that say what is waited for: a slow machine has them anywhere."""
     return WAITS.sub("", written)

@@ -19,7 +19,7 @@ from haptera.model.declared.desired_check import nearest
 from tests.api.fake_backend import TOKENS
 from tests.api.serving import WITHIN_S, serving
 from tests.cli.clusters import HAPPENS, RACK, cluster_of, stuck
-from tests.cli.rig import point_at, told, without_waits
+from tests.cli.rig import point_at, told, watching, without_waits
 
 N1, N2, N3 = RACK
 
@@ -153,18 +153,12 @@ def test_watch_says_once_that_nobody_answers_and_waits(monkeypatch, tmp_path):
     assert first == "error: cannot reach the parent: Connection refused\n"
 
 
-def test_watch_tells_each_change_until_it_is_interrupted(cluster, tmp_path):
-    command = [sys.executable, "-m", "haptera", "watch"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            first = [process.stdout.readline() for _ in range(4)]
-            stuck(cluster)
-            cluster.do(cluster.backend.publish, N1)  # only grown older: no news
-            news = process.stdout.readline()
-        finally:
-            process.send_signal(signal.SIGINT)
-        assert process.wait(WITHIN_S) == OK
-        assert process.stdout.read() == ""
+def test_watch_tells_each_change_until_it_is_interrupted(cluster):
+    with watching("watch") as lines:
+        first = [next(lines) for _ in range(4)]
+        cluster.do(cluster.backend.publish, N1)  # only grown older: no news
+        stuck(cluster)
+        news = next(lines)
     assert first[0] == "node:rack1n1              converged  power=on\n"
     assert news == (
         "node:rack1n3              stuck      power=on"
@@ -173,33 +167,22 @@ def test_watch_tells_each_change_until_it_is_interrupted(cluster, tmp_path):
 
 
 def test_watch_tells_only_what_was_asked_for(cluster):
-    command = [sys.executable, "-m", "haptera", "watch", "node:rack1n[2-3]", "--type", "condition"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            first = [process.stdout.readline().split()[0] for _ in range(2)]
-            cluster.do(cluster.backend.write, SetDesired(N2, "power", "off", "site"))
-            cluster.do(cluster.backend.say, N1, why="not asked for")
-            stuck(cluster)
-            news = process.stdout.readline().split()[:2]
-        finally:
-            process.send_signal(signal.SIGINT)
-        assert process.wait(WITHIN_S) == OK
-        assert process.stdout.read() == ""
+    with watching("watch", "node:rack1n[2-3]", "--type", "condition") as lines:
+        first = [next(lines).split()[0] for _ in range(2)]
+        cluster.do(cluster.backend.write, SetDesired(N2, "power", "off", "site"))
+        cluster.do(cluster.backend.say, N1, why="not asked for")
+        stuck(cluster)
+        news = next(lines).split()[:2]
     assert first == ["node:rack1n2", "node:rack1n3"]
     assert news == ["node:rack1n3", "stuck"]
 
 
 def test_watch_tells_what_has_left(cluster):
     stuck(cluster)
-    command = [sys.executable, "-m", "haptera", "watch", "condition=stuck"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            first = process.stdout.readline().split()[:2]
-            cluster.do(cluster.backend.say, N3, condition=Condition.CONVERGED)
-            news = process.stdout.readline().split()
-        finally:
-            process.send_signal(signal.SIGINT)
-        assert process.wait(WITHIN_S) == OK
+    with watching("watch", "condition=stuck") as lines:
+        first = next(lines).split()[:2]
+        cluster.do(cluster.backend.say, N3, condition=Condition.CONVERGED)
+        news = next(lines).split()
     assert first == ["node:rack1n3", "stuck"]
     assert news == ["node:rack1n3", "left"]
 

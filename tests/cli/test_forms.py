@@ -1,10 +1,7 @@
 """The forms of `-o`: nothing but names for the next command, and JSON of the published shape."""
 
 import json
-import os
 import shlex
-import signal
-import subprocess
 from pathlib import Path
 
 import msgspec
@@ -17,9 +14,8 @@ from haptera.model.answers.past import Happened, PastView, Sort
 from haptera.model.changes import Undeclare
 from haptera.model.entity import EntityId
 from haptera.rest.unclaimed import UnclaimedView
-from tests.api.serving import WITHIN_S
 from tests.cli.clusters import RACK, cluster_of
-from tests.cli.rig import command
+from tests.cli.rig import watching
 from tests.cli.test_commands import typed
 from tests.docs.answer_schemas import ANSWERS, FOLDER, VERBS
 from tests.docs.problem_schema import valid_by
@@ -211,16 +207,13 @@ def test_each_verb_with_a_shape_was_asked():
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["json", "yaml", "name"])
 def test_each_change_is_a_document_of_its_own(cluster, form):
-    words = command("watch", "-o", form, "node:rack1n1")
-    with subprocess.Popen(words, stdout=subprocess.PIPE, env=os.environ, text=True) as watching:
-        text = watching.stdout.readline()
+    with watching("watch", "-o", form, "node:rack1n1") as lines:
+        text = next(lines)
         cluster.do(cluster.backend.write, Undeclare(N1))
-        for line in watching.stdout:
+        for line in lines:
             text += line
             if "gone" in line or form == "name":
                 break
-        watching.send_signal(signal.SIGINT)
-        assert watching.wait(WITHIN_S) == OK
     if form == "name":
         assert text == f"{N1}\n{N1}\n"
         return

@@ -1,21 +1,15 @@
 """Jobs under the verbs that tell of everything else: `get`, `why`, `watch`."""
 
 import json
-import os
-import signal
-import subprocess
-from contextlib import ExitStack, contextmanager
 
 import pytest
 
 from haptera.cli.main import OK, REFUSED, run
 from haptera.model.changes import Declare
 from haptera.model.entity import node_id
-from tests.api.serving import WITHIN_S
 from tests.cli.clusters import cluster_of
-from tests.cli.rig import command
+from tests.cli.rig import until, watching
 from tests.cli.test_commands import typed
-from tests.cli.test_watching import until
 
 pytestmark = pytest.mark.net
 
@@ -30,52 +24,30 @@ def cluster(monkeypatch, tmp_path):
         yield one
 
 
-@contextmanager
-def watching(selector):
-    """The next line that `watch` writes; it must end well when it is interrupted."""
-    with subprocess.Popen(
-        command("watch", selector), stdout=subprocess.PIPE, env=os.environ, text=True
-    ) as process:
-        try:
-            yield process.stdout.readline
-            process.send_signal(signal.SIGINT)
-            assert process.wait(WITHIN_S) == OK
-        finally:
-            process.kill()
-
-
 @pytest.mark.slow
 def test_jobs_are_watched_as_they_change(cluster):
-    with watching("job:* and state in (queued,cancelled) and cpus=64") as line:
-        assert line() == f"{'job:2':24}  queued     giant  {TOO_LARGE}\n"
+    with watching("watch", "job:* and state in (queued,cancelled) and cpus=64") as lines:
+        assert next(lines) == f"{'job:2':24}  queued     giant  {TOO_LARGE}\n"
         assert run(["cancel", "job:1"]) == run(["cancel", "job:2", "-m", "a typo"]) == OK
-        assert line() == f"{'job:2':24}  cancelled  giant  by user:ada: a typo\n"
+        assert next(lines) == f"{'job:2':24}  cancelled  giant  by user:ada: a typo\n"
 
 
 @pytest.mark.slow
 def test_a_job_that_is_meant_no_more_has_left(cluster):
-    with watching("job:* and state=queued") as line:
-        assert line().startswith("job:2 ")
+    with watching("watch", "job:* and state=queued") as lines:
+        assert next(lines).startswith("job:2 ")
         assert run(["cancel", "job:2"]) == OK
-        assert line() == f"{'job:2':24}  left\n"
+        assert next(lines) == f"{'job:2':24}  left\n"
 
 
 @pytest.mark.slow
 def test_get_and_why_are_written_again_when_a_job_changes(cluster):
-    asked = command("get", "job:*", "--watch"), command("why", "job:2", "--watch")
-    with ExitStack() as opened:
-        got, why = (
-            opened.enter_context(subprocess.Popen(one, stdout=subprocess.PIPE, text=True))
-            for one in asked
-        )
-        until(got.stdout, "job:2  queued ")
-        until(why.stdout, f"job:2 giant is queued: {TOO_LARGE}")
+    with watching("get", "job:*", "--watch") as got, watching("why", "job:2", "--watch") as why:
+        until(got, "job:2  queued ")
+        until(why, f"job:2 giant is queued: {TOO_LARGE}")
         assert run(["cancel", "job:2", "-m", "a typo"]) == OK
-        until(got.stdout, "job:2  cancelled ")
-        until(why.stdout, "job:2 giant is cancelled: by user:ada: a typo")
-        for one in (got, why):
-            one.send_signal(signal.SIGINT)
-            assert one.wait(WITHIN_S) == OK
+        until(got, "job:2  cancelled ")
+        until(why, "job:2 giant is cancelled: by user:ada: a typo")
 
 
 def test_many_nodes_are_drained_and_resumed_by_one_command(cluster, capsys):

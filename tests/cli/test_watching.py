@@ -1,19 +1,16 @@
 """`status --watch`: the table again whenever something of it changed."""
 
-import contextlib
-import os
-import signal
 import subprocess
 
 import pytest
 
-from haptera.cli.main import OK, REFUSED, USAGE, run
+from haptera.cli.main import REFUSED, USAGE, run
 from haptera.cli.verb import unwatched_of
 from haptera.model.answers.views import BrakeView, Condition
 from haptera.model.changes import Declare, SetDesired, Undeclare
 from haptera.model.entity import EntityId, node_id
-from tests.api.serving import WITHIN_S, serving
-from tests.cli.rig import command
+from tests.api.serving import serving
+from tests.cli.rig import command, until, watching
 from tests.cli.test_commands import point_at
 from tests.cli.test_help import EVERY
 
@@ -57,17 +54,13 @@ def cluster(monkeypatch, tmp_path):
 
 @pytest.mark.slow
 def test_the_table_is_written_again_for_each_change_until_it_is_interrupted(cluster):
-    with subprocess.Popen(
-        command("status", "--watch", "n1"), stdout=subprocess.PIPE, env=os.environ, text=True
-    ) as watching:
-        table = [watching.stdout.readline() for _ in range(3)]
+    with watching("status", "--watch", "n1") as lines:
+        table = [next(lines) for _ in range(3)]
         assert table[1:] == ["node  converged  1      n1\n", "\n"]
         cluster.do(cluster.backend.say, N2, condition=Condition.STUCK, why="of no interest")
         cluster.do(cluster.backend.say, N1, condition=Condition.STUCK, why="a refusal")
-        assert watching.stdout.readline().startswith("WHAT ")
-        assert watching.stdout.readline() == "node  stuck      1      n1  a refusal\n"
-        watching.send_signal(signal.SIGINT)
-        assert watching.wait(WITHIN_S) == OK
+        assert next(lines).startswith("WHAT ")
+        assert next(lines) == "node  stuck      1      n1  a refusal\n"
 
 
 def test_what_cannot_be_followed_is_told(cluster, capsys):
@@ -108,14 +101,10 @@ def test_what_ends_or_is_past_is_not_watched(cluster, words, advice, capsys):
     ],
 )
 def test_other_answers_are_written_again_too(cluster, words, before, after):
-    with subprocess.Popen(
-        command(*words, "--watch"), stdout=subprocess.PIPE, env=os.environ, text=True
-    ) as watching:
-        until(watching.stdout, before)
+    with watching(*words, "--watch") as lines:
+        until(lines, before)
         cluster.do(cluster.backend.say, N2, condition=Condition.STUCK, why="a refusal")
-        until(watching.stdout, after)
-        watching.send_signal(signal.SIGINT)
-        assert watching.wait(WITHIN_S) == OK
+        until(lines, after)
 
 
 FREEZE = EntityId("freeze", "f1", None)
@@ -156,14 +145,10 @@ FREEZE = EntityId("freeze", "f1", None)
     ],
 )
 def test_what_is_desired_is_shown_again_when_it_changes(cluster, words, before, change, after):
-    with subprocess.Popen(
-        command(*words, "--watch"), stdout=subprocess.PIPE, env=os.environ, text=True
-    ) as watching:
-        until(watching.stdout, before)
+    with watching(*words, "--watch") as lines:
+        until(lines, before)
         cluster.do(cluster.backend.write, *change)
-        until(watching.stdout, after)
-        watching.send_signal(signal.SIGINT)
-        assert watching.wait(WITHIN_S) == OK
+        until(lines, after)
 
 
 @pytest.mark.slow
@@ -176,25 +161,12 @@ def test_the_brake_and_tokens_are_shown_again_though_no_event_tells_of_them(
 
     point_at(cluster.url, "admin-token", monkeypatch, tmp_path)
     first = make("prometheus")
-    braking = command("brake", "--watch"), command("token", "list", "--watch")
-    with contextlib.ExitStack() as opened:
-        brake, tokens = (
-            opened.enter_context(subprocess.Popen(one, stdout=subprocess.PIPE, text=True))
-            for one in braking
-        )
-        until(brake.stdout, "the brake is off")
+    with watching("brake", "--watch") as brake, watching("token", "list", "--watch") as tokens:
+        until(brake, "the brake is off")
         cluster.backend.braked = BrakeView("15 of 20 nodes fell silent within 30 s", 240_000)
-        until(brake.stdout, "the brake is on for 4 min more: 15 of 20 nodes fell silent")
-        until(tokens.stdout, first)
-        until(tokens.stdout, make("grafana"))
-        for one in (brake, tokens):
-            one.send_signal(signal.SIGINT)
-            assert one.wait(WITHIN_S) == OK
-
-
-def until(lines, beginning):
-    """Read on to a line that begins so; the test's time limit is that of waiting."""
-    assert any(line.startswith(beginning) for line in lines), beginning
+        until(brake, "the brake is on for 4 min more: 15 of 20 nodes fell silent")
+        until(tokens, first)
+        until(tokens, make("grafana"))
 
 
 @pytest.mark.parametrize("option", ["--watch", "-w"])
