@@ -1,15 +1,14 @@
 """An idempotency key over the death of a real parent: what was written is not written again."""
 
-import contextlib
 import http.client
 import json
-import subprocess
+import signal
 from urllib.parse import urlsplit
 
 import pytest
 
-from tests.cli.rig import APPLIED, SITE, client_of, command, served
-from tests.lab.rig import WAIT_S_MAX, wait_for
+from tests.cli.rig import SITE, client_of, served
+from tests.lab.rig import WAIT_S_MAX
 from tests.network import NETWORK
 
 pytestmark = [pytest.mark.net, pytest.mark.slow]
@@ -32,19 +31,8 @@ def asked(home, key, rack):
 def test_the_next_parent_knows_what_a_killed_one_did_with_a_key(tmp_path):
     (tmp_path / "site.yaml").write_text(SITE)
     site = ("--site", tmp_path / "site.yaml")
-    log = tmp_path / "serve.out"
-    with log.open("w") as out:
-        process = subprocess.Popen(
-            command("serve", "--dir", tmp_path, "--listen", ADDRESS, *site), stderr=out
-        )
-    try:
-        wait_for(lambda: APPLIED in log.read_text())
-        wait_for(client_of(tmp_path).exists)
-        wait_for(lambda: _answers())
+    with served(tmp_path, *site, address=ADDRESS, ending=signal.SIGKILL):
         status, replayed, first = asked(tmp_path, "k", "7")
-    finally:
-        process.kill()
-        process.wait(WAIT_S_MAX)
     assert (status, replayed) == (200, None)
     with served(tmp_path, address=ADDRESS):
         assert asked(tmp_path, "k", "7") == (200, "true", first)
@@ -52,12 +40,3 @@ def test_the_next_parent_knows_what_a_killed_one_did_with_a_key(tmp_path):
         assert (status, other["what"]) == (422, "this key was sent with another request")
         status, _, second = asked(tmp_path, "k2", "7")
         assert (status, second["revision"]) == (200, first["revision"])  # it was so already
-
-
-def _answers():
-    """Whether a parent has begun to answer."""
-    connection = http.client.HTTPConnection(ADDRESS, 4270, timeout=WAIT_S_MAX)
-    with contextlib.closing(connection), contextlib.suppress(OSError):
-        connection.request("GET", "/v1/health")
-        return connection.getresponse().status == 200
-    return False

@@ -1,15 +1,12 @@
 """`why`, `chain` and `logs` in a real lab: what an agent says and has, a person reads at once."""
 
 import json
-import signal
-import subprocess
 
 import pytest
 
 from haptera.runtime import clock
-from tests.cli.rig import command, environment, typed
-from tests.lab.rig import WAIT_S_MAX, wait_for
-from tests.network import draw_cluster
+from tests.cli.rig import lab, typed
+from tests.lab.rig import wait_for
 
 pytestmark = [pytest.mark.net, pytest.mark.slow]
 
@@ -60,20 +57,9 @@ def folder(tmp_path_factory, begun_ns):
     tmp_path = tmp_path_factory.mktemp("lab")
     (tmp_path / "site.yaml").write_text(SITE)
     (tmp_path / "leaky.py").write_text(LEAKY)
-    draw_cluster(tmp_path)
-    with subprocess.Popen(
-        command("lab", "--dir", tmp_path, "--site", "site.yaml"),
-        cwd=tmp_path,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            process.stdout.readline()
-            yield tmp_path
-        finally:
-            process.send_signal(signal.SIGINT)
-            process.communicate(timeout=WAIT_S_MAX)
+    with lab(tmp_path) as process:
+        process.stdout.readline()
+        yield tmp_path
 
 
 @pytest.fixture
