@@ -34,15 +34,14 @@ PATIENT = Limits(
     output_bytes_max=1 << 16,
 )
 HASTY = replace(PATIENT, beats_missed_max=50)
+WAYS = (
+    *("hang", "crash", "flood", "flood_of_bytes", "gigabyte"),
+    *("nonsense", "impostor", "thief", "hog", "chatter"),
+)
 PLACES = {
     "trial": "tests.runtime.forked:module",
-    **{
-        name: f"tests.runtime.misbehaving.{name}:module"
-        for name in (
-            *("hang", "never_ready", "crash", "flood", "flood_of_bytes", "gigabyte"),
-            *("nonsense", "impostor", "thief", "hog", "chatter"),
-        )
-    },
+    "never_ready": "tests.runtime.never_ready:module",
+    **{name: f"tests.runtime.misbehaving:{name}" for name in WAYS},
 }
 
 
@@ -124,7 +123,7 @@ async def live(
 
 ENDS = {
     "hang": "was ended: it hangs: no sign of life within 5 s; it printed last: "
-    "look blocks the event loop at hang.py:21",
+    "look blocks the event loop at misbehaving.py:32",
     "crash": "killed by SIGSEGV",
     "flood": "was ended: it sent more than was requested",
     "flood_of_bytes": "was ended: it sent more than was requested",
