@@ -81,62 +81,59 @@ def lag(client):
     return [line.split()[1] for line in lines if line.startswith("haptera_standby_lag_commits ")]
 
 
+@contextmanager
+def started_pair(primary, standby):
+    """A primary, and a process that follows it in another folder and has all of it."""
+    for folder in (primary, standby):
+        folder.mkdir(exist_ok=True)
+    (primary / "site.yaml").write_text(WEB)
+    client = client_of(primary)
+    serve = ("serve", "--dir", primary, "--listen", PRIMARY, "--site", primary / "site.yaml")
+    follow = ("standby", "--dir", standby, "--listen", STANDBY)
+    with started(*serve, log=primary / "primary.log") as process:
+        wait_for(lambda: is_declared(client))
+        assert write(client, 0) == "local"
+        with started(*follow, log=primary / "standby.log", client=client) as follower:
+            wait_for(lambda: lag(client) == ["0.0"])
+            yield process, follower
+
+
 @pytest.mark.net
 @pytest.mark.slow
 def test_a_promoted_standby_has_all_that_was_acknowledged_as_replicated(tmp_path):
     primary, standby = tmp_path / "primary", tmp_path / "standby"
-    for folder in (primary, standby):
-        folder.mkdir()
-    site = tmp_path / "site.yaml"
-    site.write_text(WEB)
     client = client_of(primary)
-    serve = ("serve", "--dir", primary, "--listen", PRIMARY, "--site", site)
-    follow = ("standby", "--dir", standby, "--listen", STANDBY)
-    with started(*serve, log=tmp_path / "primary.log") as process:
-        wait_for(lambda: is_declared(client))
-        assert write(client, 0) == "local"
-        with started(*follow, log=tmp_path / "standby.log", client=client) as follower:
-            wait_for(lambda: lag(client) == ["0.0"])
-            code, _, told = typed("promote", "--dir", standby, folder=tmp_path)
-            assert (code, "still answers" in told) == (1, True)
-            for number in range(1, 40):
-                # On a busy machine a standby may be late for one; it is back at the next.
-                wait_for(lambda number=number: write(client, number) == "replicated")
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            code, out, err = typed("promote", "--dir", standby, folder=tmp_path)
-            assert (code, out.startswith("promoted at revision"), err) == (0, True, "")
-            new = client_of(standby)
-            wait_for(lambda: new.exists() and typed("status", folder=standby, client=new)[0] == 0)
-            _, view = asked(new, "GET", "/v1/entities/service:web@n1")
-            assert view["desired"]["port"] == {"value": 1039, "owner": "user:cli"}
-            # Tokens of before hold, and it is a store of its own.
-            old = json.loads(client.read_text()) | {"url": json.loads(new.read_text())["url"]}
-            moved = tmp_path / "moved.json"
-            moved.write_text(json.dumps(old))
-            assert write(moved, 40) == "local"
-            assert follower.poll() is None
+    with started_pair(primary, standby) as (process, follower):
+        code, _, told = typed("promote", "--dir", standby, folder=tmp_path)
+        assert (code, "still answers" in told) == (1, True)
+        for number in range(1, 40):
+            # On a busy machine a standby may be late for one; it is back at the next.
+            wait_for(lambda number=number: write(client, number) == "replicated")
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        code, out, err = typed("promote", "--dir", standby, folder=tmp_path)
+        assert (code, out.startswith("promoted at revision"), err) == (0, True, "")
+        new = client_of(standby)
+        wait_for(lambda: new.exists() and typed("status", folder=standby, client=new)[0] == 0)
+        _, view = asked(new, "GET", "/v1/entities/service:web@n1")
+        assert view["desired"]["port"] == {"value": 1039, "owner": "user:cli"}
+        # Tokens of before hold, and it is a store of its own.
+        old = json.loads(client.read_text()) | {"url": json.loads(new.read_text())["url"]}
+        moved = tmp_path / "moved.json"
+        moved.write_text(json.dumps(old))
+        assert write(moved, 40) == "local"
+        assert follower.poll() is None
 
 
 @pytest.mark.net
 @pytest.mark.slow
 def test_a_standby_that_stops_answering_holds_nobody_up_for_long(tmp_path):
-    primary, standby = tmp_path / "primary", tmp_path / "standby"
-    for folder in (primary, standby):
-        folder.mkdir()
-    site = tmp_path / "site.yaml"
-    site.write_text(WEB)
-    client = client_of(primary)
-    serve = ("serve", "--dir", primary, "--listen", PRIMARY, "--site", site)
-    follow = ("standby", "--dir", standby, "--listen", STANDBY)
-    with started(*serve, log=tmp_path / "primary.log"):
-        wait_for(lambda: is_declared(client))
-        with started(*follow, log=tmp_path / "standby.log", client=client) as follower:
-            wait_for(lambda: lag(client) == ["0.0"])
-            follower.send_signal(signal.SIGSTOP)
-            wait_for(lambda: write(client, 1) == "local")
-            follower.send_signal(signal.SIGCONT)
-            wait_for(lambda: write(client, 2) == "replicated")
+    client = client_of(tmp_path / "primary")
+    with started_pair(tmp_path / "primary", tmp_path / "standby") as (_, follower):
+        follower.send_signal(signal.SIGSTOP)
+        wait_for(lambda: write(client, 1) == "local")
+        follower.send_signal(signal.SIGCONT)
+        wait_for(lambda: write(client, 2) == "replicated")
 
 
 @pytest.mark.net
@@ -177,7 +174,10 @@ ASKS = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="another user is one that root becomes")
 def test_a_stranger_promotes_no_standby_and_rubbish_at_its_door_does_nothing(tmp_path):
-    with tempfile.TemporaryDirectory() as reached, started_pair(tmp_path, Path(reached)) as process:
+    with (
+        tempfile.TemporaryDirectory() as reached,
+        started_pair(tmp_path, Path(reached)) as (_, process),
+    ):
         Path(reached).chmod(0o755)
         door = Path(reached) / ".haptera/parent" / SOCKET
         wait_for(lambda: door.exists())
@@ -197,17 +197,3 @@ def test_a_stranger_promotes_no_standby_and_rubbish_at_its_door_does_nothing(tmp
                 assert b"not a command" in caller.recv(4_096)
         code, _, told = typed("promote", "--dir", reached, folder=tmp_path)
         assert (code, "still answers" in told, process.poll()) == (1, True, None), told
-
-
-@contextmanager
-def started_pair(primary, standby):
-    """A primary, and a process that follows it in another folder."""
-    (primary / "site.yaml").write_text(WEB)
-    client = client_of(primary)
-    serve = ("serve", "--dir", primary, "--listen", PRIMARY, "--site", primary / "site.yaml")
-    follow = ("standby", "--dir", standby, "--listen", STANDBY)
-    with started(*serve, log=primary / "primary.log"):
-        wait_for(lambda: is_declared(client))
-        with started(*follow, log=primary / "standby.log", client=client) as follower:
-            wait_for(lambda: lag(client) == ["0.0"])
-            yield follower
