@@ -68,7 +68,8 @@ class Agent:
 
     def hear(self, *asks: Ask, after_s: float = 0.01, refusal: str | None = None) -> None:
         """The parent says hello, asks this, and lends room for all it is asked, or says why not."""
-        lent = tuple(Permit(one.id, refusal is None, refusal or "") for one in self.room_asks)
+        asked = [one for one in self.room_asks if not one.harmless]
+        lent = tuple(Permit(one.id, refusal is None, refusal or "") for one in asked)
         message = Message(1, 0, 0, Mark(), Mark(), asks=asks, permits=lent)
         self.tell(Heard(PARENT, BOOT, message, self.now), after_s=after_s)
 

@@ -386,6 +386,9 @@ def test_what_its_device_refused_counts_in_no_hour() -> None:
 def test_what_waits_for_an_hour_says_until_when_and_what_its_device_said_before() -> None:
     past = tuple(Disruption(node_id("n01"), at * MS, "boot") for at in (1, 2))
     rig = Rig(("n01",), disruptions=past, finds={"look": "on"})
+    while not rig.called:
+        rig.run(0.1)
+    rig._tell([Enrolled("n01", 1)])  # It has booted, and is on again.
     rig.run(600)
     seen = view(row_of(rig.engine, node_id("n01")), rig.now)
     assert (seen.condition, seen.unblock) == (Condition.WAITING, "room in the budget")

@@ -208,10 +208,16 @@ def test_an_ask_for_room_has_these_very_bytes_and_is_of_the_node_that_says_it() 
 
     (body,) = encode(message, CODEC, SCHEMA)
 
-    section = b"\x06\x00\x1b\x95\xa4b2-1\xa6system\xa7compute\xce\x00\x01\x11\x70\xc3"
+    section = b"\x06\x00\x1c\x96\xa4b2-1\xa6system\xa7compute\xce\x00\x01\x11\x70\xc3\xc2"
     assert body == encode(HELLO, CODEC, SCHEMA)[0] + section
     assert decode(body, CODEC, "n01") == message
     assert decode(body.replace(b"compute", b"../pute"), CODEC, "n01") == Reject(FrameFault.SECTION)
+
+
+def test_an_ask_for_room_of_an_earlier_agent_is_read() -> None:
+    said = b"\x95\xa4b2-1\xa6system\xa7compute\xce\x00\x01\x11\x70\xc3"
+    asked = RoomAsk("b2-1", EntityId("system", "compute", "n01"), 70_000, begun=True)
+    assert decode_spoken(ROOM_ASK, said, "n01") == asked
 
 
 def test_who_asks_for_room_cannot_have_it_kept_for_ever_by_falling_silent() -> None:

@@ -94,7 +94,8 @@ def nothing_harmful_on_old_evidence(evidence: Evidence) -> None:
 def budgets_hold(evidence: Evidence) -> None:
     """I9: so many at once; so many in an hour on one node, by each parent, in whatever process.
 
-    A step begins with its intent, by which it is known after a restart, too.
+    A step begins with its intent, by which it is known after a restart, too. Of an hour, those
+    count that took power from a node: what its BMC refused, or never carried out, disturbed nobody.
     """
     taken = harmful(evidence)
     for one in taken:
@@ -105,9 +106,19 @@ def budgets_hold(evidence: Evidence) -> None:
             other
             for other in before
             if (other.process, other.call.entity) == (one.process, one.call.entity)
+            and took_power(evidence, other)
             and other.intent.began_at > one.clock.later(one.intent.began_at, -HOUR_NS)
         ]
         assert len(lately) < AN_HOUR_MAX, f"I9: one too many in an hour: {one}"
+
+
+def took_power(evidence: Evidence, one: Taken) -> bool:
+    """Whether the machine itself did what the step asked of it."""
+    commands = evidence.world.machines[str(one.call.entity.node)].commands
+    return any(
+        told.intent == one.intent.id and told.done_at is not None and told.before == "on"
+        for told in commands
+    )
 
 
 CHECKS = (

@@ -94,13 +94,15 @@ class Ask(msgspec.Struct, frozen=True, gc=False):
 class RoomAsk(msgspec.Struct, frozen=True, gc=False):
     """A disruptive step that needs room in the budgets of the parent above, until it is over.
 
-    `late_ms` is as of an `Ask`. Once it has `begun` it takes place, whatever its parent says.
+    `late_ms` is as of an `Ask`. Once it has `begun` it takes place, whatever its parent says. One
+    that is over, and was `harmless`, takes none, and counts in no hour.
     """
 
     id: str
     entity: EntityId
     late_ms: int
     begun: bool = False
+    harmless: bool = False
 
 
 class Permit(msgspec.Struct, frozen=True, gc=False):

@@ -131,7 +131,8 @@ class Bench(Generic[Made]):
     def _hello(self, told: Message) -> Heard:
         """The other side's reply to what it is sent: that it holds it, and its permit."""
         permit = self._busy is None
-        ids = [*(one.id for one in told.asks or ()), *(one.id for one in told.room_asks or ())]
+        rooms = [one.id for one in told.room_asks or () if not one.harmless]
+        ids = [*(one.id for one in told.asks or ()), *rooms]
         said = tuple(Permit(one, permit, self._busy or "") for one in ids)
         if self._other == PARENT:
             self._held = self._held or told.desired

@@ -78,6 +78,7 @@ class ToldValue(NamedTuple):
 class Trouble:
     """How badly a machine behaves, within what its modules declare; shares between 0 and 1.
 
+    One that `restores` its power has it again at once, whoever took it.
     `silent` calls are never answered, of those that are done `fatal` ones kill the module before
     it answers; `idle` commands are accepted and come to nothing; looks are `slow`, fail, or lie
     (of power); reports of the watch of power are `stale`. A gate may be all that a look may; where
@@ -92,6 +93,7 @@ class Trouble:
     lying: float = 0.0
     stale: float = 0.0
     crowded: float = 0.0
+    restores: bool = False
 
 
 @dataclass
@@ -251,6 +253,8 @@ class Machine:
         if command.power == "off":
             self.clock.happened["power taken by a step"] += self.power == "on"
             self.cut(command.intent)
+            if self.trouble.restores:
+                self._start_up()
         elif self.power == "off":
             self._start_up()
 

@@ -41,6 +41,7 @@ class _RoomAsk(msgspec.Struct, frozen=True, gc=False, array_like=True):
     name: str
     late_ms: Annotated[int, msgspec.Meta(ge=0)]
     begun: bool
+    harmless: bool = False
 
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
@@ -57,7 +58,8 @@ def encode_ask(ask: Ask) -> bytes:
 def encode_room_ask(ask: RoomAsk) -> bytes:
     assert len(ask.id.encode()) <= ID_BYTES_MAX
     of = ask.entity
-    return _ENCODER.encode(_RoomAsk(ask.id, of.kind, of.name, ask.late_ms, ask.begun))
+    said = _RoomAsk(ask.id, of.kind, of.name, ask.late_ms, ask.begun, ask.harmless)
+    return _ENCODER.encode(said)
 
 
 def encode_permit(permit: Permit) -> bytes:
@@ -80,7 +82,8 @@ def decode_spoken(
         if section == ROOM_ASK:
             room = _ROOM_ASK.decode(content)
             entity = EntityId(_name(room.kind), _name(room.name), peer)
-            return RoomAsk(_id(room.id), entity, min(room.late_ms, LATE_MS_MAX), room.begun)
+            late_ms = min(room.late_ms, LATE_MS_MAX)
+            return RoomAsk(_id(room.id), entity, late_ms, room.begun, room.harmless)
     except (ValueError, RecursionError):
         return Reject(FrameFault.SECTION)
     return None

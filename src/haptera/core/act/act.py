@@ -8,11 +8,19 @@ import msgspec
 
 from haptera.core.act.contradiction import contested
 from haptera.core.act.look import LookScheduler
-from haptera.core.act.outcome import agreed_ns, found, is_over, needed, results, without_effect
+from haptera.core.act.outcome import (
+    agreed_ns,
+    changed_nothing,
+    found,
+    is_over,
+    needed,
+    results,
+    without_effect,
+)
 from haptera.core.desired.policies import Policies
 from haptera.core.modules.calls import Calls, Pending
 from haptera.core.state.entity.attempts import Tried
-from haptera.core.state.entity.work import Phase, StepRun
+from haptera.core.state.entity.work import HarmlessStep, Phase, StepRun
 from haptera.core.state.limits import BACKOFF_NS, MS, S
 from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
@@ -98,7 +106,7 @@ class StepRunner:
             intent_id, row.id, step.module, step.name, turn.now,
             self._side.kernel_boot, step.enrols, step.disruptive,
         )  # fmt: skip
-        row.work.refused = None
+        row.work.harmless = None
         begun = row.work.begin(StepRun(
             intent, step, start, self._settled_at(intent, step),
             usual_ns=self._looks.usual.of(step.path), seen_ns=agreed_ns(row, step),
@@ -250,7 +258,9 @@ class StepRunner:
         if refused:
             if not stepping.unwanted:
                 self._bar(turn, row, stepping.start, stepping.error)
-            stepping.refused, row.work.refused = True, stepping.intent.began_at
+            stepping.refused = True
+            if stepping.step.disruptive:
+                row.work.harmless = HarmlessStep(stepping.intent.began_at)
             self._close(turn, row, text)
             return
         for change in stepping.step.changes:
@@ -297,6 +307,8 @@ class StepRunner:
             error = stepping.error or without_effect(row, stepping.step, due)
             if not stepping.unwanted:
                 self._bar(turn, row, start, error)
+            if changed_nothing(row, stepping):
+                row.work.harmless = HarmlessStep(stepping.intent.began_at, stepping.settled_at)
             self._close(turn, row, error.removeprefix(f"{stepping.step.path}: "))
         else:
             self._read_again(turn, row, stepping, domain)

@@ -56,6 +56,23 @@ def is_over(
     return all(one.at >= stepping.settled_at for one in around if one.by != SYNC)
 
 
+def changed_nothing(row: EntityState, stepping: StepRun) -> bool:
+    """True where all that a step changes was read, after its last effect, as it was before.
+
+    Of nodes alone: these alone have an agent, by whose life it is known what they went through.
+    """
+    if not stepping.step.disruptive or row.kind.name != "node" or stepping.enrolled:
+        return False
+    facts = [(one, row.belief.known.get(one.variable)) for one in results(stepping.step)]
+    return all(
+        fact is not None
+        and fact.method is Method.READ
+        and fact.at >= stepping.settled_at
+        and row.value(one.variable, fact) in one.sources
+        for one, fact in facts
+    )
+
+
 def without_effect(row: EntityState, step: Step, due: Iterable[Change]) -> str:
     """In words: what was read instead of what the step makes."""
     read = ", ".join(

@@ -123,7 +123,7 @@ class Budgets:
             self._account(per, key).begun.append((at, entity))
 
     def take_back(self, entity: EntityId, where: Where, at: int) -> None:
-        """The step that began then was refused: it disturbed nobody."""
+        """The step that began then disturbed nobody."""
         for per, key in where.items():
             begun = self._account(per, key).begun
             if (at, entity) in begun:

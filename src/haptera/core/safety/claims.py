@@ -62,14 +62,14 @@ class Claims:
 
     def renew(self, turn: Turn, row: EntityState) -> None:
         """A disruptive step comes next: place and permit of the one before it are given back."""
+        self._discount(row)
         if row.work.stepping is None and row.id in self._spent:
             self.leave(turn, row.id)
 
     def reconcile(self, turn: Turn, row: EntityState, decision: Decision) -> None:
         """Have the entity hold exactly what its decision claims, and note what it waits for."""
         row.asking = None
-        if row.work.refused is not None:
-            self._budgets.take_back(row.id, self._rules.where(row.id), row.work.refused)
+        self._discount(row)
         claimed = {one.kind for one in decision.claims}
         if ClaimKind.BOOT in claimed:
             self._pace.claim(turn.now, row.id, group_of(self._table.node_of(row)))
@@ -123,6 +123,16 @@ class Claims:
             decision = None if row is None else row.stance.decision
             if row is not None and decision is not None and row.work.stepping is None:
                 assert decision.claim(kind) is not None, (entity, kind, decision)
+
+    def _discount(self, row: EntityState) -> None:
+        """Count its last step in no hour, here and above, once it is known to be harmless."""
+        last = row.work.harmless
+        if last is None:
+            return
+        if last.past is not None and not self._exchange.lived_on(row.id.name, last.past):
+            return
+        self._budgets.take_back(row.id, self._rules.where(row.id), last.began_at)
+        self._asks.discount(row.id)
 
     def _hold(self, turn: Turn, row: EntityState, claimed: set[ClaimKind]) -> None:
         if ClaimKind.BUDGET not in claimed:

@@ -226,7 +226,9 @@ class Conditions:
         text = self._from.budgets.lacking(row.id, where, now)
         if text is not None:
             at = self._from.budgets.room_at(row.id, where, now)
-            return (_place(row, text),), Lacking(text, ROOM, at, at)
+            # Meanwhile its agent may show that the last step was harmless.
+            wake_at = at if row.work.harmless is None else now + self._side.hello_ns
+            return (_place(row, text),), Lacking(text, ROOM, at, wake_at)
         # The parents above have no budget for an entity that is on no node.
         if self._side.is_root or row.id.node is None:
             return (_place(row),), None

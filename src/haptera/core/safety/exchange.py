@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
+from haptera.core.act.contradiction import NEWER_NS
 from haptera.core.safety.budgets import Budgets, Where
 from haptera.core.safety.gate import HEEDS_H
 from haptera.core.safety.permits import Permits
@@ -51,9 +52,16 @@ class ClaimExchange:
     def tell(self, turn: Turn) -> None:
         """Neighbours hear of what changed before the turn ends."""
         granted, self._granted = self._granted, self.permits.gates.permits()
+        self.asks.settle(turn.now)
         said = self.asks.take_changed() or granted != self._granted
         to = {*self.permits.take_changed(), *self.loans.take_changed()}
         self._near.tell(turn, to, said=said)
+
+    def lived_on(self, node: str, at: int) -> bool:
+        """True where the agent of a node, if none has enrolled since, lived past this time."""
+        peer = self._near.peer(node)
+        heard_at = None if peer is None else peer.heard_at
+        return heard_at is not None and heard_at > at + NEWER_NS
 
     def heed(self, turn: Turn) -> None:
         """On an agent: do what the parent asks, or what its silence demands."""

@@ -9,7 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from haptera.core.safety.budgets import OWN_AGENT, Budgets, Where
+from msgspec.structs import replace
+
+from haptera.core.safety.budgets import BUDGET_HOUR_NS, OWN_AGENT, Budgets, Where
 from haptera.core.safety.gate import HEEDS_H
 from haptera.core.safety.permits import Permits
 from haptera.core.state.entity.decision import Lacking
@@ -49,6 +51,10 @@ class RoomAsks:
         # In words: who is asked, and who says what is passed on.
         self._above = "the parent" if side.node is not None else "the parent above"
         self._asks: dict[EntityId, RoomAsk] = {}
+        # The last of each entity that began and is over; and those that were harmless, until the
+        # parent says nothing to them any more, so that it knows.
+        self._over: dict[EntityId, RoomAsk] = {}
+        self._harmless: dict[str, RoomAsk] = {}
         self._changed = False
 
     def claim(self, entity: EntityId, late_ms: int) -> None:
@@ -84,12 +90,28 @@ class RoomAsks:
 
     def leave(self, entity: EntityId) -> None:
         """Nothing disruptive is under way on it, or meant."""
-        if self._asks.pop(entity, None) is not None:
+        if (ask := self._asks.pop(entity, None)) is not None:
+            self._changed = True
+            if ask.begun:
+                self._over[entity] = ask
+
+    def discount(self, entity: EntityId) -> None:
+        """Its last step that began is over, and disturbed nobody: it counts in no hour."""
+        if (ask := self._asks.get(entity)) is not None and ask.begun:
+            self.leave(entity)
+        if (ask := self._over.pop(entity, None)) is not None:
+            self._harmless[ask.id] = replace(ask, harmless=True)
             self._changed = True
 
+    def settle(self, now: int) -> None:
+        """What was harmless is said until the parent says nothing to it any more."""
+        if self._harmless and (permits := self._permits(now)) is not None:
+            open_ = {one.id for one in permits}
+            self._harmless = {id_: one for id_, one in self._harmless.items() if id_ in open_}
+
     def standing(self) -> tuple[RoomAsk, ...]:
-        """All that stand, oldest first."""
-        return tuple(self._asks.values())
+        """All that stand, oldest first, and then those that were harmless."""
+        return (*self._asks.values(), *self._harmless.values())
 
     def entities(self) -> tuple[EntityId, ...]:
         return tuple(self._asks)
@@ -111,6 +133,7 @@ class RoomAsks:
     def _put(self, id_: str, entity: EntityId, late_ms: int) -> None:
         # Who asks us may go by what we said for a while after we are lost.
         level_ns = LEVEL_H * self._side.hello_ns if self._side.node is None else 0
+        self._over.pop(entity, None)
         self._asks[entity] = RoomAsk(id_, entity, late_ms + level_ns // MS)
         self._changed = True
 
@@ -198,12 +221,19 @@ class RoomLoans:
         # By who asks: what is said to each ask; None where it has its place.
         self._said: dict[str, dict[RoomAsk, str | None]] = {}
         self._changed: dict[str, None] = {}
+        # When each that began lately was counted, by who asked and its id.
+        self._counted: dict[tuple[str, str], int] = {}
 
     def reconcile(self, turn: Turn, name: str) -> None:
         """Lend what this one asks for and there is room for; take back what it leaves."""
         before = self._said.pop(name, {})
         held = {one.entity for one, text in before.items() if text is None}
-        asks = [one for one in self._asked(name) if self._stands(name, one, turn.now, held)]
+        asks = []
+        for one in self._asked(name):
+            if one.harmless:
+                self._discount(name, one)
+            elif self._stands(name, one, turn.now, held):
+                asks.append(one)
         for entity in {one.entity for one in before} - {one.entity for one in asks}:
             self._take_back(turn, name, entity)
         if asks:
@@ -280,11 +310,23 @@ class RoomLoans:
         if (text := self._budgets.full_node(ask.entity, where)) is not None:
             return text
         self._budgets.grant(ask.entity, where, self._by(name))
-        self._budgets.begin(ask.entity, where, turn.now)
+        self._count(name, ask, where, turn.now)
         self._lender.asks.takes_up(ask.id, ask.entity, ask.late_ms)
         if Per.SERVICE not in where:
             self._ask_gates(turn, ask)
         return None
+
+    def _count(self, name: str, ask: RoomAsk, where: Where, now: int) -> None:
+        self._budgets.begin(ask.entity, where, now)
+        lately = {one: at for one, at in self._counted.items() if at > now - BUDGET_HOUR_NS}
+        self._counted = {**lately, (name, ask.id): now}
+
+    def _discount(self, name: str, ask: RoomAsk) -> None:
+        """What began has disturbed nobody: it counts in no hour, here and above."""
+        at = self._counted.pop((name, ask.id), None)
+        if at is not None:
+            self._budgets.take_back(ask.entity, self._lender.where(ask.entity), at)
+            self._lender.asks.discount(ask.entity)
 
     def _take_back(self, turn: Turn, name: str, entity: EntityId) -> None:
         if self._permits is not None:

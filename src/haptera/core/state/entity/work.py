@@ -61,7 +61,7 @@ class StepRun:
     over how long what it starts from had been read, the same each time, when it was begun, `goal`
     what was desired then; `enrolled` that the node may have enrolled since; `usual_ns` how long it
     usually took; `progress` how far it says that it is; `unwanted` that it was asked to stop;
-    `refused` that the device took no notice of it.
+    `refused` that the device took no notice of it, or that all is again as it was.
     """
 
     intent: Intent
@@ -118,14 +118,25 @@ class ReadingConflict:
     again_at: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class HarmlessStep:
+    """A disruptive step that began then, and disturbed nobody: it counts in no hour.
+
+    Where it was not refused, that is known once the node's agent was heard `past` its last effect.
+    """
+
+    began_at: int
+    past: int | None = None
+
+
 @dataclass(slots=True)
 class EntityWork:
     """Looks by their path, the step under way, and what its readings cannot agree on.
 
     `unsettled` is a step that worked and never returned, and until when it may still take effect.
     Of a node, `booted_at` is when this side found that it had booted it, until the node enrols,
-    `booted_surely` where no single reading could have misled it. `refused` is when a step began
-    that its device took no notice of, until that counts in no budget any more.
+    `booted_surely` where no single reading could have misled it. `harmless` is the last step, until
+    the next begins, if it changed nothing.
     """
 
     looks: dict[str, LookSchedule] = field(default_factory=dict)
@@ -134,7 +145,7 @@ class EntityWork:
     unsettled: tuple[str, int] | None = None
     booted_at: int | None = None
     booted_surely: bool = False
-    refused: int | None = None
+    harmless: HarmlessStep | None = None
 
     def begin(self, stepping: StepRun) -> StepRun:
         """A step is under way from now on."""
@@ -159,6 +170,8 @@ class EntityWork:
     def enrolled(self) -> None:
         """The node has enrolled: it has booted, whichever step is under way."""
         self.booted_at = None
+        if self.harmless is not None and self.harmless.past is not None:
+            self.harmless = None
         if self.stepping is not None:
             self.stepping.enrolled = True
 
