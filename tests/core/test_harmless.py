@@ -113,7 +113,9 @@ def test_what_an_agent_began_and_did_not_take_back_counts_at_its_parent() -> Non
     for number in range(3):
         said(rig, replace(ASKED, id=f"b2-{number}", begun=True))
         said(rig)
-    assert said(rig, replace(ASKED, id="b2-4")) == [FULL]
+    assert said(rig, replace(ASKED, id="b2-4")) == [f"{FULL}: room in 60 min"]
+    rig.run(150)
+    assert said(rig, replace(ASKED, id="b2-4")) == [f"{FULL}: room in 58 min"]
 
 
 def test_one_that_was_harmless_is_taken_back_once_however_often_that_is_said() -> None:
@@ -123,7 +125,7 @@ def test_one_that_was_harmless_is_taken_back_once_however_often_that_is_said() -
     for one in others:
         said(rig, replace(first, harmless=True), one)
         said(rig, replace(first, harmless=True))
-    assert said(rig, replace(ASKED, id="b2-5")) == [FULL]
+    assert said(rig, replace(ASKED, id="b2-5")) == [f"{FULL}: room in 60 min"]
 
 
 def agent() -> Agent:

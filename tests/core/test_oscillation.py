@@ -161,6 +161,7 @@ def test_after_three_rounds_for_nothing_both_modules_are_named() -> None:
         ("b.lower", "b.fill", "a.raise"), UNDONE_MAX
     )
     assert rig.row.stance.why == WHY
+    assert (rig.row.stance.verdict.again_at or 0) > rig.now
 
 
 def test_it_goes_on_a_round_at_a_time_and_ever_more_rarely() -> None:

@@ -231,7 +231,7 @@ class Decider:
             claims = (EntityClaim(ClaimKind.BOOT, str(row.id)),)
             if boots_at > now:
                 text = f"{step.path} waits for its turn: others boot first"
-                verdict = Verdict(Condition.WAITING, text, "its turn to boot")
+                verdict = Verdict(Condition.WAITING, text, "its turn to boot", again_at=boots_at)
                 claims = (EntityClaim(ClaimKind.BOOT, str(row.id), "others boot first"),)
                 return Decision(verdict, claims=claims, wake_at=boots_at)
         if step.disruptive:
@@ -252,14 +252,15 @@ class Decider:
         policy = self.policies.terms(row.id, step).policy
         if (circle := oscillates(self._scene(situation), step, policy, now)) is not None:
             needs = "a fix in one of the modules, or other desired values"
-            verdict = Verdict(Condition.STUCK, circle.text, needs)
-            return Decision(verdict, Wait(circle), wake_at=circle.again_at(now))
+            again_at = circle.again_at(now)
+            verdict = Verdict(Condition.STUCK, circle.text, needs, again_at=again_at)
+            return Decision(verdict, Wait(circle), wake_at=again_at)
         again_at = row.attempts.again_at(step, policy, now)
         if again_at > now:
             text = f"{step.path} was repeated several times: its effect does not last"
-            verdict = Verdict(
-                Condition.STUCK, f"{text}{row.notes(step)}", "an end to whatever undoes it"
-            )
+            needs = "an end to whatever undoes it"
+            text = f"{text}{row.notes(step)}"
+            verdict = Verdict(Condition.STUCK, text, needs, again_at=again_at)
             return Decision(verdict, wake_at=again_at)
         if row.work.unsettled is not None and now < row.work.unsettled[1]:
             path, until = row.work.unsettled
@@ -268,7 +269,8 @@ class Decider:
             return Decision(Verdict(Condition.WAITING, text, needs, again_at=until), wake_at=until)
         former = self.safety.predecessor.holds(row, step, now)
         if former is not None:
-            verdict = Verdict(Condition.WAITING, f"{step.path} waits: {former.why}", former.needs)
+            text = f"{step.path} waits: {former.why}"
+            verdict = Verdict(Condition.WAITING, text, former.needs, again_at=former.at)
             return Decision(verdict, Wait(former.on), wake_at=former.wake_at)
         return None
 

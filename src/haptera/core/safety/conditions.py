@@ -211,8 +211,9 @@ class Conditions:
         return Lacking(
             f"the agent of {name} is silent: no-permit",
             f"the agent of {name}, to be heard{way_out}",
-            wake_at=wake_at,
-            on=Awaited.AGENT,
+            wake_at,
+            wake_at,
+            Awaited.AGENT,
         )
 
     def _what_is_excluded_is_known(self, case: DisruptiveCase) -> Lacking | None:

@@ -41,7 +41,7 @@ class Predecessor:
         needs = "the end of the time in which the former parent's steps may take effect"
         if now < over_at:
             text = "this parent was promoted: steps of the former parent may still take effect"
-            return Lacking(text, needs, wake_at=over_at)
+            return Lacking(text, needs, over_at, over_at)
         variables = tuple(change.variable for change in results(step))
         known = [row.belief.known.get(name) for name in variables]
         if all(fact is None or fact.at >= over_at for fact in known):

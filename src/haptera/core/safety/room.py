@@ -15,7 +15,7 @@ from haptera.core.safety.budgets import BUDGET_HOUR_NS, OWN_AGENT, Budgets, Wher
 from haptera.core.safety.gate import HEEDS_H
 from haptera.core.safety.permits import Permits
 from haptera.core.state.entity.decision import Lacking
-from haptera.core.state.limits import MS
+from haptera.core.state.limits import MS, S
 from haptera.core.state.side import Side
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
@@ -289,9 +289,7 @@ class RoomLoans:
         if ask.begun:
             has_place = ask in before and before[ask] is None
             return None if has_place else self._concede(turn, name, ask, where)
-        full = self._lender.untold.why(turn.now) or self._budgets.hold(
-            ask.entity, where, turn.now, self._by(name)
-        )
+        full = self._lender.untold.why(turn.now) or self._hold(name, ask, where, turn.now)
         if full is None:
             asks.claim(ask.entity, ask.late_ms)
             lacking = asks.lacking(ask.entity, turn.now)
@@ -301,6 +299,12 @@ class RoomLoans:
         if self._permits is not None:
             self._permits.put_theirs(turn, ask.entity, None)
         return full
+
+    def _hold(self, name: str, ask: RoomAsk, where: Where, now: int) -> str | None:
+        """A place for it here; or why there is none, and in how many minutes an hour is over."""
+        full = self._budgets.hold(ask.entity, where, now, self._by(name))
+        at = None if full is None else self._budgets.room_at(ask.entity, where, now)
+        return full if at is None else f"{full}: room in {-((now - at) // (60 * S))} min"
 
     def _concede(self, turn: Turn, name: str, ask: RoomAsk, where: Where) -> str | None:
         """A step that has begun has its place, whatever the room.
