@@ -84,7 +84,7 @@ haptera hold "$node" -m "it loses its power" >/dev/null
 curl -fsS -m 2 -o /dev/null -d '{"power":"off","command":"by-hand"}' \
   "http://$(cat "$root/nodes/$node/bmc/address")/power" || fail "the BMC of $node refuses"
 wait_for "the other node runs it" is_complete "job:$(head -n 1 "$effects/moved" | cut -d ' ' -f 1)"
-haptera resume "$node" >/dev/null
+haptera undrain "$node" >/dev/null
 [[ $(lines moved) == 2 && $(cut -d ' ' -f 2 "$effects/moved" | sort -u | wc -l) == 2 ]] || fail "a token ran twice"
 wait_for "nothing is left of it" is_clean
 wait_for "both nodes ask for work again" nodes_ready

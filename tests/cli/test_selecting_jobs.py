@@ -55,7 +55,7 @@ def test_many_nodes_are_drained_and_resumed_by_one_command(cluster, capsys):
     cluster.do(cluster.backend.write, *(Declare(one, {}, "site") for one in nodes))
     told = "n3 is draining: job:1 is there still: heat\nn4 is drained: heat\n"
     assert typed(capsys, "drain", "n3", "node:n4", "-m", "heat") == (OK, told, "")
-    assert typed(capsys, "resume", "*", "--state", "drained", "--who", "ada") == (
+    assert typed(capsys, "undrain", "*", "--state", "drained", "--who", "ada") == (
         OK,
         "n4 may take jobs again, but it takes no jobs: no cpus and memory_mb are declared for it\n",
         "",
@@ -63,14 +63,14 @@ def test_many_nodes_are_drained_and_resumed_by_one_command(cluster, capsys):
     code, out, err = typed(capsys, "hold", "n[10-34]", "-m", "heat")
     assert (code, err) == (OK, "")
     assert out.splitlines()[19:] == ["n29 is hold: heat", "and 5 more: 25 nodes in all"]
-    assert typed(capsys, "resume", "n[30-36]") == (
+    assert typed(capsys, "undrain", "n[30-36]") == (
         REFUSED,
         "",
         "error: there is no node:n35\n"
         "  see which there are: haptera get node, or GET /v1/entities?kind=node\n",
     )
     nothing = "error: no node of service:web is there\n"
-    assert typed(capsys, "resume", "service:web")[2].startswith(nothing)
-    both = json.loads(typed(capsys, "resume", "n[3-4]", "-o", "json")[1])
+    assert typed(capsys, "undrain", "service:web")[2].startswith(nothing)
+    both = json.loads(typed(capsys, "undrain", "n[3-4]", "-o", "json")[1])
     assert [one["name"] for one in both] == ["n3", "n4"]
     assert json.loads(typed(capsys, "resume", "n3", "-o", "json")[1])["name"] == "n3"

@@ -85,7 +85,7 @@ _COMMANDS: Final = {
         "queue": "haptera.cli.commands.queue.queue:queue",
         "drain": "haptera.cli.commands.queue.drain:drain",
         "hold": "haptera.cli.commands.queue.hold:hold",
-        "resume": "haptera.cli.commands.queue.resume:resume",
+        "undrain": "haptera.cli.commands.queue.undrain:undrain",
     },
     "On a node": {
         "job": "haptera.cli.commands.node.job:job",
@@ -174,7 +174,7 @@ def _packaged() -> Mapping[str, Callable[[], click.Command]]:
 @click.group(
     cls=Verbs,
     places=_PLACES,
-    former={"lint": _PLACES["check"]},
+    former={"lint": _PLACES["check"], "resume": _PLACES["undrain"]},
     context_settings={"help_option_names": ["--help", "-h"]},
     epilog="Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 the parent cannot be"
     " reached, 4 not converged, 5 nothing is desired yet (status --check).",

@@ -1,4 +1,4 @@
-"""The nodes that `drain`, `hold` and `resume` are given, and what these desire of their work."""
+"""The nodes that `drain`, `hold` and `undrain` are given, and what these desire of their work."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -25,7 +25,7 @@ def drain(ctx: click.Context, nodes: SomeNodes, within: str | None, why: str, ou
     r"""Start no new jobs on nodes; a node is drained when its running jobs have ended.
 
     With --within, jobs that still run then are stopped with SIGTERM, and SIGKILL 10 s later.
-    They are queued again if their --retry allows it. `haptera resume` ends a drain.
+    They are queued again if their --retry allows it. `haptera undrain` ends a drain.
 
     Many nodes are given by node-set or selector; either all of them are drained, or none.
 

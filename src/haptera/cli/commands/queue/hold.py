@@ -1,4 +1,4 @@
-"""`haptera hold`: start no new jobs on nodes until a person resumes them."""
+"""`haptera hold`: start no new jobs on nodes until a person undrains them."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`haptera resume`: start jobs on nodes again."""
+"""`haptera undrain`: start jobs on nodes again."""
 
 import click
 
@@ -18,15 +18,15 @@ from haptera.rest.jobs import HolderView
 @why_option
 @output_option
 @click.pass_context
-def resume(ctx: click.Context, nodes: SomeNodes, why: str | None, output: str) -> None:
+def undrain(ctx: click.Context, nodes: SomeNodes, why: str | None, output: str) -> None:
     r"""Start jobs on nodes again: end a drain or hold. Running jobs are not affected.
 
-    Many nodes are given by node-set or selector; either all of them are resumed, or none.
+    Many nodes are given by node-set or selector; either all of them are opened, or none.
 
     \b
     Examples:
-      haptera resume rack1n3
-      haptera resume rack1n[1-16] -o json
-      haptera resume '*' --state drained --who eve
+      haptera undrain rack1n3
+      haptera undrain rack1n[1-16] -o json
+      haptera undrain '*' --state drained --who eve
     """
     print_holders(desire_work(the_client(ctx), nodes, OPENED, why), nodes.words, output)
