@@ -1,5 +1,7 @@
 """Installed packages bring verbs, and controllers of a site, besides kinds and modules."""
 
+from functools import partial
+
 import click
 import pytest
 
@@ -8,6 +10,7 @@ from haptera.kinds.brought import CONTROLLERS_GROUP, VERBS_GROUP
 from haptera.model.errors import HapteraError
 from haptera.rest.schemas import SiteFile
 from haptera.site.model.site import parse_site
+from tests import packages
 
 
 @click.command()
@@ -22,16 +25,7 @@ NONE = "not a verb"
 @pytest.fixture
 def install(monkeypatch, tmp_path):
     """Install a package with these entry points."""
-
-    def installed(name, group, **places):
-        about = tmp_path / f"{name}-1.dist-info"
-        about.mkdir()
-        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
-        lines = [f"[{group}]", *(f"{key} = {place}" for key, place in places.items())]
-        (about / "entry_points.txt").write_text("\n".join(lines) + "\n")
-        monkeypatch.syspath_prepend(tmp_path)
-
-    return installed
+    return partial(packages.install, tmp_path, monkeypatch)
 
 
 def test_a_verb_of_a_package_is_typed_like_any_other(install, capsys):

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import secrets
 import shutil
 import socket
 import subprocess
@@ -12,14 +13,17 @@ from pathlib import Path
 
 import pytest
 
+from haptera.conformance.backends import CHECKS, BackendSubject, check_backend
+from haptera.conformance.report import CheckVerdict
 from haptera.core.state.table import EntityTable
 from haptera.daemon.queue.parent_side import ParentQueue
-from haptera.daemon.queue.slurm import SlurmBackend, SlurmName
-from haptera.modules.slurm.jobs import Slurm, SlurmOrder
+from haptera.modules.slurm.jobs import Slurm
 from haptera.queue.entry import Submission
 from haptera.queue.job import Job, JobSpec, JobState, RetryClass, Size
 from haptera.runtime.clock import wall_s
 from haptera.runtime.store.store import Store
+from haptera.sdk.backends import BackendTerms, JobName, JobOrder, JobStage
+from haptera.sdk.backends.holder import BackendHolder
 from tests.lab.rig import until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -76,7 +80,7 @@ class PrivateSlurm:
         return Counter(self.effects.read_text().split())
 
     def client(self) -> Slurm:
-        return Slurm(str(self.conf), str(self.directory))
+        return Slurm(BackendTerms(str(self.conf), str(self.directory)))
 
     def _do(self, what: str, environment: dict[str, str]) -> None:
         command = [str(ROOT / "tools/private-slurm"), what, str(self.directory)]
@@ -116,7 +120,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
     one.close()
 
 
-NO_PARTITION = "no partition of Slurm has nodes with 64 CPUs, 64 MB"
+NO_PARTITION = "no partition of backend:slurm has nodes with 64 CPUs, 64 MB"
 
 
 class Parent:
@@ -125,7 +129,7 @@ class Parent:
     def __init__(self, slurm: PrivateSlurm, store: Store) -> None:
         self.slurm = slurm
         self.jobs = ParentQueue(store, EntityTable({}), lambda done: done())
-        backend = SlurmBackend("slurm", CLUSTER, slurm.client(), self.jobs)
+        backend = BackendHolder("slurm", CLUSTER, slurm.client(), self.jobs, secrets.token_hex(4))
         self._tasks = [asyncio.create_task(one.run()) for one in (self.jobs, backend)]
 
     async def kill(self) -> None:
@@ -182,8 +186,16 @@ async def test_jobs_of_all_sizes_run_once_and_end_as_they_ended(
         assert ends[-1].locks == 1
         ran = ends[:-1]
         assert slurm.begun() == Counter(f"{one.id}-{one.token}" for one in ran)
-        name = SlurmName(CLUSTER, large, ends[12].token or 0)
+        name = JobName(CLUSTER, large, ends[12].token or 0)
         assert (slurm.directory / f"{name}.out").read_text() == "said\n"
+
+
+async def test_slurm_is_as_a_backend_must_be(slurm: PrivateSlurm) -> None:
+    subject = BackendSubject(slurm.client, slurm.directory / "checked", 0.5, WITHIN_S, range(2))
+    report = await check_backend(subject)
+    wrong = [one for one in report.checks if one.verdict is not CheckVerdict.PASSED]
+    assert wrong == []
+    assert len(report.checks) == len(CHECKS)
 
 
 async def test_what_slurm_refuses_is_over_at_once_in_its_own_words(
@@ -267,9 +279,11 @@ async def test_an_orphan_is_cancelled_and_what_is_another_clusters_is_not(
     slurm: PrivateSlurm, store: Store
 ) -> None:
     client = slurm.client()
-    for name in (SlurmName(CLUSTER, 7, 70), SlurmName("ab", 7, 70)):
-        order = SlurmOrder(str(name), ("sleep", "600"), 1, 64, None, {})
-        await client.release(await client.submit(order, "small"))
+    for name in (JobName(CLUSTER, 7, 70), JobName("ab", 7, 70)):
+        await client.submit(JobOrder(name, ("sleep", "600"), SMALL, None, {}), "small")
+    for job in await client.jobs():
+        assert job.stage is JobStage.ON_HOLD
+        await client.release(job.key)
     async with a_parent(slurm, store):
         kept = "haptera-ab-7-70\n"
         await until(lambda: slurm.ask("squeue", "--noheader", "--format=%j") == kept, WITHIN_S)

@@ -11,15 +11,14 @@ import pytest
 
 from haptera.daemon.queue.bounds import job_user, unprivileged
 from haptera.modules.slurm.commands import (
-    Lesser,
     SlurmAwayError,
     SlurmCommands,
     SlurmMissingError,
-    no_lesser,
 )
 from haptera.runtime.processes.confined import confined_words
 from haptera.runtime.processes.confinement.confinement import landlock_version
 from haptera.sdk import HapteraError
+from haptera.sdk.commands import Lesser, no_lesser
 
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs commands as others")
 

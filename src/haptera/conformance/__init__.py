@@ -1,4 +1,4 @@
-"""Whether a module speaks the frames as it must, found out by talking to it as daemons do."""
+"""Whether a module speaks the frames as it must, and a backend keeps jobs: found out by use."""
 
 from haptera.conformance.report import CheckResult, CheckVerdict, Report
 from haptera.conformance.subject import CheckedModule

@@ -1,23 +1,36 @@
 """Another engine that runs jobs of the queue: those that name it."""
 
-from enum import StrEnum
+from typing import Final
 
 import msgspec
 
+from haptera.kinds.brought import BACKENDS_GROUP, Brought, brought, the_one
 from haptera.model.declared.desired_check import nearest
 from haptera.model.declared.meaning import Meaning
 from haptera.model.declared.schema import Kind, Plain
 from haptera.model.errors import HapteraError
 from haptera.model.text import User
 
+# Engines that come with haptera, and where they stand; others come with packages.
+BUNDLED: Final = {"slurm": "haptera.modules.slurm.jobs:Slurm"}
 
-class BackendEngine(StrEnum):
-    SLURM = "slurm"
+
+def engine_named(name: str) -> Brought:
+    """What makes backends of an engine.
+
+    Raises:
+        HapteraError: nothing here does, or several packages do.
+    """
+    if (place := BUNDLED.get(name)) is not None:
+        return Brought(BACKENDS_GROUP, name, place, "haptera", "")
+    there = brought(BACKENDS_GROUP)
+    if name not in there:
+        raise HapteraError(f"there is no engine {name!r}", do=nearest(name, [*BUNDLED, *there]))
+    return the_one(there[name])
 
 
 def _check_engine(text: str) -> None:
-    if text not in list(BackendEngine):
-        raise HapteraError(f"there is no engine {text!r}", do=nearest(text, list(BackendEngine)))
+    engine_named(text)
 
 
 def _check_folder(text: str) -> None:
@@ -34,7 +47,7 @@ def _check_user(text: str) -> None:
 
 
 engine = Plain("backend", "engine", str, 16, _check_engine)
-# Of slurm: its slurm.conf, where that is not in Slurm's own place.
+# Its configuration, where that is not in the engine's own place; of slurm: its slurm.conf.
 conf = Plain("backend", "conf", str, 256, _check_folder, meaning=Meaning.CODE_FILE)
 # Where what jobs write is kept, on the machines that run them; without it, it is not kept.
 output = Plain("backend", "output", str, 256, _check_folder, meaning=Meaning.HOST_PATH)

@@ -1,4 +1,4 @@
-"""The entry points of installed packages: kinds, modules, controllers and verbs."""
+"""The entry points of installed packages: kinds, modules, controllers, backends and verbs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from haptera.model.errors import DeclarationError, HapteraError
 KINDS_GROUP: Final = "haptera.kinds"
 MODULES_GROUP: Final = "haptera.modules"
 CONTROLLERS_GROUP: Final = "haptera.controllers"
+BACKENDS_GROUP: Final = "haptera.backends"
 VERBS_GROUP: Final = "haptera.verbs"
 Shape = TypeVar("Shape")
 # What a stranger's file may do when it is imported.

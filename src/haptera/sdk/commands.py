@@ -28,6 +28,10 @@ SAID_CHARACTERS_MAX: Final = 300
 # Once a program has ended, others may hold its output open: they are not waited for longer.
 HELD_OPEN_S: Final = 1.0
 
+# The words before a command that have it run with less rights than who asks, if these are enough
+# to read some files.
+Lesser = Callable[[tuple[str, ...]], tuple[str, ...]]
+
 _PR_SET_PDEATHSIG: Final = 1
 _libc: Final = ctypes.CDLL(None)
 
@@ -71,6 +75,11 @@ class ProgramResult:
 def clean(**more: str) -> dict[str, str]:
     """An environment with nothing of ours but the search path."""
     return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", **more}
+
+
+def no_lesser(_reads: tuple[str, ...]) -> tuple[str, ...]:
+    """It has the rights of who asks."""
+    return ()
 
 
 @dataclass(frozen=True, slots=True)

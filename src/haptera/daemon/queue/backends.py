@@ -2,17 +2,20 @@
 
 import asyncio
 import logging
+import os
 from functools import partial
 from typing import Final
 
 from haptera.daemon.queue.bounds import job_user
 from haptera.daemon.queue.linked import linked
 from haptera.daemon.queue.parent_side import ParentQueue
-from haptera.daemon.queue.slurm import SlurmBackend
 from haptera.kinds import backend
-from haptera.modules.slurm.jobs import Slurm
+from haptera.kinds.brought import imported
+from haptera.runtime.clock import now_ns
 from haptera.runtime.processes.confined import confined_words
 from haptera.runtime.processes.control import Source
+from haptera.sdk.backends import BackendTerms
+from haptera.sdk.backends.holder import BackendHolder
 from haptera.sdk.boundary import Boundary
 
 NAME: Final = "backends"
@@ -62,18 +65,19 @@ class Backends:
                     self._running[name] = wanted[name], task
 
     async def _keep(self, name: str, terms: Terms) -> None:
-        """Run one; what ends it is its own, and it begins anew from what Slurm has."""
+        """Run one; what ends it is its own, and it begins anew from what its engine has."""
         while True:
             with Boundary(f"backend {name}"):
                 await self._backend(name, terms).run()
             await asyncio.sleep(AGAIN_S)
 
-    def _backend(self, name: str, terms: Terms) -> SlurmBackend:
+    def _backend(self, name: str, terms: Terms) -> BackendHolder:
         _log.info("backend %s: %s", name, terms)
         conf, output = terms.get(backend.conf.name), terms.get(backend.output.name)
         lesser = partial(_lesser, self._hidden, terms.get(backend.user.name))
-        slurm = Slurm(conf, output, lesser)
-        return SlurmBackend(name, self._tag, slurm, self._jobs)
+        make = imported(backend.engine_named(terms[backend.engine.name]))
+        made = make(BackendTerms(conf, output, lesser))
+        return BackendHolder(name, self._tag, made, self._jobs, f"{os.getpid()}-{now_ns()}")
 
 
 def _lesser(hidden: tuple[str, ...], user: str | None, reads: tuple[str, ...]) -> tuple[str, ...]:

@@ -211,11 +211,14 @@ class ParentQueue:
         """What there is of all nodes that take jobs."""
         return self.queue.rooms(None)
 
+    def held_by(self, name: str) -> Mapping[int, int]:
+        """The jobs that a holder has, by token."""
+        holder = self.queue.holders.get(name)
+        return {} if holder is None else holder.held
+
     def images_of(self, name: str) -> set[str]:
         """The images of the jobs that a holder has."""
-        holder = self.queue.holders.get(name)
-        held = () if holder is None else holder.held.values()
-        images = (self.queue.jobs[key].spec.image for key in held)
+        images = (self.queue.jobs[key].spec.image for key in self.held_by(name).values())
         return {one for one in images if one is not None}
 
     async def change(self, seen: int) -> int:

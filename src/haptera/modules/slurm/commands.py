@@ -1,11 +1,17 @@
 """Slurm's own commands, as people type them: no shell, and each has a limit of time."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from haptera.sdk import HapteraError
-from haptera.sdk.commands import NotStartedError, Program, UnfitWordsError, clean
+from haptera.sdk.commands import (
+    Lesser,
+    NotStartedError,
+    Program,
+    UnfitWordsError,
+    clean,
+    no_lesser,
+)
 from haptera.sdk.owned_files import owned
 
 ANSWER_BYTES_MAX: Final = 256 << 20
@@ -14,15 +20,6 @@ PATH: Final = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 
 # As a shell says that a command cannot be run, and that it is not there.
 CANNOT, MISSING = 126, 127
-
-# The words before a command that have it run with less rights than who asks, if these are enough
-# to read some files.
-Lesser = Callable[[tuple[str, ...]], tuple[str, ...]]
-
-
-def no_lesser(_reads: tuple[str, ...]) -> tuple[str, ...]:
-    """They have the rights of who asks."""
-    return ()
 
 
 class SlurmAwayError(HapteraError):
