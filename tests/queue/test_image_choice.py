@@ -74,7 +74,7 @@ def test_of_nodes_with_as_much_room_the_one_that_has_the_image_is_told_first() -
     for name, images in (("n1", ()), ("n2", ("b",)), ("n3", ("a", "b"))):
         desk.take(name, images)
     desk.submit(image="a")
-    holders = sorted(desk.queue.holders.values(), key=lambda one: preference(desk.queue, one))
+    holders = sorted(desk.queue.holders.values(), key=lambda one: preference(desk.queue, one, NOW))
     assert [one.name for one in holders] == ["n3", "n1", "n2"]
 
 

@@ -32,7 +32,7 @@ def test_a_lane_is_in_the_order_of_priority_and_submission(
                 (one for one in plain.values() if one.spec.size == size),
                 key=lambda one: (-one.priority, one.id),
             )
-            assert [one for one in lanes.heads(None) if one.spec.size == size] == order[:1]
+            assert [one for one in lanes.heads(None, 0.0) if one.spec.size == size] == order[:1]
             assert [lanes.ahead(one) for one in order] == list(range(len(order)))
             assert lanes.counts().get(Lane(None, size), 0) == len(order)
         assert len(lanes) == len(plain)

@@ -11,7 +11,7 @@ import pytest
 
 from haptera.queue.asking import ask
 from haptera.queue.entry import Moment, QueueChanges, StoredQueue, Submission
-from haptera.queue.job import ENDED, Job, JobSpec, JobState, RetryClass, Size
+from haptera.queue.job import ENDED, Job, JobSpec, JobState, Overflow, RetryClass, Size
 from haptera.queue.queue import LEASE_MS, LOCKS_MAX, MS, JobQueue
 from haptera.queue.work import Assignment, Holding, HoldingPhase, WorkAsked, WorkTold
 
@@ -19,6 +19,7 @@ STEP_MS = 500
 # As the agent keeps it: a job is dead so long before its lease is over.
 MARGIN_MS = 2_000
 ROUNDS = 250
+OVERFLOW_S = 10
 SIZES = [Size(1, 100), Size(2, 200), Size(4, 400)]
 
 
@@ -57,6 +58,7 @@ class Held:
 class Node:
     name: str
     size: Size
+    backend: str | None = None
     held: dict[int, Held] = field(default_factory=dict)
     down_until_ms: int = 0
 
@@ -78,6 +80,7 @@ class Simulation:
         self.disk = Disk()
         self.queue = JobQueue(self.disk.load(), self.now)
         self.nodes = [Node(f"n{at}", SIZES[at % 3]) for at in range(6)]
+        self.nodes.append(Node("backend:slurm", Size(64, 64_000), "slurm"))
         self.begun: dict[int, tuple[int, int]] = {}
         self.effects: list[Effect] = []
         self.failing = True
@@ -92,7 +95,8 @@ class Simulation:
     def submit(self) -> None:
         limit = self.rng.choice([None, 5, 60])
         retry = self.rng.choice(list(RetryClass))
-        spec = JobSpec(("true",), self.rng.choice(SIZES), limit, retry)
+        others = self.rng.choice([(), (Overflow("slurm", OVERFLOW_S),)])
+        spec = JobSpec(("true",), self.rng.choice(SIZES), limit, retry, overflow=others)
         priority = self.rng.randrange(5)
         self.queue.submit(
             Submission(owner="eve", name="it", spec=spec, priority=priority), self.now
@@ -124,7 +128,8 @@ class Simulation:
         )
         if self.chance(10):
             return  # it does not arrive
-        told = ask(self.queue, node.name, node.size, WorkAsked("b", self.asked, held), self.now)
+        asked = WorkAsked("b", self.asked, held)
+        told = ask(self.queue, node.name, node.size, asked, self.now, node.backend)
         if self.chance(5):
             self.queue = JobQueue(self.disk.load(), self.now)
             return

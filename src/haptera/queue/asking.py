@@ -81,17 +81,18 @@ def has_news(queue: JobQueue, holder: Holder, now: Moment) -> bool:
     duty = queue.duties.get(holder.name)
     if duty is not None:
         return bool(holder.held) and _is_due(duty, now)
-    heads = queue.lanes.heads(holder.backend) if holder.open and holder.free.cpus else []
+    takes = holder.open and holder.free.cpus
+    heads = queue.lanes.heads(holder.backend, now.wall_s) if takes else []
     room = queue.room(holder)
     return any(room.can_hold(one) for one in heads)
 
 
-def preference(queue: JobQueue, holder: Holder) -> tuple[Size, bool, str]:
+def preference(queue: JobQueue, holder: Holder, now: Moment) -> tuple[Size, bool, str]:
     """Holders are given work in this order: a small job goes to a small node.
 
     Of nodes with as much room, those come first that have an image which a next job asks for.
     """
-    asked = {head.spec.image for head in queue.lanes.heads(holder.backend)}
+    asked = {head.spec.image for head in queue.lanes.heads(holder.backend, now.wall_s)}
     return holder.free, asked.isdisjoint(holder.images or ()), holder.name
 
 
@@ -120,7 +121,7 @@ def _note(queue: JobQueue, holder: Holder, one: Holding, now: Moment) -> bool:
         case HoldingPhase.RETURNED:
             queue.give_back(job, now, one.reason or f"{holder.name} cannot run it")
         case HoldingPhase.REFUSED:
-            queue.end(job, JobState.CANCELLED, now, reason=one.reason)
+            queue.decline(job, holder, now, one.reason)
         case HoldingPhase.ENDED:
             _note_ended(queue, job, one, now)
     return True
@@ -193,7 +194,7 @@ def _assign(queue: JobQueue, holder: Holder, now: Moment) -> list[Job]:
     if not holder.open or holder.name in queue.duties:
         return given
     while len(given) < ASSIGNED_MAX and holder.free.cpus:
-        heads, here = queue.lanes.heads(holder.backend), queue.room(holder)
+        heads, here = queue.lanes.heads(holder.backend, now.wall_s), queue.room(holder)
         chosen = choose(heads, here, lambda: queue.rooms(holder.backend), now.wall_s)
         if chosen is None:
             break
@@ -214,4 +215,6 @@ def _stops(queue: JobQueue, holder: Holder, asked: WorkAsked) -> Iterable[StopOr
 
 def _assignment(job: Job) -> Assignment:
     assert job.token is not None
-    return Assignment(job.id, job.token, job.name, job.spec, job.array, job.index)
+    # Where else it might have begun is nothing to its holder, and unknown to older ones.
+    spec = replace(job.spec, overflow=()) if job.spec.overflow else job.spec
+    return Assignment(job.id, job.token, job.name, spec, job.array, job.index)

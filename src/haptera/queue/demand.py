@@ -19,11 +19,14 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 def demand(lanes: Lanes, rooms: Iterable[Room], backend: str | None = None) -> list[Wanted]:
-    """What waits and finds no place, the most urgent first; each place is counted once."""
+    """What waits and finds no place, the most urgent first; each place is counted once.
+
+    What may overflow to others is its own backend's as long as it waits.
+    """
     places = list(rooms)
     counts = lanes.counts()
     wanted: list[Wanted] = []
-    for head in sorted(lanes.heads(backend), key=_rank):
+    for head in sorted(lanes.heads(backend, 0.0), key=_rank):
         left = counts[head.lane]
         for at, room in enumerate(places):
             found = _places(room.free, head.spec.size, left) if room.could_hold(head) else 0

@@ -1,6 +1,7 @@
 """A job of the queue: what it is to run, what of a node it needs, and where it stands."""
 
 from enum import StrEnum
+from math import inf
 from typing import Annotated, Final
 
 import msgspec
@@ -14,6 +15,8 @@ MEMORY_MB_MAX: Final = 1 << 30
 TIME_LIMIT_S_MAX: Final = 366 * 86_400
 # Of a job in an image: places of its node that are seen inside, and devices.
 BINDS_MAX: Final = 32
+# Backends that may have a job besides its own.
+OVERFLOWS_MAX: Final = 4
 
 Whole = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -75,10 +78,21 @@ class Bind(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True, om
     writable: bool = False
 
 
+class Overflow(
+    msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True, omit_defaults=True
+):
+    """A backend that may begin a job as well, once this has waited for so long."""
+
+    backend: str
+    after_s: Annotated[int, msgspec.Meta(ge=0, le=TIME_LIMIT_S_MAX)] = 0
+
+
 class JobSpec(
     msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True, omit_defaults=True
 ):
     """What a job is to run; `backend` names who runs it, None: the cluster's own nodes.
+
+    Backends of `overflow` may begin it instead, once it has waited.
 
     It runs as `user`, None: as one without rights, or as the agent of its node where that is not
     root. With an `image`, by name or digest, it runs in that, where it begins in `folder`, sees
@@ -100,21 +114,35 @@ class JobSpec(
     folder: str | None = None
     mounts: Annotated[tuple[Bind, ...], msgspec.Meta(max_length=BINDS_MAX)] = ()
     devices: Annotated[tuple[str, ...], msgspec.Meta(max_length=BINDS_MAX)] = ()
+    overflow: Annotated[tuple[Overflow, ...], msgspec.Meta(max_length=OVERFLOWS_MAX)] = ()
 
 
 class Lane(msgspec.Struct, frozen=True, gc=False):
-    """All jobs that ask for the same of the same backend; in it, priority is exact."""
+    """All jobs that ask for the same of the same backends; in it, priority is exact."""
 
     backend: str | None
     size: Size
     image: str | None = None
+    overflow: tuple[Overflow, ...] = ()
+
+    def after_s(self, backend: str | None) -> float:
+        """How long a job waits before a backend may have it; for ever, if it never may.
+
+        >>> lane = Lane(None, Size(1, 64), overflow=(Overflow("slurm", 300),))
+        >>> lane.after_s(None), lane.after_s("slurm"), lane.after_s("other")
+        (-inf, 300, inf)
+        """
+        if backend == self.backend:
+            return -inf
+        return min((one.after_s for one in self.overflow if one.backend == backend), default=inf)
 
 
 class Job(msgspec.Struct, frozen=True, gc=False):
     """One job. Times are of the wall, in seconds, for people; a status below 0 is a signal's.
 
     `token` is of its present or last holder, and no other job's, ever; `locks` counts holders.
-    `stopping` says why it is being stopped, and `again` that it is to be queued anew then.
+    `stopping` says why it is being stopped, and `again` that it is to be queued anew then. Backends
+    that `declined` it are none that it overflows to any more.
     """
 
     id: int
@@ -136,10 +164,13 @@ class Job(msgspec.Struct, frozen=True, gc=False):
     reason: str | None = None
     stopping: str | None = None
     again: bool = False
+    declined: tuple[str, ...] = ()
 
     @property
     def lane(self) -> Lane:
-        return Lane(self.spec.backend, self.spec.size, self.spec.image)
+        spec = self.spec
+        others = tuple(one for one in spec.overflow if one.backend not in self.declined)
+        return Lane(spec.backend, spec.size, spec.image, others)
 
     @property
     def rank(self) -> tuple[int, int]:

@@ -45,13 +45,14 @@ class Lanes:
         """The first of each lane, in no order."""
         return [self._waiting[ranks[0][1]] for ranks in self._ranks.values()]
 
-    def heads(self, backend: str | None) -> list[Job]:
-        """The first of each lane of a backend, in no order."""
-        return [
-            self._waiting[ranks[0][1]]
+    def heads(self, backend: str | None, now_s: float) -> list[Job]:
+        """The first of each lane that a backend may have a job of now, in no order."""
+        firsts = (
+            (self._waiting[ranks[0][1]], lane.after_s(backend))
             for lane, ranks in self._ranks.items()
-            if lane.backend == backend and lane.image not in self.lacking
-        ]
+            if lane.image not in self.lacking and (lane.backend == backend or lane.overflow)
+        )
+        return [job for job, after_s in firsts if now_s - job.submitted_s >= after_s]
 
     def images(self) -> set[str]:
         """The images that those who wait ask for."""

@@ -215,6 +215,14 @@ class JobQueue:
         else:
             self.put(_queued(job, reason))
 
+    def decline(self, job: Job, holder: Holder, now: Moment, reason: str | None) -> None:
+        """Its holder will never run it; where it only overflowed to that, others may."""
+        if holder.backend is None or holder.backend == job.spec.backend:
+            self.end(job, JobState.CANCELLED, now, reason=reason)
+            return
+        declined = (*job.declined, holder.backend)
+        self.give_back(replace(job, declined=declined), now, f"{holder.name}: {reason}")
+
     def lock(self, job: Job, holder: Holder) -> Job:
         """Give a job to a holder, under a token of its own."""
         self._token_last += 1
@@ -324,7 +332,7 @@ class JobQueue:
             what = f"{alive} jobs wait or run, and {JOBS_MAX} may"
             raise HapteraError(what, do="submit fewer", code=Code.TOO_MANY)
         lanes = self.lanes.counts()
-        lane = Lane(spec.backend, spec.size, spec.image)
+        lane = Lane(spec.backend, spec.size, spec.image, spec.overflow)
         if len(lanes) >= LANES_MAX and lane not in lanes:
             what = f"jobs of {LANES_MAX} different sizes and images wait already"
             do = "request a size that other jobs in this image request too"

@@ -1,6 +1,7 @@
 """Why a job is not done: what it waits for, what there is, and what is missing."""
 
 from collections.abc import Iterable
+from math import ceil
 from typing import Final
 
 from haptera.queue.choice import reserve, urgency
@@ -48,7 +49,7 @@ def absence(queue: JobQueue, name: str, declared: Size | None) -> str | None:
 def _why_queued(
     queue: JobQueue, job: Job, now_s: float, declared: Iterable[tuple[str, Size]]
 ) -> str:
-    said = f" (before: {job.reason})" if job.reason else ""
+    said = _overflows(job, now_s) + (f" (before: {job.reason})" if job.reason else "")
     image, there = job.spec.image, _holders(queue, job)
     if image is not None:
         if image in queue.lanes.lacking:
@@ -72,13 +73,23 @@ def _why_queued(
         jobs = "1 job" if ahead == 1 else f"{ahead} jobs"
         return f"{jobs} of its size ({job.spec.size}) are ahead of it{said}"
     rooms = queue.rooms(job.spec.backend)
-    heads = sorted(queue.lanes.heads(job.spec.backend), key=lambda one: urgency(one, now_s))
+    heads = sorted(queue.lanes.heads(job.spec.backend, now_s), key=lambda one: urgency(one, now_s))
     kept = {one.job.id: one for one in reserve(heads, rooms)}
     if job.id in kept:
         place = f"the next place on {kept[job.id].holder} is reserved for it"
         return f"it is next of its size: {place}{said}"
     free = _list(f"{one.name} has {one.free} of {one.capacity} free" for one in taking)
     return f"it asks for {job.spec.size}; {free}{said}"
+
+
+def _overflows(job: Job, now_s: float) -> str:
+    """Where else it may begin, and when."""
+    waits_s = {one.backend: job.submitted_s + one.after_s - now_s for one in job.lane.overflow}
+    told = (
+        f"backend {name}" + (f" in {ceil(left_s)} s" if left_s > 0 else "")
+        for name, left_s in waits_s.items()
+    )
+    return f"; it may begin on {_list(told)} too" if waits_s else ""
 
 
 def _too_large(job: Job, there: list[Holder]) -> str:

@@ -13,10 +13,12 @@ from haptera.queue.job import (
     BINDS_MAX,
     COMMAND_BYTES_MAX,
     COMMAND_WORDS_MAX,
+    OVERFLOWS_MAX,
     PRIORITY_MAX,
     Bind,
     JobSpec,
     JobState,
+    Overflow,
     RetryClass,
     Size,
 )
@@ -48,6 +50,14 @@ class SubmitBind(Bind, frozen=True, gc=False, forbid_unknown_fields=True, omit_d
     target: ImagePath
 
 
+class SubmitOverflow(
+    Overflow, frozen=True, gc=False, forbid_unknown_fields=True, omit_defaults=True
+):
+    """A backend that may begin a job as well, once it has waited for `after_s`."""
+
+    backend: Label
+
+
 class SubmitSpec(JobSpec, frozen=True, gc=False, forbid_unknown_fields=True, omit_defaults=True):
     """The request of a job; its fields are those of `JobSpec`."""
 
@@ -64,6 +74,7 @@ class SubmitSpec(JobSpec, frozen=True, gc=False, forbid_unknown_fields=True, omi
     devices: Annotated[
         tuple[NodePath, ...], msgspec.Meta(max_length=BINDS_MAX), Meaning.HOST_PATH
     ] = ()
+    overflow: Annotated[tuple[SubmitOverflow, ...], msgspec.Meta(max_length=OVERFLOWS_MAX)] = ()
 
     @property
     def reaches_node(self) -> bool:
@@ -73,8 +84,12 @@ class SubmitSpec(JobSpec, frozen=True, gc=False, forbid_unknown_fields=True, omi
     def __post_init__(self) -> None:
         if self.image is None and (self.folder or self.mounts or self.devices):
             raise ValueError("folder, mounts and devices are those of an image: name one")
-        if self.image is not None and self.backend is not None:
-            raise ValueError(f"backend {self.backend} runs no images: omit one of both")
+        backends = [self.backend, *(one.backend for one in self.overflow)]
+        if self.image is not None and (named := [one for one in backends if one is not None]):
+            raise ValueError(f"backend {named[0]} runs no images: omit one of both")
+        if self.user is not None and self.overflow:
+            what = f"backend {self.overflow[0].backend} runs all jobs as its own user"
+            raise ValueError(f"{what}: omit user or overflow")
         binds = (path for one in self.mounts for path in (one.source, one.target))
         for path in (*binds, self.folder or "/"):
             if not path.startswith("/"):
@@ -122,6 +137,7 @@ class SpecView(msgspec.Struct, frozen=True):
     folder: str | None = None
     mounts: tuple[Bind, ...] = ()
     devices: tuple[str, ...] = ()
+    overflow: tuple[Overflow, ...] = ()
 
 
 class JobView(msgspec.Struct, frozen=True):

@@ -280,7 +280,7 @@ class ParentQueue:
         """Give to who waits, those with the least room first: a small job goes to a small node."""
         now, queue = _now(), self.queue
         held = [queue.holders[name] for name in self._waiting if name in queue.holders]
-        for holder in sorted(held, key=lambda one: preference(queue, one)):
+        for holder in sorted(held, key=lambda one: preference(queue, one, now)):
             waiting = self._waiting[holder.name]
             if waiting.told.done() or not has_news(queue, holder, now):
                 continue

@@ -14,7 +14,7 @@ from haptera.client import Client, calls
 from haptera.model.errors import HapteraError
 from haptera.model.walltime import parse_duration_ms
 from haptera.queue.job import ENDED, JobState, RetryClass, Size
-from haptera.rest.jobs import JobView, SubmitBind, SubmitBody, SubmitSpec, Submitted
+from haptera.rest.jobs import JobView, SubmitBind, SubmitBody, SubmitOverflow, SubmitSpec, Submitted
 
 # As shells have it: what a signal ended has this and the signal's number as its status.
 SIGNALLED: Final = 128
@@ -42,6 +42,12 @@ _MEMORY: Final = re.compile(r"([0-9]{1,9})([MGT]?)B?")
     help="lost: run it again if its node is lost while it runs.",
 )
 @click.option("--backend", help="Another engine to run it: slurm.")
+@click.option(
+    "--overflow",
+    metavar="BACKEND[:DURATION]",
+    multiple=True,
+    help="Let this backend begin it too, once it has waited: slurm:10m.",
+)
 @click.option("--user", help="Run as this user of the node, root if need be; needs scope exec.")
 @click.option("--image", metavar="NAME", help="Run it in this image of the cluster.")
 @click.option("--folder", metavar="PATH", help="Begin in this folder of the image.")
@@ -73,6 +79,7 @@ def submit(  # noqa: PLR0913 (an argument for each option)
     count: int | None,
     retry: str,
     backend: str | None,
+    overflow: tuple[str, ...],
     user: str | None,
     image: str | None,
     folder: str | None,
@@ -92,16 +99,17 @@ def submit(  # noqa: PLR0913 (an argument for each option)
       haptera submit --cpus 4 --memory 8G --time 2h make -j4
       haptera submit --array 100 --name frames sh -c 'render $HAPTERA_JOB_INDEX'
       haptera submit --wait sh -c 'exit 3'
+      haptera submit --cpus 64 --overflow slurm:10m make
       haptera submit --image tools -- python3 -c 'print(1 + 1)'
       haptera submit --image tools --mount /srv/data:/data:rw --folder /data make
     """
     client = the_client(ctx)
     limit_s = None if time_limit is None else parse_duration_ms(time_limit) // 1_000
     size, again = Size(cpus, _memory_mb(memory)), RetryClass(retry)
-    binds = tuple(map(_bind, mounts))
+    binds, others = tuple(map(_bind, mounts)), tuple(map(_overflow, overflow))
     try:
         spec = SubmitSpec(
-            command, size, limit_s, again, backend, user, image, folder, binds, devices
+            command, size, limit_s, again, backend, user, image, folder, binds, devices, others
         )
     except UnicodeError:
         raise  # What is no text is said so by all verbs.
@@ -124,6 +132,11 @@ def _print_made(made: Submitted, output: str) -> None:
         say(f"job:{made.first}")
     else:
         say(f"job:{made.first} to job:{made.last}")
+
+
+def _overflow(text: str) -> SubmitOverflow:
+    name, _, after = text.partition(":")
+    return SubmitOverflow(name, parse_duration_ms(after) // 1_000 if after else 0)
 
 
 def _status(client: Client, key: int) -> int:
