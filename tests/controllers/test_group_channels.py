@@ -18,7 +18,7 @@ def a_carrier(*, runs_on=None):
 
 
 def decided(*views):
-    return decide({view.entity: view for view in views}, OWNER)
+    return decide({view.entity: view for view in views}, OWNER, 0.0)
 
 
 def test_replicas_are_told_where_the_replicas_of_their_carrier_are():

@@ -56,8 +56,8 @@ def a_lease(epoch, rank, node, state=LeaseState.HELD):
     return a_view(name, {"state": state}, state=LeaseState.HELD, rank=rank)
 
 
-def decided(*views):
-    found = decide({view.entity: view for view in views}, OWNER)
+def decided(*views, wall_s=0.0):
+    found = decide({view.entity: view for view in views}, OWNER, wall_s)
     found.desired.pop("group:ledger", None)
     return found
 
@@ -122,7 +122,7 @@ def test_what_has_nowhere_to_go_says_that_it_waits():
     there = [a_replica(0, "n1"), a_replica(1, "n2")]
     views = {one.entity: one for one in (*nodes, *there, a_group(replicas=2, leader="none"))}
 
-    found = decide(views, OWNER)
+    found = decide(views, OWNER, 0.0)
 
     # Not undeclared: its count of places goes on from here.
     assert found.undeclare == []
@@ -153,7 +153,7 @@ def test_what_a_group_lacks_is_said(wanted, says):
     if wanted.get("command", "serve") is None:
         del group.desired["command"]
 
-    found = decide({one.entity: one for one in (*there, group)}, OWNER)
+    found = decide({one.entity: one for one in (*there, group)}, OWNER, 0.0)
 
     assert found.desired["group:ledger"]["says"] == says
 
@@ -206,7 +206,7 @@ def test_where_half_of_all_nodes_fall_silent_at_once_nothing_is_placed_for_now(
         there[one] = msgspec.structs.replace(there[one], suspect=True)
     views = [*there, a_group(leader="none"), a_replica(0, "n0", observed={})]
 
-    found = decide({one.entity: one for one in views}, OWNER)
+    found = decide({one.entity: one for one in views}, OWNER, 0.0)
 
     assert (list(found.declare), "held for 30 s" in found.desired["group:ledger"]["says"]) == (
         [] if held else [f"replica:ledger.0@n{len(lost)}"],
@@ -240,7 +240,7 @@ def test_a_rank_that_had_no_place_for_a_while_counts_on():
 
 def test_a_group_that_cannot_be_read_says_so_and_the_others_are_kept():
     bad = a_view("group:audit", command="serve", replicas="many")
-    found = decide({one.entity: one for one in (bad, a_group(), a_node("n1"))}, OWNER)
+    found = decide({one.entity: one for one in (bad, a_group(), a_node("n1"))}, OWNER, 0.0)
 
     assert list(found.declare) == ["replica:ledger.0@n1"]
     assert found.desired["group:audit"]["says"].startswith("it is not kept: ValueError: ")

@@ -1,11 +1,14 @@
 """A trial beside a group's replicas: placed for itself, led by it only where that is wanted."""
 
+import msgspec
 import pytest
 
 from haptera.kinds.group import check_whole
 from haptera.kinds.lease import LeaseState
+from haptera.model.answers.views import DesiredView
 from haptera.model.errors import HapteraError
 from tests.controllers.test_groups import (
+    OWNER,
     RUNS,
     a_group,
     a_lease,
@@ -17,6 +20,8 @@ from tests.controllers.test_groups import (
 
 STOPPED = {"run": "stopped"}
 NODES = [a_node(f"n{one}") for one in (1, 2, 3)]
+NOW = 1_800_000_000
+OVER = {"run": DesiredView("stopped", OWNER)}
 TRIAL = {"trial": "serve-b", "replicas": 2, "epoch": 1}
 
 
@@ -121,6 +126,63 @@ def test_a_trial_that_is_not_wanted_any_more_ends():
 def test_a_group_without_a_leader_has_no_trial():
     with pytest.raises(HapteraError, match="it has no leader"):
         check_whole({"command": "serve", "trial": "serve-b", "leader": "none"})
+
+
+def test_the_group_s_own_end_once_their_time_beside_a_leading_trial_is_over():
+    there = [*NODES, *own(), a_trial(), a_lease(1, 64, "n3")]
+    promoted = a_group(**TRIAL, version="trial", own_until=NOW)
+
+    before, after = (decided(*there, promoted, wall_s=at) for at in (NOW - 0.5, NOW))
+
+    assert before.desired == {}
+    ended = {"replica:ledger.0@n1": {"run": "stopped"}, "replica:ledger.1@n2": {"run": "stopped"}}
+    assert after.desired == ended
+
+
+@pytest.mark.parametrize("leads", [[], [a_lease(1, 0, "n1")]])
+def test_the_group_s_own_do_not_end_before_a_trial_leads(leads):
+    promoted = a_group(**TRIAL, version="trial", own_until=NOW)
+
+    found = decided(*NODES, *own(), a_trial(), *leads, promoted, wall_s=NOW + 60)
+
+    assert not {"replica:ledger.0@n1", "replica:ledger.1@n2"} & found.desired.keys()
+
+
+def test_the_group_s_own_come_back_where_no_trial_leads_any_more():
+    promoted = a_group(**TRIAL, version="trial", own_until=NOW)
+    there = [*NODES, promoted, *own(observed=STOPPED), a_trial(observed=STOPPED)]
+    ended = [msgspec.structs.replace(one, desired={**one.desired, **OVER}) for one in there[4:6]]
+
+    found = decided(*there[:4], *ended, a_spent_lease(1, 64, "n3"), wall_s=NOW + 60)
+
+    assert [found.desired[f"replica:ledger.{n}@n{n + 1}"]["run"] for n in (0, 1)] == ["running"] * 2
+
+
+def test_a_trial_that_leads_ends_once_its_lease_was_taken_back():
+    there, aborted = [*NODES, a_trial()], a_group(replicas=2, epoch=1)
+    held, spent = a_lease(1, 64, "n3"), a_spent_lease(1, 64, "n3")
+
+    waits = decided(*there, *own(observed=STOPPED), aborted, held)
+    runs = decided(*there, *own(), aborted, held)
+    over = decided(*there, *own(), aborted, spent)
+
+    assert waits.desired == {}
+    assert runs.desired == {"lease:ledger.1@n3": {"state": LeaseState.SPENT}}
+    assert over.desired["replica:ledger.64@n3"] == {"run": "stopped"}
+    assert granted(over) == 0
+
+
+def test_a_trial_that_leads_ends_with_its_group():
+    aborted = a_group(replicas=0, epoch=1)
+
+    found = decided(*NODES, a_trial(), aborted, a_lease(1, 64, "n3"))
+
+    assert found.desired["replica:ledger.64@n3"] == {"run": "stopped"}
+
+
+def test_a_trial_that_is_not_there_cannot_lead():
+    with pytest.raises(HapteraError, match="it has no trial, so none can lead"):
+        check_whole({"command": "serve", "version": "trial"})
 
 
 def test_the_replicas_of_a_trial_need_not_be_apart():

@@ -40,7 +40,7 @@ def test_a_node_that_is_to_go_off_gives_its_replica_to_another() -> None:
     there = views(group, replica(0, "n1"), replica(1, "n2"))
     new = EntityId("replica", "ledger.0", "n3")
 
-    found = follow_ups(there, [SetDesired(node_id("n1"), "power", "off", "site")])
+    found = follow_ups(there, [SetDesired(node_id("n1"), "power", "off", "site")], 0.0)
 
     assert found == (
         Declare(new, {"placed": "shares no rack with n2"}, OWNER),
@@ -58,7 +58,7 @@ def test_a_group_that_is_not_there_yet_is_placed() -> None:
         SetDesired(LEDGER, "replicas", 1, "site"),
     ]
 
-    found = follow_ups(views(), changes)
+    found = follow_ups(views(), changes, 0.0)
 
     assert [one.entity for one in found if isinstance(one, Declare)] == [
         EntityId("replica", "ledger.0", "n1")
@@ -66,4 +66,4 @@ def test_a_group_that_is_not_there_yet_is_placed() -> None:
 
 
 def test_without_a_group_nothing_follows() -> None:
-    assert follow_ups(views(), [SetDesired(node_id("n1"), "power", "off", "site")]) == ()
+    assert follow_ups(views(), [SetDesired(node_id("n1"), "power", "off", "site")], 0.0) == ()

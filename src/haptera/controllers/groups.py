@@ -29,7 +29,15 @@ from haptera.controllers.group_words import led, placed, waits
 from haptera.controllers.handover import Handover, Incumbent, hand_over
 from haptera.controllers.leadership import Contender, Grant, Succession, succeed
 from haptera.controllers.replication import ReplicaHost, Settled, settle, shared
-from haptera.controllers.versions import Version, contending, versions_of
+from haptera.controllers.versions import (
+    Leading,
+    Version,
+    contending,
+    is_leading,
+    outlasting,
+    own_until,
+    versions_of,
+)
 from haptera.controllers.writes import Patch, Writes
 from haptera.kinds import group, health, lease, node, replica, system
 from haptera.kinds.group import (
@@ -81,7 +89,8 @@ async def _keep(cluster: Cluster[NoSettings], views: Views, revision: int) -> bo
     if silence_of(_nodes(views)) is not None:
         # For how long they are lost is shown as of their last change.
         views = {**views, **await cluster.read(f"{node.kind.name}:*")}
-    while writes := decide(views, cluster.owner):
+    wall_s = cluster.wall_s()
+    while writes := decide(views, cluster.owner, wall_s):
         try:
             await cluster.write(
                 writes.desired,
@@ -95,7 +104,9 @@ async def _keep(cluster: Cluster[NoSettings], views: Views, revision: int) -> bo
             views, revision = await _read(cluster)
         else:
             break  # The watch tells what came of it.
-    return silence_of(_nodes(views)) is not None
+    groups = [view for view in views.values() if view.kind == group.kind.name]
+    ends = any((own_until(one) or 0) > wall_s for one in groups)
+    return ends or silence_of(_nodes(views)) is not None
 
 
 def _nodes(views: Views) -> list[EntityView]:
@@ -108,9 +119,9 @@ async def _read(cluster: Cluster[NoSettings]) -> tuple[Views, int]:
     return {name: view for some in read for name, view in some.items()}, revision
 
 
-def decide(views: Views, owner: str) -> Writes:
+def decide(views: Views, owner: str, wall_s: float) -> Writes:
     """All that is to be written now, for all groups."""
-    cluster = _Views(views, owner)
+    cluster = _Views(views, owner, wall_s)
     writes = Writes()
     for view in cluster.groups.values():
         own = Writes()
@@ -128,7 +139,8 @@ def decide(views: Views, owner: str) -> Writes:
 class _Views:
     """The views of all entities as this controller takes them, by kind."""
 
-    def __init__(self, views: Views, owner: str) -> None:
+    def __init__(self, views: Views, owner: str, wall_s: float) -> None:
+        self.wall_s = wall_s
         of_kind: dict[str, dict[str, EntityView]] = {kind: {} for kind in KINDS}
         for name in sorted(views):
             of_kind[views[name].kind][name] = views[name]
@@ -202,11 +214,12 @@ def _decide_group(cluster: _Views, view: EntityView, writes: Writes) -> None:
     grants = [_grant(cluster, one) for one in cluster.leases.get(view.name, [])]
     grants.sort(key=lambda one: one.epoch)
     leading = {(one.rank, one.node) for one in grants if one.wanted and not one.over}
-    stays: list[EntityView] = []
     says: list[str] = []
-    own, trial = versions_of(view, channels.wish)
+    own, trial = versions_of(view, channels.wish, leading, cluster.wall_s)
+    stays = outlasting(trial, own, replicas, leading)
+    kept = [one for one in replicas if one not in stays]
     for version in (own, trial):
-        its = [one for one in replicas if is_trial(rank_of(one)) == (version is trial)]
+        its = [one for one in kept if is_trial(rank_of(one)) == (version is trial)]
         words, ending = _keep_version(cluster, view, version, its, leading, writes)
         stays += [one for one in its if one.entity not in ending]
         says.append(words)
@@ -228,7 +241,7 @@ def _keep_version(
     view: EntityView,
     version: Version,
     replicas: Sequence[EntityView],
-    leading: Collection[tuple[int, str]],
+    leading: Leading,
     writes: Writes,
 ) -> tuple[str, Collection[str]]:
     """Place one version's replicas, and write what is wanted of them; its words, and what ends."""
@@ -276,9 +289,7 @@ def _wishes(
     return found
 
 
-def _incumbent(
-    cluster: _Views, one: EntityView, wish: Patch, leading: Collection[tuple[int, str]]
-) -> Incumbent:
+def _incumbent(cluster: _Views, one: EntityView, wish: Patch, leading: Leading) -> Incumbent:
     rank, where, applied = rank_of(one), str(one.node), one.observed.get("applied")
     running = runs_ms(one) is not None
     return Incumbent(
@@ -295,18 +306,15 @@ def _incumbent(
         outdated=not wish.keys().isdisjoint(_TAKEN_OVER),
         must_leave=cluster.is_vacated(where),
         silent=cluster.is_silent(where),
-        leads=(rank, where) in leading,
+        leads=is_leading(one, leading),
     )
 
 
-def _contenders(
-    replicas: Sequence[EntityView], leading: Collection[tuple[int, str]]
-) -> dict[int, Contender]:
+def _contenders(replicas: Sequence[EntityView], leading: Leading) -> dict[int, Contender]:
     """The candidate of each rank: its leader, or else the one that runs, or was placed last."""
 
     def weight(one: EntityView) -> tuple[bool, bool, tuple[int, str]]:
-        leads = (rank_of(one), str(one.node)) in leading
-        return leads, runs_ms(one) is not None, placement_of(one)
+        return is_leading(one, leading), runs_ms(one) is not None, placement_of(one)
 
     return {
         rank_of(one): Contender(rank_of(one), str(one.node), runs_ms(one), has_stopped(one))

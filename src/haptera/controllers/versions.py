@@ -4,16 +4,19 @@ Each is placed, changed and ended for itself, so that a trial takes neither room
 group. One of them contends for the lead.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from haptera.controllers.group_views import is_trial, ranks_of
+from haptera.controllers.group_views import is_trial, rank_of, ranks_of
 from haptera.controllers.handover import DOWN_DEFAULT
 from haptera.controllers.leadership import Contender
 from haptera.controllers.writes import Patch
 from haptera.kinds import replica
 from haptera.kinds.group import TRIAL_RANK_MIN, TRIALS_MAX, GroupVersion, parse_dimensions
 from haptera.sdk import EntityView
+
+# The rank and the node of each replica that holds a lease which counts.
+Leading = Collection[tuple[int, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +39,16 @@ class Version:
         return self.prefix + "; ".join(filter(None, [placed, held]))
 
 
-def versions_of(view: EntityView, told: Patch) -> tuple[Version, Version]:
+def versions_of(
+    view: EntityView, told: Patch, leading: Leading, wall_s: float
+) -> tuple[Version, Version]:
     """The group's own version and its trial's, which may have no ranks; `told` is for both."""
     down = view.desired_value("down")
     dimensions = parse_dimensions(str(view.desired_value("apart") or ""))
-    own = Version(ranks_of(view), dimensions, DOWN_DEFAULT if down is None else int(down), told)
+    until = own_until(view)
+    over = until is not None and until <= wall_s and any(is_trial(rank) for rank, _ in leading)
+    ranks = range(0) if over else ranks_of(view)
+    own = Version(ranks, dimensions, DOWN_DEFAULT if down is None else int(down), told)
     command = view.desired_value("trial")
     count = 0 if command is None else int(view.desired_value("trials") or 1)
     wish = {**told, "command": command, replica.voice.name: replica.TRIAL}
@@ -48,8 +56,29 @@ def versions_of(view: EntityView, told: Patch) -> tuple[Version, Version]:
     return own, Version(ranks, (), TRIALS_MAX, wish, "trial: ")
 
 
+def own_until(view: EntityView) -> int | None:
+    """When the group's own replicas end beside a trial that leads; None: they stay."""
+    until = view.desired_value("own_until")
+    promoted = view.desired_value("version") == GroupVersion.TRIAL
+    return int(until) if promoted and until is not None else None
+
+
+def outlasting(
+    trial: Version, own: Version, replicas: Iterable[EntityView], leading: Leading
+) -> list[EntityView]:
+    """Of a trial that is not wanted any more: who leads, until one of the group's own can."""
+    if trial.ranks or not own.ranks:
+        return []
+    return [one for one in replicas if is_trial(rank_of(one)) and is_leading(one, leading)]
+
+
+def is_leading(one: EntityView, leading: Leading) -> bool:
+    """Whether this replica does."""
+    return (rank_of(one), str(one.node)) in leading
+
+
 def contending(
-    view: EntityView, members: Mapping[int, Contender], leading: Collection[tuple[int, str]]
+    view: EntityView, members: Mapping[int, Contender], leading: Leading
 ) -> dict[int, Contender]:
     """The candidates: the version in force; the other only where the group would have no leader.
 

@@ -13,7 +13,7 @@ from haptera.model.declared.meaning import Meaning
 from haptera.model.declared.schema import Kind, Plain
 from haptera.model.entity import check_name
 from haptera.model.errors import Code, HapteraError
-from haptera.model.walltime import parse_duration_ms
+from haptera.model.walltime import WALL_S_MAX, parse_duration_ms
 from haptera.selectors.nodeset import parse_nodeset
 
 REPLICAS_MAX: Final = 64
@@ -226,6 +226,9 @@ def check_whole(values: Mapping[str, str | int]) -> None:
     if trial.name in values and values.get(leader.name) == LeaderPolicy.NONE:
         what = "it has no leader, so what a trial says would leave beside the rest"
         raise HapteraError(what, do="unset its trial, or give it a leader")
+    if trial.name not in values and values.get(version.name) == GroupVersion.TRIAL:
+        do = "set its trial, or have the group's own lead: version=own"
+        raise HapteraError("it has no trial, so none can lead", do=do)
     for name in (leader.name, lead.name):
         check_rank(name, values.get(name), values.get(replicas.name))
 
@@ -278,10 +281,14 @@ carrier = Plain("group", "carrier", str, size_bytes_max=CARRIER_BYTES_MAX, check
 # Without it, `empty`.
 recover = Plain("group", "recover", str, size_bytes_max=8, check=parse_recover)
 # Another version beside the replicas, on the same input: what they would say is compared. `version`
-# says which of the two is to lead.
+# says which of the two is to lead; until `own_until`, in seconds since 1970, the group's own stay
+# beside a trial that leads, and without it for ever.
 trial = Plain("group", "trial", str, COMMAND_BYTES_MAX, meaning=Meaning.COMMAND)
 trials = Plain("group", "trials", int, size_bytes_max=8, check=between(1, TRIALS_MAX))
 version = Plain("group", "version", str, size_bytes_max=5, check=parse_version)
+own_until = Plain("group", "own_until", int, size_bytes_max=8, check=between(0, WALL_S_MAX))
+# What ends with a trial.
+OF_TRIALS: Final = (trial, trials, version, own_until)
 # A rank that a person has lead for now, whatever `leader` says; unset, that counts again.
 lead = Plain("group", "lead", int, size_bytes_max=8, check=between(0, REPLICAS_MAX - 1))
 # The rank that leads with `leader: plug-in`; written by a controller of the site's own.
@@ -299,7 +306,7 @@ kind = Kind(
     (),
     plain=(
         *(command, port, ready, limits, hears, carrier, recover),
-        *(replicas, on, apart, down, trial, trials, version),
+        *(replicas, on, apart, down, *OF_TRIALS),
         *(leader, choice, lead, epoch, says),
     ),
     of_cluster=True,

@@ -58,7 +58,7 @@ from haptera.modules.netboot.strangers import read_strangers
 from haptera.planner.explain.drawing import drawing
 from haptera.planner.explain.graph import graphs_of
 from haptera.rest.unclaimed import UnclaimedView
-from haptera.runtime.clock import now_ns
+from haptera.runtime.clock import now_ns, wall_s
 from haptera.runtime.identity.pki import Authority, issue_client
 from haptera.runtime.identity.tokens import ApiToken, Bearer, Certified, MintedToken
 from haptera.runtime.network.peer_messages import (
@@ -327,7 +327,7 @@ class EngineBackend:
         if groups.controller.name not in self._engine.catalog.controllers():
             return ()
         rows = (row for row in self._engine.table if row.kind.name in groups.KINDS)
-        return follow_ups({str(row.id): view(row, now_ns()) for row in rows}, changes)
+        return follow_ups({str(row.id): view(row, now_ns()) for row in rows}, changes, wall_s())
 
     async def _answer(
         self, ticket: int, asked: Proposed | Considered, within_s: float

@@ -35,7 +35,7 @@ _RUNS: Final = {
 Views = Mapping[str, EntityView]
 
 
-def follow_ups(views: Views, changes: Sequence[Change]) -> tuple[Change, ...]:
+def follow_ups(views: Views, changes: Sequence[Change], wall_s: float) -> tuple[Change, ...]:
     """The replicas that would come, change and go; `views` are of all that the controller reads.
 
     Each round is shown as if what the one before had started ran by then. Leaders are left out:
@@ -44,7 +44,7 @@ def follow_ups(views: Views, changes: Sequence[Change]) -> tuple[Change, ...]:
     after = _after(views, changes)
     found: list[Change] = []
     for _ in range(ROUNDS_MAX):
-        written = _written(after)
+        written = _written(after, wall_s)
         if not written:
             break
         found += written
@@ -53,9 +53,9 @@ def follow_ups(views: Views, changes: Sequence[Change]) -> tuple[Change, ...]:
     return tuple(found)
 
 
-def _written(after: Views) -> list[Change]:
+def _written(after: Views, wall_s: float) -> list[Change]:
     """What the controller would write of replicas now."""
-    writes = decide(after, OWNER)
+    writes = decide(after, OWNER, wall_s)
     found: list[Change] = []
     for name in sorted(writes.declare):
         entity = parse_entity(name)
