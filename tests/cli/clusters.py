@@ -79,6 +79,18 @@ def _images() -> list[Change]:
     ]
 
 
+def _group() -> list[Change]:
+    """A group of two replicas, one of which leads."""
+    ledger, lease = EntityId("group", "ledger", None), EntityId("lease", "ledger.1", "n1")
+    nodes = [node_id(f"n{number}") for number in range(1, 4)]
+    return [
+        *declared(*nodes, ledger),
+        *desired([ledger], command="/srv/ledger"),
+        *declared(lease, owner="controller:groups"),
+        SetDesired(lease, "rank", 0, "controller:groups"),
+    ]
+
+
 def _systems() -> list[Change]:
     images = [EntityId("image", name, None) for name in ("a", "b")]
     systems = [EntityId("system", "compute", node) for node in ("n1", "n2")]
@@ -152,6 +164,7 @@ CLUSTERS: Final[dict[str, tuple[list[Change], Callable[[Serving], None]]]] = {
     "on": (_on(), _nothing),
     "images": (_images(), _nothing),
     "systems": (_systems(), _nothing),
+    "group": (_group(), _nothing),
     "twenty": (_twenty(), _disrupted),
     "jobs": ([], _two_jobs),
 }
@@ -185,6 +198,18 @@ def _say(cluster: Serving, entity: str, *parts: str) -> None:
         seen = ObservedView(said.pop("power"), True, "read", "look", 1_000)
         said["observed"] = {"power": seen} if given["power"] else {}
     cluster.do(cluster.backend.say, parse_entity(entity), **said)
+
+
+def _seen(cluster: Serving, entity: str, *parts: str) -> None:
+    """Have an entity declared and observed so: NAME=VALUE..., and a note if a part is `note=…`."""
+    given = dict(one.split("=", 1) for one in parts)
+    note, one = given.pop("note", None), parse_entity(entity)
+    if one not in cluster.backend.store:
+        cluster.do(cluster.backend.write, Declare(one, {}, "controller:groups"))
+    seen = {
+        name: ObservedView(to, True, "read", "look", 40, None, note) for name, to in given.items()
+    }
+    cluster.backend.extra[one] = {"observed": seen}
 
 
 def stuck(cluster: Serving) -> None:
@@ -295,6 +320,7 @@ def _set(name: str, of: Callable[..., object]) -> Callable[..., None]:
 
 HAPPENS: Final[dict[str, Callable[..., None]]] = {
     "say": _say,
+    "seen": _seen,
     "stuck": stuck,
     "tried": _tried,
     "explained": _explained,

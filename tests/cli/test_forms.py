@@ -11,7 +11,7 @@ import yaml
 from haptera.cli.main import OK
 from haptera.kinds.inventory import FileSort, ImageFile, Inventory
 from haptera.model.answers.past import Happened, PastView, Sort
-from haptera.model.changes import Undeclare
+from haptera.model.changes import Declare, Undeclare
 from haptera.model.entity import EntityId
 from haptera.rest.unclaimed import UnclaimedView
 from tests.cli.clusters import RACK, cluster_of
@@ -88,6 +88,11 @@ ANSWERED = [
     "history --audit",
     "revert 7 --yes",
     "secret list",
+    "trial start ledger serve",
+    "trial start ledger serve; trial status",
+    "trial start ledger serve; trial promote ledger",
+    "trial start ledger serve; trial undo ledger",
+    "trial start ledger serve; trial abort ledger",
     "token certify eve eve.pem",
     "token make eve; token list",
     "token make eve",
@@ -128,6 +133,7 @@ def filled(cluster, tmp_path):
     Path("groups.cfg").write_text("all: n[1-2]\n")
     Path("nodes.conf").write_text("nodeprofiles: {}\nnodes:\n  n1: {}\n")
     (tmp_path / ".haptera" / "parent").mkdir(parents=True)
+    cluster.do(cluster.backend.write, Declare(EntityId("group", "ledger", None), {}, "site"))
     cluster.backend.logs[WEB] = b"serves\n"
     cluster.backend.logs[N1] = b"\x1b[1mboots\x1b[0m\r\n"
     cluster.backend.strange = [UnclaimedView("52:54:00:00:00:03", "BIOS", None, 2, 1.0, 3.0)]

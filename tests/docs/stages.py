@@ -162,6 +162,13 @@ def one_roll(one: Serving) -> None:
     )
 
 
+def one_group(one: Serving) -> None:
+    ledger = EntityId("group", "ledger", None)
+    one.backend.write(
+        Declare(ledger, {}, "site"), SetDesired(ledger, "command", "/srv/ledger", "site")
+    )
+
+
 def four_nodes(one: Serving) -> None:
     webs = [EntityId("service", "web", node.name) for node in RACK[:2]]
     one.backend.write(
@@ -327,6 +334,7 @@ STAGES: dict[str, Stage] = {
     "docs/reference/selectors.md": told(four_nodes),
     "docs/reference/site-file.md": parent(desk("docs/reference/site-file.md"), site="site"),
     "docs/reference/site-file.md contradicts": parent(desk(**{"site.yaml": UP})),
+    "docs/reference/trials.md": told(one_group),
     "docs/reference/why.md together": told(silent_together),
     "docs/reference/why.md why": told(keeps_dying, *DECLARED),
     "docs/reference/why.md busy": told(busy, *DECLARED),

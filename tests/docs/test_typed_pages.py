@@ -118,6 +118,7 @@ NOT_TYPED: dict[str, str] = {
     "> /etc/haptera/slurm.json)": "the demo slurm_power makes it so",
     "haptera roll resume debian-b": "it follows the roll: tests/cli/test_roll.py types it",
     "haptera roll status --watch": WATCHED,
+    "haptera trial status --watch": WATCHED,
     "haptera roll 'system:compute@n[1-4]' --image b --max-unavailable 1 --take --no-wait": ROLLED,
     "haptera roll timeline b -o svg > roll.svg": ROLLED,
     "haptera minos build --name 2026-12 --program runc": ANOTHER_MINOS,

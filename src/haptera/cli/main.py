@@ -62,6 +62,7 @@ _COMMANDS: Final = {
         "revert": "haptera.cli.commands.change.revert:revert",
         "override": "haptera.cli.commands.change.override:override",
         "brake": "haptera.cli.commands.change.brake:brake",
+        "trial": "haptera.cli.commands.change.trial:trial",
         "freeze": "haptera.cli.commands.change.freeze:freeze",
         "thaw": "haptera.cli.commands.change.thaw:thaw",
     },

@@ -3,8 +3,9 @@
 It is called GROUP.RANK.
 """
 
+import re
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple, Self
 
 from haptera.kinds import group, node, service
 from haptera.kinds.service import Run
@@ -25,6 +26,44 @@ class ReplicaRole(StrEnum):
     STANDBY = "standby"
     LEADER = "leader"
 
+
+class TrialCounts(NamedTuple):
+    """How many outputs of a replica on trial are those of its leader, as its role is noted.
+
+    >>> str(TrialCounts(1, 1, "2.1"))
+    'trial: 1 of 2 outputs differ, the first at 2.1'
+    >>> TrialCounts.of(str(TrialCounts(7)))
+    TrialCounts(equal=7, different=0, first=None)
+    """
+
+    equal: int = 0
+    different: int = 0
+    # After which message of the input, and which one since.
+    first: str | None = None
+
+    @classmethod
+    def of(cls, note: str | None) -> Self | None:
+        """The counts of a note; None: it has none."""
+        found = _COUNTS.fullmatch(note or "")
+        if found is None:
+            return None
+        if found["first"] is None:
+            return cls(int(found["equal"]))
+        different = int(found["different"])
+        return cls(int(found["all"]) - different, different, found["first"])
+
+    def __str__(self) -> str:
+        if self.first is None:
+            return f"trial: {self.equal} outputs are equal to the leader's"
+        both = self.equal + self.different
+        return f"trial: {self.different} of {both} outputs differ, the first at {self.first}"
+
+
+_COUNTS: Final = re.compile(
+    r"trial: (?:(?P<equal>\d+) outputs are equal to the leader's"
+    r"|(?P<different>\d+) of (?P<all>\d+) outputs differ, the first at (?P<first>\d+\.\d+))",
+    re.ASCII,
+)
 
 run = Variable("replica", "run", Run, service.run.numbers)
 applied = Variable("replica", "applied", Applied, service.applied.numbers)

@@ -9,13 +9,15 @@ from haptera.cli.input import completing
 from haptera.model.entity import is_name
 
 
-def entity_named(text: str) -> str:
+def entity_named(text: str, kind: str = "node") -> str:
     """The entity that is meant where one has to be: `rack1n1` is `node:rack1n1`.
 
     >>> entity_named("rack1n1"), entity_named("service:web@rack1n1"), entity_named("rack1*")
     ('node:rack1n1', 'service:web@rack1n1', 'rack1*')
+    >>> entity_named("ledger", "group"), entity_named("group:ledger", "group")
+    ('group:ledger', 'group:ledger')
     """
-    return f"node:{text}" if is_name(text) else text
+    return f"{kind}:{text}" if is_name(text) else text
 
 
 class NodeName(click.ParamType[str]):

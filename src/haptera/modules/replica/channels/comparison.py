@@ -8,6 +8,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from haptera.kinds.replica import TrialCounts
 from haptera.modules.replica.channels.outbox import (
     BEGINNING,
     RING_MAX,
@@ -80,10 +81,8 @@ class TrialComparison:
         assert len(self.kept) == min(self.different, KEPT_MAX)
 
     def __str__(self) -> str:
-        if not self.kept:
-            return f"trial: {self.equal} outputs are equal to the leader's"
-        count = self.equal + self.different
-        return f"trial: {self.different} of {count} outputs differ, the first at {self.kept[0].at}"
+        first = self.kept[0].at if self.kept else None
+        return str(TrialCounts(self.equal, self.different, first))
 
     def _compare(self) -> None:
         while self._said and self._published:
