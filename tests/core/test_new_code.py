@@ -108,6 +108,24 @@ def test_who_does_not_say_what_they_may_have_nothing_run_and_haptera_itself_may(
     assert asked(engine(*there, command), EVE, taken) is None
 
 
+@pytest.mark.parametrize(
+    ("rank", "command", "may"),
+    [(0, "serve", True), (64, "serve", False), (0, "serve-b", False), (64, "serve-b", True)],
+)
+def test_a_controller_has_a_replica_run_what_its_version_of_the_group_was_given(
+    rank: int, command: str, may: bool
+) -> None:
+    ledger, one = EntityId("group", "ledger", None), EntityId("replica", f"ledger.{rank}", "n1")
+    there = [Declare(entity, {}, "site") for entity in (N1, ledger, one)]
+    given = {"command": "serve", "trial": "serve-b"}
+    held = [SetDesired(ledger, key, text, "site") for key, text in given.items()]
+    controller = Author("controller:groups", may=Scope.WRITE)
+
+    wanted = SetDesired(one, "command", command, controller.who)
+
+    assert (asked(engine(*there, *held), controller, wanted) is None) == may
+
+
 def test_who_is_limited_has_nothing_run_beyond_nodes() -> None:
     limited = Author("user:kim", may=Scope.ADMIN, limited=True)
     told = asked(engine(), limited, given(STRIP, BEFORE))

@@ -254,6 +254,15 @@ def numbered(name: str) -> tuple[str, int]:
     return group, int(number) if number.isdecimal() else 0
 
 
+def code_key(name: str, rank: int) -> str:
+    """The key of a group that gives its replica of this rank what it runs.
+
+    >>> code_key("command", 0), code_key("command", TRIAL_RANK_MIN), code_key("ready", 64)
+    ('command', 'trial', 'ready')
+    """
+    return trial.name if name == command.name and rank >= TRIAL_RANK_MIN else name
+
+
 def members_of(text: str) -> tuple[str, ...]:
     """The items of a list: a node's attribute names one fault group, or several.
 

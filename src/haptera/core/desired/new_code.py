@@ -7,7 +7,7 @@ import msgspec
 from haptera.core.modules.catalog import Catalog
 from haptera.core.state.table import EntityTable
 from haptera.kinds import group, module, replica
-from haptera.kinds.group import numbered
+from haptera.kinds.group import code_key, numbered
 from haptera.model.changes import Author, Change, Declare, SetDesired
 from haptera.model.declared.meaning import new_code
 from haptera.model.declared.schema import Kind
@@ -50,9 +50,14 @@ class NewCode:
         plain = self._catalog.kinds[entity.kind].plain_named(name)
         if plain is None or plain.meaning is None or value == self._desired(entity).get(name):
             return None
-        if entity.kind == replica.kind.name and self._desired(_group_of(entity)).get(name) == value:
-            return None  # Who gave it to the group gave it to all of its replicas.
+        if entity.kind == replica.kind.name and self._given_to_group(entity, name) == value:
+            return None  # Who gave it to the group gave it to all replicas of that version.
         return f"{name} is {plain.meaning}"
+
+    def _given_to_group(self, entity: EntityId, name: str) -> str | int | None:
+        """The code that a replica's group has for the version that it is of."""
+        of, rank = numbered(entity.name)
+        return self._desired(EntityId(group.kind.name, of, None)).get(code_key(name, rank))
 
     def _attribute(self, entity: EntityId, attributes: dict[str, str]) -> str | None:
         row = self._table.get(entity)
@@ -84,7 +89,3 @@ class NewCode:
 def scope_of(kind: Kind, entity: EntityId) -> Scope:
     """What it takes to change code of an entity: it runs on a node, or as the parent."""
     return Scope.EXEC if entity.node is not None or kind.on_nodes else Scope.ADMIN
-
-
-def _group_of(entity: EntityId) -> EntityId:
-    return EntityId(group.kind.name, numbered(entity.name)[0], None)
