@@ -50,12 +50,15 @@ def is_taken_back(found, name="lease:ledger.1@n1"):
 
 
 def test_a_trial_is_placed_beside_the_others_and_told_that_it_is_one():
-    found = decided(*NODES, a_group(**TRIAL, trials=1), *own(), a_lease(1, 0, "n1"))
+    tried = a_group(**TRIAL, trials=1, compare="by order")
+
+    found = decided(*NODES, tried, *own(), a_lease(1, 0, "n1"))
 
     assert found.desired == {
         "replica:ledger.64@n3": {
             "command": "serve-b",
             "voice": "trial",
+            "compare": "by order",
             "run": "running",
             "placement": 1,
         }

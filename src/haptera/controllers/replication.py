@@ -10,9 +10,8 @@ from itertools import combinations
 from typing import Final
 
 from haptera.controllers.placement import Placement, Spot, place
-
-# What is said of a place, as much of it as an attribute holds.
-WHY_CHARS_MAX: Final = 160
+from haptera.kinds.replica import WHY_BYTES_MAX
+from haptera.sdk.failures import cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,4 +154,4 @@ def _why(
         text = f"shares no {' or '.join(dimensions)} with {names}"
     else:
         text = "is on the least loaded node that may run it"
-    return text if len(text) <= WHY_CHARS_MAX else f"{text[: WHY_CHARS_MAX - 1]}…"
+    return cut(text, WHY_BYTES_MAX)

@@ -52,6 +52,7 @@ def versions_of(
     command = view.desired_value("trial")
     count = 0 if command is None else int(view.desired_value("trials") or 1)
     wish = {**told, "command": command, replica.voice.name: replica.TRIAL}
+    wish[replica.compare.name] = view.desired_value("compare")
     ranks = range(TRIAL_RANK_MIN, TRIAL_RANK_MIN + count)
     return own, Version(ranks, (), TRIALS_MAX, wish, "trial: ")
 

@@ -26,6 +26,7 @@ COMMAND_BYTES_MAX: Final = 360
 LIMITS_BYTES_MAX: Final = 64
 HEARS_BYTES_MAX: Final = 48
 CARRIER_BYTES_MAX: Final = 40
+COMPARE_BYTES_MAX: Final = 40
 SILENT_MS_MIN: Final = 1_000
 SILENT_MS_MAX: Final = 86_400_000
 MEMORY_MB_MAX: Final = 1 << 24
@@ -180,6 +181,40 @@ def parse_version(text: str) -> GroupVersion:
     return GroupVersion(text)
 
 
+@dataclass(frozen=True, slots=True)
+class OutputComparison:
+    """How outputs that are JSON objects are compared: found by `by`, held together `without` some.
+
+    With neither, and for what is no object, an output is compared as it is, with the one at the
+    same position.
+    """
+
+    by: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+
+
+def parse_compare(text: str) -> OutputComparison:
+    """Read `by MEMBER`, `without MEMBER`, or several of them.
+
+    >>> parse_compare("by order, without at, without took_ms")
+    OutputComparison(by=('order',), without=('at', 'took_ms'))
+
+    Raises:
+        HapteraError: it is none of these, or a member is there twice.
+    """
+    found: dict[str, list[str]] = {"by": [], "without": []}
+    for item in text.split(","):
+        word, _, member = item.strip().partition(" ")
+        member = member.strip()
+        if word not in found or not member:
+            do = "write by MEMBER or without MEMBER, of outputs that are JSON objects"
+            raise HapteraError(f"{item.strip()!r} does not say how to compare", do=do)
+        if any(member in some for some in found.values()):
+            raise HapteraError(f"{text!r} names {member!r} twice", do="write it once")
+        found[word].append(member)
+    return OutputComparison(tuple(found["by"]), tuple(found["without"]))
+
+
 def parse_hears(text: str) -> tuple[str, ...]:
     """Read the groups whose outputs a group hears.
 
@@ -294,10 +329,11 @@ recover = Plain("group", "recover", str, size_bytes_max=8, check=parse_recover)
 # beside a trial that leads, and without it for ever.
 trial = Plain("group", "trial", str, COMMAND_BYTES_MAX, meaning=Meaning.COMMAND)
 trials = Plain("group", "trials", int, size_bytes_max=8, check=between(1, TRIALS_MAX))
+compare = Plain("group", "compare", str, COMPARE_BYTES_MAX, parse_compare)
 version = Plain("group", "version", str, size_bytes_max=5, check=parse_version)
 own_until = Plain("group", "own_until", int, size_bytes_max=8, check=between(0, WALL_S_MAX))
 # What ends with a trial.
-OF_TRIALS: Final = (trial, trials, version, own_until)
+OF_TRIALS: Final = (trial, trials, compare, version, own_until)
 # A rank that a person has lead for now, whatever `leader` says; unset, that counts again.
 lead = Plain("group", "lead", int, size_bytes_max=8, check=between(0, REPLICAS_MAX - 1))
 # The rank that leads with `leader: plug-in`; written by a controller of the site's own.

@@ -13,7 +13,7 @@ from haptera.model.declared.desired_check import between
 from haptera.model.declared.meaning import Meaning
 from haptera.model.declared.schema import Applied, Attribute, Kind, Plain, Serving, Variable
 
-WHY_BYTES_MAX: Final = 160
+WHY_BYTES_MAX: Final = 110
 CARRIERS_BYTES_MAX: Final = 48
 # Of a replica that speaks for itself, as no leader does; of one that is compared while silent.
 ALONE, TRIAL = "alone", "trial"
@@ -60,8 +60,9 @@ class TrialCounts(NamedTuple):
 
 
 _COUNTS: Final = re.compile(
-    r"trial: (?:(?P<equal>\d+) outputs are equal to the leader's"
-    r"|(?P<different>\d+) of (?P<all>\d+) outputs differ, the first at (?P<first>\d+\.\d+))",
+    r"trial: (?:(?P<equal>\d{1,18}) outputs are equal to the leader's"
+    r"|(?P<different>\d{1,18}) of (?P<all>\d{1,18}) outputs differ, the first at "
+    r"(?P<first>\d{1,18}\.\d{1,18}))",
     re.ASCII,
 )
 
@@ -83,6 +84,8 @@ hears = Plain("replica", "hears", str, group.HEARS_BYTES_MAX, group.parse_hears)
 carriers = Plain("replica", "carriers", str, size_bytes_max=CARRIERS_BYTES_MAX)
 recover = Plain("replica", "recover", str, size_bytes_max=8, check=group.parse_recover)
 voice = Plain("replica", "voice", str, size_bytes_max=5)
+# How what it says is compared, where it is on trial.
+compare = Plain("replica", "compare", str, group.COMPARE_BYTES_MAX, group.parse_compare)
 # Counts where its rank was placed: the first place is 1.
 placement = Plain("replica", "placement", int, size_bytes_max=8, check=between(1, 2**31))
 
@@ -93,7 +96,7 @@ kind = Kind(
     "replica",
     (run, applied, role),
     (why,),
-    (command, port, ready, limits, hears, carriers, recover, voice, placement),
+    (command, port, ready, limits, hears, carriers, recover, voice, compare, placement),
     borrows=(node.agent,),
     leaves=((run, Run.STOPPED),),
     serves=Serving(run, Run.RUNNING, lambda name: name.rpartition(".")[0]),

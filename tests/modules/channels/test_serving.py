@@ -9,7 +9,12 @@ import pytest
 from haptera.keeping.services import environment, look_run, start, stop
 from haptera.kinds.service import Run
 from haptera.model.entity import EntityId
-from haptera.modules.replica.channels.serving import BEGUN, channels_socket, compared_text
+from haptera.modules.replica.channels.serving import (
+    BEGUN,
+    COMPARED,
+    channels_socket,
+    compared_text,
+)
 from haptera.modules.replica.module import GroupOnNode, connect, look_role, watch_role
 from haptera.sdk import Target
 from tests.lab.rig import until
@@ -81,8 +86,12 @@ def test_until_it_has_begun_a_replica_says_why_its_carrier_cannot_be_reached(
     assert asyncio.run(said()).startswith(f"{why}{carrier}: ")
 
 
+def on_trial(run_dir: Path, **values: str | int) -> GroupOnNode:
+    return on_node(run_dir, carriers=f"{NETWORK}.43.9:4222", voice="trial", **values)
+
+
 def test_how_a_trial_compares_is_told_with_its_role(tmp_path: Path) -> None:
-    one = on_node(tmp_path, carriers=f"{NETWORK}.43.9:4222", voice="trial")
+    one = on_trial(tmp_path)
 
     async def told() -> str:
         watching = watch_role(one)
@@ -95,3 +104,23 @@ def test_how_a_trial_compares_is_told_with_its_role(tmp_path: Path) -> None:
     text = asyncio.run(told())
     assert text == "trial: 0 outputs are equal to the leader's"
     assert one.target.take_note() == text
+
+
+@pytest.mark.parametrize(("digest", "goes_on"), [("d", True), ("another-digest", False)])
+def test_the_counts_of_a_trial_outlive_the_module_and_not_what_is_desired(
+    tmp_path: Path, digest: str, goes_on: bool
+) -> None:
+    counts = "trial: 3 of 120 outputs differ, the first at 41.1"
+    one = on_trial(tmp_path)
+    one.home.make()
+    noted = one.home.path / COMPARED
+    noted.symlink_to(f"{digest} {counts}")
+    before = noted.lstat().st_ino
+
+    async def told() -> str:
+        async with channels_socket(one, one.lease_file):
+            await until(lambda: noted.lstat().st_ino != before)
+            return compared_text(one) or ""
+
+    fresh = "trial: 0 outputs are equal to the leader's"
+    assert asyncio.run(told()) == (counts if goes_on else fresh)

@@ -58,8 +58,15 @@ def _writing(command: Callable[..., Any]) -> Callable[..., Any]:
     show_default=True,
     help="How many replicas run it.",
 )
+@click.option(
+    "--compare",
+    metavar="HOW",
+    help="Compare outputs that are JSON objects by a member, or without some: 'by id, without at'.",
+)
 @_writing
-def start(ctx: click.Context, name: str, command: str, replicas: int, **terms: Any) -> None:
+def start(
+    ctx: click.Context, name: str, command: str, replicas: int, compare: str | None, **terms: Any
+) -> None:
     r"""Start replicas of another version, which hear what GROUP hears and say nothing.
 
     What they would say is compared with the outputs of the leader.
@@ -67,9 +74,11 @@ def start(ctx: click.Context, name: str, command: str, replicas: int, **terms: A
     \b
     Examples:
       haptera trial start ledger "/srv/ledger-2 --live"
-      haptera trial start ledger /srv/ledger-2 --replicas 3 -m "release 2"
+      haptera trial start ledger /srv/ledger-2 --replicas 3 --compare "by order, without at"
     """
     values = {group.trial.name: command, group.trials.name: str(replicas)}
+    if compare is not None:
+        values[group.compare.name] = compare
     _write(ctx, name, values, begins=True, **terms)
 
 

@@ -15,9 +15,14 @@ from haptera.app.lease import LEASE_TIME, epoch_of, opened
 from haptera.keeping import keeper
 from haptera.keeping.services import UNBEGUN, Service
 from haptera.kinds import replica
-from haptera.kinds.group import Recover, numbered, parse_hears
+from haptera.kinds.group import Recover, numbered, parse_compare, parse_hears
+from haptera.kinds.replica import TrialCounts
 from haptera.modules.replica.channels.carrier import CarrierError
-from haptera.modules.replica.channels.comparison import TrialComparison
+from haptera.modules.replica.channels.comparison import (
+    AS_IT_IS,
+    NOTHING_COUNTED,
+    TrialComparison,
+)
 from haptera.modules.replica.channels.door import channels_door
 from haptera.modules.replica.channels.session import ChannelPlan, ChannelSession
 from haptera.modules.replica.sockets import session_of
@@ -27,7 +32,8 @@ from haptera.sdk.uplink import CHANNELS, uplink
 # In a replica's folder, which its program may write in: which process of it has begun on its
 # channels. A link that leads nowhere, so that nothing is opened there.
 BEGUN: Final = "begun"
-# The same way: how what a trial says compares with what its leader says.
+# The same way, of one version of what is desired: how what a trial says compares with what its
+# leader says. So the counts outlive the module's process.
 COMPARED: Final = "compared"
 TOLD_EVERY_S: Final = 5.0
 
@@ -53,7 +59,7 @@ async def channels_socket(one: Service, lease_file: Path) -> AsyncIterator[None]
     if not is_carried(one.target):
         yield
         return
-    comparison = TrialComparison() if is_on_trial(one.target) else None
+    comparison = _comparison(one) if is_on_trial(one.target) else None
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -72,12 +78,19 @@ async def channels_socket(one: Service, lease_file: Path) -> AsyncIterator[None]
             telling.cancel()
 
 
+def _comparison(one: Service) -> TrialComparison:
+    """A comparison that goes on where an earlier process of the module has come to."""
+    text = one.target.values.get(replica.compare.name)
+    how = AS_IT_IS if text is None else parse_compare(str(text))
+    return TrialComparison(how, TrialCounts.of(compared_text(one)) or NOTHING_COUNTED)
+
+
 async def _tell(one: Service, comparison: TrialComparison | None) -> None:
     """Note how a trial compares now and then, and log what differs as far as it is kept."""
     logged = 0
     while comparison is not None:
         with contextlib.suppress(OSError):  # its program has put something in the place of that
-            _write(one, COMPARED, str(comparison))
+            _write(one, COMPARED, f"{one.target.digest} {comparison}")
         for differs in comparison.kept[logged:]:
             said = (differs.at, differs.trial, differs.leader)
             _log.warning("%s: at %s the trial says %r, and the leader %r", one.target.entity, *said)
@@ -90,9 +103,10 @@ def compared_text(one: Service) -> str | None:
     if not is_on_trial(one.target):
         return None
     try:
-        return os.readlink(one.home.path / COMPARED)
+        digest, _, text = os.readlink(one.home.path / COMPARED).partition(" ")
     except OSError:
         return None
+    return text if digest == one.target.digest else None
 
 
 async def _serve(
