@@ -201,15 +201,16 @@ def _say(cluster: Serving, entity: str, *parts: str) -> None:
 
 
 def _seen(cluster: Serving, entity: str, *parts: str) -> None:
-    """Have an entity declared and observed so: NAME=VALUE..., and a note if a part is `note=…`."""
+    """Have an entity declared, and observed so: NAME=VALUE...; of a `note=…` its agent knows."""
     given = dict(one.split("=", 1) for one in parts)
     note, one = given.pop("note", None), parse_entity(entity)
     if one not in cluster.backend.store:
         cluster.do(cluster.backend.write, Declare(one, {}, "controller:groups"))
-    seen = {
-        name: ObservedView(to, True, "read", "look", 40, None, note) for name, to in given.items()
-    }
+    seen = {name: ObservedView(to, True, "read", "look", 40) for name, to in given.items()}
     cluster.backend.extra[one] = {"observed": seen}
+    noted = {name: msgspec.structs.replace(view, note=note) for name, view in seen.items()}
+    view = cluster.backend.entity(one)
+    cluster.backend.agents[one] = msgspec.structs.replace(view, observed=noted)
 
 
 def stuck(cluster: Serving) -> None:

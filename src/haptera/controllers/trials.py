@@ -44,7 +44,10 @@ class TrialStatus(msgspec.Struct, frozen=True, gc=False):
 
 
 def trial_statuses(views: Iterable[EntityView]) -> Iterator[TrialStatus]:
-    """Of each group of these that has a trial, by name."""
+    """Of each group of these that has a trial, by name.
+
+    Its replicas are as their agents see them: these alone know how outputs compare.
+    """
     views = sorted(views, key=lambda one: one.entity)
     for view in views:
         if view.kind == group.kind.name and view.desired_value(group.trial.name) is not None:
@@ -55,8 +58,17 @@ def trial_statuses(views: Iterable[EntityView]) -> Iterator[TrialStatus]:
                 GroupVersion(str(view.desired_value(group.version.name) or GroupVersion.OWN)),
                 _leads([one for one in its if one.kind == lease.kind.name]),
                 own_until(view),
-                [_replica(one) for one in its if one.kind == replica.kind.name and _tries(one)],
+                [_replica(one) for one in its if is_on_trial(one)],
             )
+
+
+def is_on_trial(one: EntityView) -> bool:
+    """Whether this is a replica that is to run another version of its group."""
+    return (
+        one.kind == replica.kind.name
+        and is_trial(rank_of(one))
+        and one.desired_value(replica.run.name) != Run.STOPPED
+    )
 
 
 def _leads(leases: Iterable[EntityView]) -> GroupVersion | None:
@@ -66,10 +78,6 @@ def _leads(leases: Iterable[EntityView]) -> GroupVersion | None:
     last = max(held, key=lambda one: numbered(one.name)[1])
     rank = int(last.desired_value(lease.rank.name) or 0)
     return GroupVersion.TRIAL if is_trial(rank) else GroupVersion.OWN
-
-
-def _tries(one: EntityView) -> bool:
-    return is_trial(rank_of(one)) and one.desired_value(replica.run.name) != Run.STOPPED
 
 
 def _replica(one: EntityView) -> TrialReplica:

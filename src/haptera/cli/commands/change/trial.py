@@ -11,12 +11,17 @@ from haptera.cli.input.naming import entity_named
 from haptera.cli.input.terms import WriteTerms, terms_options
 from haptera.cli.lazy import Words
 from haptera.cli.main import the_client
-from haptera.cli.output.live.redrawing import keep_showing, watch_option
+from haptera.cli.output.live.redrawing import keep_polling, only_tables, watch_option
 from haptera.cli.output.printing import Format, entities_option, output_option, print_data
 from haptera.cli.output.tables import print_table
 from haptera.cli.verb import answers, unwatched
 from haptera.client import Client, calls
-from haptera.controllers.trials import TrialReplica, TrialStatus, trial_statuses
+from haptera.controllers.trials import (
+    TrialReplica,
+    TrialStatus,
+    is_on_trial,
+    trial_statuses,
+)
 from haptera.kinds import group, lease, replica
 from haptera.kinds.group import TRIALS_MAX, GroupVersion
 from haptera.model.answers.views import EntityView
@@ -98,11 +103,10 @@ def status(ctx: click.Context, name: str | None, watch: bool, output: str) -> No
     """
     client = the_client(ctx)
     if watch:
-        keep_showing(
-            client, calls.events(kinds=_KINDS), lambda: _show(client, name, output), output
-        )
+        only_tables(output)
+        keep_polling(lambda: _statuses(client, name), lambda found: _show(found, output))
     else:
-        _show(client, name, output)
+        _show(_statuses(client, name), output)
 
 
 @trial.command()
@@ -184,12 +188,19 @@ def _write(
     write(ctx, entity, values, terms, dry_run=dry_run, output=output)
 
 
-def _show(client: Client, name: str | None, output: str) -> None:
+def _statuses(client: Client, name: str | None) -> list[TrialStatus]:
     if name is not None:
         # What is not there is not shown as an empty list.
         name = client.ask(calls.entity(entity_named(name, group.kind.name))).name
     views = [one for kind in _KINDS for one in client.ask(calls.entities(kind=kind)).entities]
-    found = [one for one in trial_statuses(views) if name in (None, one.group)]
+    asked = [
+        (client.ask(calls.detail(one.entity)).agent or one) if is_on_trial(one) else one
+        for one in views
+    ]
+    return [one for one in trial_statuses(asked) if name in (None, one.group)]
+
+
+def _show(found: list[TrialStatus], output: str) -> None:
     if not Format(output).for_people:
         print_data(found, output)
         return

@@ -24,11 +24,16 @@ ASK_EVERY_S: Final = 1.0
 
 def keep_asking(client: Client, call: ApiCall[Answer], show: Callable[[Answer], object]) -> None:
     """Show what is answered now, and again whenever it is another answer, until Ctrl-C."""
+    keep_polling(lambda: client.ask(call), show)
+
+
+def keep_polling(ask: Callable[[], Answer], show: Callable[[Answer], object]) -> None:
+    """The same, of an answer that takes several calls."""
     with contextlib.suppress(KeyboardInterrupt):
-        show(last := client.ask(call))
+        show(last := ask())
         while True:
             select.select((), (), (), ASK_EVERY_S)
-            if (answer := client.ask(call)) != last:
+            if (answer := ask()) != last:
                 show(last := answer)
 
 
