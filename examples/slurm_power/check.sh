@@ -66,17 +66,16 @@ echo "rebooted by Slurm, once its job had ended: n2 was off and on"
 go=$slurm/go-on
 job=$(sbatch --parsable --nodelist=compute2 --chdir=/ --output=/dev/null --wrap="until [ -e $go ]; do sleep 0.1; done")
 wait_for "the job runs" slurm_has compute2 mixed
-haptera set node:n2 slurm.use=drained >/dev/null
+haptera drain n2 -m "new fans" >/dev/null
 wait_for "n2 is being drained" slurm_has compute2 draining
 names_the_job() { haptera why node:n2 | grep -q "Slurm's job $job runs"; }
 wait_for "why names the job" names_the_job
 touch "$go"
-haptera wait node:n2 --for slurm.use=drained --within "${wait_s}s" || fail "n2 is not drained"
+haptera wait node:n2 --for work=drained --within "${wait_s}s" || fail "n2 is not drained"
 slurm_has compute2 drained || fail "Slurm does not say that compute2 is drained"
 completed || fail "the job did not end by itself"
-haptera set node:n2 slurm.use=open >/dev/null
+haptera undrain n2 >/dev/null
 wait_for "n2 is open again" slurm_has compute2 idle
-haptera unset node:n2 slurm.use >/dev/null
 was_switched n2 "on off on" || fail "n2 was switched"
 echo "drained as desired, once its job had ended; and opened"
 

@@ -20,6 +20,7 @@ from haptera.daemon.tree.below import Below
 from haptera.daemon.tree.replicas import Replicas
 from haptera.model.changes import Author
 from haptera.model.effects import PlanReply, Publish, Reply, Write
+from haptera.model.events import Noticed
 from haptera.model.parts import Context
 from haptera.model.token_scope import Scope
 from haptera.runtime import clock
@@ -64,6 +65,8 @@ async def real_backend(folder: Path, *changes, modules=()):
     driver = Driver(engine)
     authority = open_authority(folder / "pki", clock.wall_s())
     samples = SampleParts(engine, folder, SampleLimits())
+    jobs = ParentQueue(store, engine.table, lambda done: done())
+    jobs.on_work = lambda nodes: driver.deliver([Noticed(nodes)])
     around = Around(
         driver.deliver,
         _nobody,
@@ -75,7 +78,7 @@ async def real_backend(folder: Path, *changes, modules=()):
         authority,
         Replicas(feed, store, folder),
         Below(engine, driver.deliver, _nobody, _nobody, 0),
-        ParentQueue(store, engine.table, lambda done: done()),
+        jobs,
         JobLogs(folder / "job_logs", lambda _node: False, _nobody),
         samples.board,
     )

@@ -13,6 +13,9 @@ from haptera.daemon.queue.pools import Pools
 from haptera.model.answers.views import Condition, DesiredView, EntityView, ObservedView
 from haptera.model.changes import Author, Declare, SetDesired, UnsetDesired
 from haptera.model.entity import EntityId, node_id
+from haptera.queue.entry import Submission
+from haptera.queue.job import JobSpec, Size
+from haptera.queue.work import Holding, HoldingPhase, WorkAsked, WorkTold
 from tests.api.real_backend import comes, real_backend
 
 pytestmark = pytest.mark.slow
@@ -83,6 +86,39 @@ async def test_what_is_desired_of_a_node_s_work_is_its_duty_and_outlives_the_par
         assert backend.jobs.queue.duties == {"n1": duty}
         await backend.propose((UnsetDesired(node, "work"),), None, Author("user:eve"))
         assert backend.jobs.queue.duties == {}
+
+
+async def test_what_the_queue_does_with_a_node_is_observed_of_it(tmp_path: Path) -> None:
+    node = node_id("n1")
+
+    def observed() -> tuple[str, bool] | None:
+        view = backend.entity(node)
+        seen = None if view is None else view.observed.get("work")
+        return None if seen is None else (seen.value, seen.known)
+
+    async def asks(number: int, *held: Holding) -> WorkTold:
+        asked = WorkAsked("boot", number, held, wait_ms=0)
+        return await backend.jobs.ask("n1", Size(4, 4096), asked)
+
+    async with real_backend(tmp_path, Declare(node, {}, "site")) as backend:
+        one = Submission(owner="user:eve", name="sum", spec=JobSpec(("true",), Size(1, 1)))
+        await backend.jobs.submit(one)
+        (job,) = (await asks(1)).work
+        await comes(lambda: observed() == ("open", True), observed)
+
+        drain = SetDesired(node, "work", "draining", "user:eve")
+        await backend.propose((drain,), None, Author("user:eve"))
+        await comes(lambda: observed() == ("draining", True), observed)
+        # The queue heeds it where it is stored: of the engine nothing is wanted.
+        assert backend.entity(node).condition is Condition.IDLE
+
+        await asks(2, Holding(job.job, job.token, HoldingPhase.ENDED, 0))
+        await comes(lambda: observed() == ("drained", True), observed)
+        await backend.propose((UnsetDesired(node, "work"),), None, Author("user:eve"))
+        await comes(lambda: observed() == ("open", True), observed)
+
+        await backend.jobs.lose("n1", "n1 is gone")
+        await comes(lambda: observed() == ("open", False), observed)
 
 
 MACHINES = {"provider": "machines", "nodes": "n1", "sizes": "any: 1 cpus, 1 MB, price 1"}

@@ -136,7 +136,7 @@ def test_the_bundled_modules_lead_where_the_page_says_and_nowhere_else() -> None
 
     assert led == {
         *("node.power=on", "node.power=off", "node.agent=up"),
-        *("node.slurm.use=drained", "node.slurm.use=open"),
+        *("node.work=drained", "node.work=held", "node.work=open"),
         *("node.netboot=closed", "node.netboot=offered", "node.booted=current"),
         *("service.run=running", "service.run=stopped", "service.applied=current"),
         *("image.state=built", "image.state=absent", "image.applied=current"),

@@ -13,6 +13,7 @@ import pytest
 
 from haptera.keeping.gate import JobsGate
 from haptera.kinds import slurm as kind
+from haptera.kinds.node import AS_DESIRED
 from haptera.kinds.slurm import SlurmState
 from haptera.model.entity import node_id
 from haptera.modules.slurm.controller import (
@@ -23,13 +24,14 @@ from haptera.modules.slurm.controller import (
 from haptera.modules.slurm.module import (
     drain,
     hold,
+    hold_back,
     look_state,
-    look_use,
+    look_work,
     mend,
     release,
     resume,
 )
-from haptera.modules.slurm.standing import BY, DESIRED, HELD, SILENT
+from haptera.modules.slurm.standing import BY, DESIRED, HELD, LEFT, SILENT
 from haptera.sdk import Draining, HapteraError, Refused, Target
 from tests.daemon.test_slurm import ROOT, PrivateSlurm
 
@@ -94,8 +96,8 @@ async def answers(one: SlurmController) -> bool:
 
 
 async def used(one: SlurmController) -> str:
-    """The use that it is in, as the module sees it."""
-    return str((await look_use({one.target.entity: one}))[one.target.entity])
+    """Whether it takes jobs, as the module sees it."""
+    return str((await look_work({one.target.entity: one}))[one.target.entity])
 
 
 def submit(slurm: PrivateSlurm, on: str) -> str:
@@ -182,7 +184,7 @@ async def test_what_somebody_else_did_to_a_node_is_as_it_was_after_a_disturbance
 
     async def stands() -> tuple[frozenset[str], str, str]:
         there = await one.own()
-        return there.states - {SILENT}, there.reason, str(there.standing.use)
+        return there.states - {SILENT}, there.reason, str(there.standing.work)
 
     job = submit(slurm, "small1")
     await until(lambda: begun(one))
@@ -190,7 +192,7 @@ async def test_what_somebody_else_did_to_a_node_is_as_it_was_after_a_disturbance
     slurm.ask("scancel", job)
     await until(lambda: held(one))
     before = await stands()
-    assert before[1:] in (("bad disk", "drained"), ("bad disk", "down"))
+    assert before[1:] in (("bad disk", "drained"), ("bad disk", "failed"))
     await drain(one)
     await release(one)
     for act in (resume, mend):
@@ -210,12 +212,12 @@ async def test_a_node_in_a_reservation_is_not_open_and_stays_in_it(slurm: Privat
         return {"MAINTENANCE", "RESERVED"} <= (await one.own()).states
 
     await until(reserved)
-    assert (await one.own()).standing.use == "drained"
+    assert (await one.own()).standing.work == "drained"
     # Jobs of the reservation may begin there.
     await hold(one)
     assert (await one.own()).reason == BY + HELD
     await release(one)
-    assert (await reserved(), (await one.own()).standing.use) == (True, "drained")
+    assert (await reserved(), (await one.own()).standing.work) == (True, "drained")
     with pytest.raises(Refused, match="somebody else drains it: MAINTENANCE, RESERVED"):
         await resume(one)
 
@@ -237,7 +239,7 @@ async def test_a_node_that_slurm_gave_up_during_a_disturbance_is_mended_after_it
     await release(one)
     await until(lambda: answers(one))
     await mend(one)
-    assert (await one.own()).standing.use == "open"
+    assert (await one.own()).standing.work == "open"
 
 
 async def test_a_suspended_job_and_a_task_of_an_array_are_jobs(slurm: PrivateSlurm) -> None:
@@ -285,6 +287,9 @@ async def test_a_node_is_drained_as_desired_and_its_job_goes_on_to_its_end(
     await drain(one)
     await release(one)
     assert ((await one.own()).reason, await used(one)) == (BY + DESIRED, "drained")
+    await hold_back(one)
+    assert ((await one.own()).reason, await used(one)) == (BY + LEFT, "held")
+    assert one.target.take_note() == AS_DESIRED
     await resume(one)
     assert await used(one) == "open"
     assert await seen(slurm, "small1") == [SlurmState.IDLE]
@@ -329,7 +334,7 @@ async def test_a_node_whose_slurmd_was_away_is_mended_once_that_answers(
     one = node(slurm, "small2")
 
     async def down() -> bool:
-        return await used(one) == "down"
+        return await used(one) == "failed"
 
     os.kill(int((slurm.directory / "slurmd-small2.pid").read_text()), signal.SIGKILL)
     await until(down)
@@ -337,7 +342,7 @@ async def test_a_node_whose_slurmd_was_away_is_mended_once_that_answers(
         await mend(one)
     slurm.ask("slurmd", "-N", "small2")
     await until(lambda: answers(one))
-    assert await used(one) == "down"
+    assert await used(one) == "failed"
     await mend(one)
     assert await used(one) == "open"
 

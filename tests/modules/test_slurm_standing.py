@@ -4,11 +4,13 @@ from itertools import product
 
 import pytest
 
-from haptera.kinds.slurm import SlurmState, SlurmUse
+from haptera.kinds.node import NodeWork
+from haptera.kinds.slurm import SlurmState
 from haptera.modules.slurm.standing import (
     BY,
     DESIRED,
     HELD,
+    LEFT,
     NOT_RESPONDING,
     reason_of,
     standing,
@@ -46,10 +48,10 @@ def test_only_what_nobody_else_keeps_is_open(base, flag):
         is_ours = reason in OURS
         is_held = flag == "DRAIN" and reason == OURS[0]
         is_open = base in IN_SERVICE and (flag in QUIET or is_held) and (is_ours or not reason)
-        assert (one.use is SlurmUse.OPEN) == is_open, reason
-        assert (one.use is SlurmUse.DOWN) == (one.state is SlurmState.DOWN)
+        assert (one.work is NodeWork.OPEN) == is_open, reason
+        assert (one.work is NodeWork.FAILED) == (one.state is SlurmState.DOWN)
         if base in GONE:
-            assert one.use is SlurmUse.DOWN
+            assert one.work is NodeWork.FAILED
 
 
 @pytest.mark.parametrize("base", BASES)
@@ -78,7 +80,7 @@ def test_a_reason_of_before_is_kept_beside_ours_and_is_another_s():
     held = reason_of(frozenset((HELD,)), "watch its fan")
     one = seen("IDLE", "DRAIN", reason=held)
     assert (one.claims, one.before) == (frozenset((HELD,)), "watch its fan")
-    assert (one.use, one.others) == (SlurmUse.DRAINED, "watch its fan")
+    assert (one.work, one.others) == (NodeWork.DRAINED, "watch its fan")
     assert seen("IDLE", reason="watch its fan").before == "watch its fan"
     assert seen("DOWN", "DRAIN", reason=OURS[0]).before == ""
 
@@ -88,3 +90,22 @@ def test_what_others_did_is_said():
     assert seen("MIXED", "MAINTENANCE", "RESERVED").others == "MAINTENANCE, RESERVED"
     assert seen("IDLE", "FAIL", reason="bad disk").others == "FAIL, bad disk"
     assert seen("IDLE", "DRAIN", reason=f"{BY}{DESIRED}").others == ""
+
+
+@pytest.mark.parametrize(
+    ("claims", "jobs", "work"),
+    [
+        ({HELD}, True, NodeWork.OPEN),
+        ({DESIRED}, True, NodeWork.DRAINING),
+        ({DESIRED, HELD}, False, NodeWork.DRAINED),
+        ({LEFT}, True, NodeWork.HELD),
+        ({LEFT, HELD}, False, NodeWork.HELD),
+    ],
+)
+def test_what_is_desired_of_a_node_is_read_back_beside_a_disturbance(claims, jobs, work):
+    ours = reason_of(frozenset(claims), "")
+    one = seen("IDLE", "DRAIN", reason=ours, has_jobs=jobs)
+    assert (one.work, one.as_desired) == (work, claims != {HELD})
+    # Where another keeps it as well, it is not opened once nothing is desired.
+    assert not seen("IDLE", "DRAIN", "RESERVED", reason=ours).as_desired
+    assert not seen("DOWN", "DRAIN", reason=ours).as_desired

@@ -48,6 +48,9 @@ class Nodes:
         held = json.loads(self._file.read_text()) if self._file.exists() else {}
         return {name: Desired(value, "user:eve") for name, value in held.items()}
 
+    def work_of(self, _node: str) -> None:
+        """Nobody but the queue knows it here."""
+
     def desire(self, wish: dict[str, str | int]) -> None:
         self._file.write_text(json.dumps(wish))
 

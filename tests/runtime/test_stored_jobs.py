@@ -11,7 +11,7 @@ import pytest
 from haptera.queue.entry import Moment, StoredQueue, Submission
 from haptera.queue.job import JobSpec, Size
 from haptera.queue.queue import ENDED_MAX, JobQueue
-from haptera.runtime.store.jobs_sql import desire_duties, load_queue, save_queue
+from haptera.runtime.store.jobs_sql import desire_duties, desire_work, load_queue, save_queue
 from haptera.runtime.store.schema_sql import open_database
 
 NOW = Moment(0, 1_700_000_000.0)
@@ -126,4 +126,24 @@ def test_what_kept_jobs_from_nodes_in_an_earlier_version_is_desired(
         ("node:n2", "work_why", "é" * 50, "controller:pools"),
         ("node:n4", "work", "open", "site"),
         ("node:n4", "work_why", "", "user:eve"),
+    ]
+
+
+def test_what_was_desired_of_slurm_in_an_earlier_version_is_desired_of_the_node_s_work(
+    state: sqlite3.Connection,
+) -> None:
+    insert = "INSERT INTO desired VALUES (?, ?, ?, 'user:eve', 1, 1)"
+    for name in ("n1", "n2", "n3", "n4"):
+        state.execute("INSERT INTO entities VALUES (?, '{}', 'site', 1)", (f"node:{name}",))
+    for name, value in {"n1": "drained", "n2": "open", "n3": "drained", "n4": "down"}.items():
+        state.execute(insert, (f"node:{name}", "slurm.use", value))
+    state.execute(insert, ("node:n3", "work", "held"))
+
+    desire_work(state)
+
+    found = "SELECT entity, name, value, owner FROM desired ORDER BY entity, name"
+    assert state.execute(found).fetchall() == [
+        ("node:n1", "work", "draining", "user:eve"),
+        ("node:n2", "work", "open", "user:eve"),
+        ("node:n3", "work", "held", "user:eve"),
     ]

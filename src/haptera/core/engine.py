@@ -54,6 +54,7 @@ from haptera.model.events import (
     Learnt,
     Listed,
     LoopBlocked,
+    Noticed,
     PlanFailed,
     PlanFound,
     Progressed,
@@ -218,8 +219,8 @@ class Engine:
                 self._failing(turn, event)
             case PlanFound() | PlanFailed():
                 self.hands.searches.handle(turn, event)
-            case Enrolled(peer, incarnation):
-                self.neighbours.enrolled(turn, peer, incarnation)
+            case Enrolled() | Noticed():
+                self._of_nodes(turn, event)
             case Asked() | Released():
                 self.requests.handle(turn, event)
             case Reported() | Silenced():
@@ -233,6 +234,16 @@ class Engine:
                 pass
             case _:
                 assert_never(event)
+
+    def _of_nodes(self, turn: Turn, event: Enrolled | Noticed) -> None:
+        """A node has enrolled, or the queue of jobs says whether nodes take jobs."""
+        match event:
+            case Enrolled(peer, incarnation):
+                self.neighbours.enrolled(turn, peer, incarnation)
+            case Noticed(nodes):
+                for name, value in nodes.items():
+                    if (row := self.table.get(node_id(name))) is not None:
+                        self.agents.noticed(turn, row, value)
 
     def _failing(self, turn: Turn, event: LoopBlocked | Exited) -> None:
         """A process of a module is gone, or serves nobody for a while."""

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Final
 
-from haptera.model.declared.desired_check import between, one_of
+from haptera.model.declared.desired_check import between
 from haptera.model.declared.schema import Applied, Attribute, Kind, Plain, Variable
 from haptera.model.entity import check_name
 from haptera.model.walltime import WALL_S_MAX
@@ -32,12 +32,15 @@ class Busy(StrEnum):
 class NodeWork(StrEnum):
     """Whether new jobs are given to a node: they are where nothing is desired, too.
 
-    What runs on one that is `draining` may end, until `work_until`. One that is `held` is left
-    alone by pools as well; on one that has `failed` everything is stopped now.
+    What runs on one that is `draining` may end, until `work_until`; once all has, it is `drained`.
+    One that is `held` is left alone by pools as well; on one that has `failed` everything is
+    stopped now.
     """
 
+    UNKNOWN = "unknown"
     OPEN = "open"
     DRAINING = "draining"
+    DRAINED = "drained"
     HELD = "held"
     FAILED = "failed"
 
@@ -70,9 +73,29 @@ bootable = Variable(
 # The name of a minOS, a subfolder of the parent's; another kernel is another minOS.
 minos = Plain("node", "minos", str, check=check_name)
 
-# What is desired of its work, why, and until when what runs may run, in seconds since 1970.
+# Whether it takes jobs: of the queue, or of another batch system whose module serves this.
+work = Variable(
+    "node",
+    "work",
+    NodeWork,
+    {
+        NodeWork.UNKNOWN: 0,
+        NodeWork.OPEN: 1,
+        NodeWork.DRAINING: 2,
+        NodeWork.DRAINED: 3,
+        NodeWork.HELD: 4,
+        NodeWork.FAILED: 5,
+    },
+    reads_as={NodeWork.DRAINING: NodeWork.DRAINED},
+    heeded=True,
+)
+# By whom it is read of a node whose jobs the queue gives.
+QUEUE: Final = "queue"
+# Noted by the module of a batch system where jobs are kept from a node only as desired here: once
+# nothing is desired any more, the node is opened.
+AS_DESIRED: Final = "as desired"
+# Why it takes none, and until when what runs may run, in seconds since 1970.
 WHY_BYTES_MAX: Final = 200
-work = Plain("node", "work", str, 16, one_of(NodeWork), compared_by=())
 work_why = Plain("node", "work_why", str, WHY_BYTES_MAX, compared_by=())
 work_until = Plain("node", "work_until", int, 8, between(0, WALL_S_MAX), compared_by=())
 
@@ -118,7 +141,7 @@ memory_mb = Attribute("node", "memory_mb", size_bytes_max=10)
 
 kind = Kind(
     "node",
-    (power, agent, busy, netboot, booted, bootable),
+    (power, agent, busy, netboot, booted, bootable, work),
     (
         platform,
         rack,
@@ -142,8 +165,9 @@ kind = Kind(
         cpus,
         memory_mb,
     ),
-    plain=(minos, work, work_why, work_until),
+    plain=(minos, work_why, work_until),
     in_force=(booted, bootable),
+    former={"slurm.use": "write `work`, which Slurm heeds as the queue does: draining, or open"},
 )
 
 

@@ -156,6 +156,12 @@ class Alive(msgspec.Struct, frozen=True, gc=False):
     arrived_at: int
 
 
+class Noticed(msgspec.Struct, frozen=True, gc=False):
+    """The queue of jobs says whether nodes take jobs; None: it does not know these any more."""
+
+    nodes: Mapping[str, str | None]
+
+
 class Ticked(msgspec.Struct, frozen=True, gc=False):
     """The time that the engine asked to be woken at has come."""
 
@@ -286,6 +292,7 @@ Event = (
     | Recalled
     | Reported
     | Silenced
+    | Noticed
     | Ticked
     | Asked
     | Released

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import Final
 
 import msgspec
 
@@ -20,6 +21,17 @@ class DutyState(StrEnum):
     FAILED = "failed"
     HOLD = "hold"
     ABSENT = "absent"
+
+
+# What this is called where it is desired and observed of a node; nothing is known of an absent one.
+OBSERVED: Final = {
+    DutyState.IDLE: NodeWork.OPEN,
+    DutyState.BUSY: NodeWork.OPEN,
+    DutyState.DRAINING: NodeWork.DRAINING,
+    DutyState.DRAINED: NodeWork.DRAINED,
+    DutyState.FAILED: NodeWork.FAILED,
+    DutyState.HOLD: NodeWork.HELD,
+}
 
 
 class Duty(msgspec.Struct, frozen=True):
@@ -49,7 +61,9 @@ def duty_of(desired: Mapping[str, Desired]) -> Duty | None:
     work = desired.get(node.work.name)
     if work is None or work.value == NodeWork.OPEN:
         return None
+    # Who desires `drained` means the same: what runs may end.
+    wish = NodeWork.DRAINING if work.value == NodeWork.DRAINED else NodeWork(str(work.value))
     why, until = desired.get(node.work_why.name), desired.get(node.work_until.name)
     reason = "no reason is given" if why is None else str(why.value)
     deadline_s = None if until is None else int(until.value)
-    return Duty(NodeWork(str(work.value)), reason, work.owner, deadline_s)
+    return Duty(wish, reason, work.owner, deadline_s)

@@ -138,11 +138,12 @@ class JobQueue:
         else:
             self.duties[name] = duty
 
-    def expire(self, now: Moment) -> None:
-        """Take from holders that were silent beyond their lease what they held."""
-        for holder in list(self.holders.values()):
-            if holder.lease_ns <= now.ns:
-                self.lose(holder.name, now, f"{holder.name} was lost")
+    def expire(self, now: Moment) -> list[str]:
+        """Take from holders that were silent beyond their lease what they held; who these are."""
+        lost = [one.name for one in self.holders.values() if one.lease_ns <= now.ns]
+        for name in lost:
+            self.lose(name, now, f"{name} was lost")
+        return lost
 
     def lose(self, name: str, now: Moment, reason: str) -> None:
         """Take from a holder that is known to be gone what it held, whatever its lease."""
@@ -164,7 +165,7 @@ class JobQueue:
                 return DutyState.HOLD
             case NodeWork.FAILED:
                 return DutyState.FAILED
-            case NodeWork.OPEN | None:
+            case _:
                 pass
         if busy:
             return DutyState.BUSY

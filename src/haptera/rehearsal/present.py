@@ -108,9 +108,9 @@ def present_of_stored(
 def _assumed(one: StoredEntity) -> Values:
     kind = KINDS[one.entity.kind]
     values = {
-        name: str(desired.value)
+        name: variable.goal(str(desired.value))
         for name, desired in one.desired.items()
-        if kind.variable(name) is not None
+        if (variable := kind.variable(name)) is not None
     }
     values |= {variable.name: Applied.CURRENT for variable in kind.in_force}
     if values.get(node.power.name) == Power.ON:

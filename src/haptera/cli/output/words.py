@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 from typing import Final
 
+from haptera.kinds import KINDS
 from haptera.model.answers.explained import Alternative, Explained
 from haptera.model.answers.views import (
     CONTESTED,
@@ -250,10 +251,21 @@ def _read(one: ReadingView) -> str:
     return f"{printable(said)} ({duration(one.age_ms)} ago)"
 
 
+def as_read(kind: str, name: str, desired: str | int) -> str:
+    """What is read of a variable once this, which is desired, has come about.
+
+    >>> as_read("node", "work", "draining"), as_read("node", "power", "on")
+    ('drained', 'on')
+    """
+    declared = KINDS.get(kind)
+    variable = None if declared is None else declared.variable(name)
+    return str(desired) if variable is None else variable.goal(str(desired))
+
+
 def _value(view: EntityView, name: str) -> str:
     seen = view.observed[name]
     text = seen.value if seen.known else f"{seen.value}?"
     desired = view.desired.get(name)
-    if desired is None or text == str(desired.value):
+    if desired is None or text == as_read(view.kind, name, desired.value):
         return printable(f"{name}={text}")
     return printable(f"{name}={text}→{desired.value}")

@@ -15,7 +15,7 @@ from haptera.core.state.side import Side
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
 from haptera.core.sync.peers import SUSPECT_AFTER, Peer, Tier
-from haptera.core.sync.presence import MODULE, is_hearing
+from haptera.core.sync.presence import MODULE, OWN, is_hearing
 from haptera.kinds.node import Agent, agent
 from haptera.model.answers.views import CONTESTED
 from haptera.model.facts import Fact, Method
@@ -72,7 +72,7 @@ class ReadingConflicts:
     def review(self, turn: Turn, row: EntityState, domain: Domain, state: int) -> None:
         """End what is over, and look again at the rest."""
         for name in sorted(row.belief.known.keys() & row.belief.second.keys()):
-            if row.belief.second[name].by == MODULE:  # it was only good until a module read it
+            if row.belief.second[name].by in OWN:  # it was only good until a module read it
                 row.belief.agree(name)
             else:
                 self._differ(turn, row, domain, name)

@@ -15,6 +15,7 @@ from haptera.core.sync.neighbours import Neighbours
 from haptera.core.sync.peers import Tier
 from haptera.core.sync.presence import (
     know_jobs,
+    know_work,
     learn_hello,
     learn_self,
     lose,
@@ -22,7 +23,7 @@ from haptera.core.sync.presence import (
     stop_waiting,
     vouch,
 )
-from haptera.kinds.node import Agent, agent
+from haptera.kinds.node import Agent, agent, work
 from haptera.model.messages import Measure
 
 
@@ -50,6 +51,12 @@ class Agents:
         for one in measures:
             if one.part in self._catalog.on_nodes:
                 self._neighbours.usual.reported(one.part, node, one.usual_ms * MS)
+
+    def noticed(self, turn: Turn, node: EntityState, value: str | None) -> None:
+        """The queue says where a node stands; a module that serves this knows better."""
+        looks = self._catalog.domain(node, node).looks
+        if self._neighbours.keeps(node.id.name) and all(one.at != work.name for one in looks):
+            know_work(turn, node, value, self._neighbours.incarnation(node.id))
 
     def settle(self, turn: Turn, node: EntityState) -> Situation | None:
         """Before a node is decided on: whether its agent can be there, and was heard.

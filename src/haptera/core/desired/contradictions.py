@@ -55,15 +55,16 @@ class Contradictions:
             if row is None or wish.owner == SITE or entity in new:
                 continue
             standing = self._standing(row, wish)
-            if not standing or not wish.sets:
+            sets = {name: value for name, value in wish.sets.items() if _is_brought(row, name)}
+            if not standing or not sets:
                 continue
             domain = yield from self._catalog.compiling(row, self._table.node_of(row))
-            key = domain, tuple(sorted(standing.items())), tuple(sorted(wish.sets.items()))
+            key = domain, tuple(sorted(standing.items())), tuple(sorted(sets.items()))
             if key not in seen:
                 yield LOOKING
-                seen[key] = _clash(domain, standing, wish.sets)
+                seen[key] = _clash(domain, standing, sets)
             if (text := seen[key]) is not None:
-                return _told(row, wish, domain, standing, text)
+                return _told(row, Wish(wish.owner, sets, wish.drops), domain, standing, text)
         return None
 
     def _standing(self, row: EntityState, wish: Wish) -> dict[str, str]:
@@ -71,10 +72,14 @@ class Contradictions:
         return {
             name: str(one.value)
             for name, one in row.desired.values.items()
-            if row.kind.variable(name) is not None
-            and name not in wish.sets
-            and name not in wish.drops
+            if _is_brought(row, name) and name not in wish.sets and name not in wish.drops
         }
+
+
+def _is_brought(row: EntityState, name: str) -> bool:
+    """Whether parts bring about what is desired of this; what is heeded rules nothing out."""
+    variable = row.kind.variable(name)
+    return variable is not None and not variable.heeded
 
 
 def _wishes(changes: Sequence[Change]) -> Pieces[tuple[dict[EntityId, Wish], set[EntityId]]]:

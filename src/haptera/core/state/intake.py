@@ -3,7 +3,7 @@
 from collections import deque
 from typing import Final
 
-from haptera.model.events import Event, Heard, Listed, Recalled
+from haptera.model.events import Event, Heard, Listed, Noticed, Recalled
 
 # Work, in moves that a search could try: any event, and each update or entity in it.
 TAKING: Final = 100
@@ -22,6 +22,8 @@ def taking(event: Event) -> int:
             return TAKING + TAKING_EACH * len(event.versions)
         case Recalled():
             return TAKING + TAKING_EACH * len(event.entities)
+        case Noticed():
+            return TAKING + TAKING_EACH * len(event.nodes)
         case _:
             return TAKING
 

@@ -7,6 +7,7 @@ from haptera.core.state.allowance import READ_AT_ONCE, READING_EACH
 from haptera.core.state.entity.belief import Belief
 from haptera.core.state.entity.node_report import NodeReport
 from haptera.core.state.row import EntityState
+from haptera.kinds.node import QUEUE, work
 from haptera.model.changes import (
     Change,
     CloseIntent,
@@ -74,6 +75,12 @@ class EntityTable:
         """The desired values of a node; none of one that is not declared."""
         row = self._rows.get(node_id(node))
         return {} if row is None else row.desired.values
+
+    def work_of(self, node: str) -> str | None:
+        """Whether a node takes jobs, as the queue has said; None where it has not."""
+        row = self._rows.get(node_id(node))
+        fact = None if row is None else row.belief.known.get(work.name)
+        return None if fact is None or fact.by != QUEUE else fact.value
 
     def on(self, node: str | None) -> list[EntityState]:
         """The rows on a node, its own first, then by id; on none: the whole cluster's."""

@@ -1,4 +1,4 @@
-"""Readings without a module: of an agent, by its hellos; of jobs, by declaration."""
+"""Readings without a module: of agents, by hellos; of jobs, by declaration and by the queue."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -8,7 +8,18 @@ from haptera.core.state.table import EntityTable
 from haptera.core.state.turn import Turn
 from haptera.core.state.typical_durations import Usual
 from haptera.core.sync.peers import Peer, Tier
-from haptera.kinds.node import JOBS_NONE, Agent, Busy, Power, agent, busy, jobs, power
+from haptera.kinds.node import (
+    JOBS_NONE,
+    QUEUE,
+    Agent,
+    Busy,
+    Power,
+    agent,
+    busy,
+    jobs,
+    power,
+    work,
+)
 from haptera.model.entity import node_id
 from haptera.model.facts import Fact, Method
 from haptera.model.parts import Context, Look, Manifest, Part, Requirement
@@ -17,6 +28,8 @@ from haptera.planner.domain.domain import excluding_attribute
 from haptera.planner.domain.problem import Problem
 
 MODULE = "sync"
+# What these say of a node counts until a module reads it.
+OWN = frozenset((MODULE, QUEUE))
 # How long a node that has just been given power may take until its agent is heard.
 BOOT_WITHIN_MS = 60_000
 # So many times as long it is waited for before anything else is tried: some boots are slow.
@@ -66,6 +79,16 @@ def know_jobs(turn: Turn, row: EntityState, incarnation: int) -> None:
             free = Fact(Busy.FREE, MODULE, Method.READ, turn.now, incarnation)
             _learn(turn, row, busy.name, free)
     elif fact is not None and fact.by == MODULE and row.belief.forget(busy.name, turn.now):
+        turn.touch(row.id)
+
+
+def know_work(turn: Turn, row: EntityState, value: str | None, incarnation: int) -> None:
+    """Where a node stands in the queue of jobs; None: the queue does not know it any more."""
+    fact = row.belief.known.get(work.name)
+    if value is not None:
+        seen = Fact(value, QUEUE, Method.READ, turn.now, incarnation)
+        _learn(turn, row, work.name, seen)
+    elif fact is not None and fact.by == QUEUE and row.belief.forget(work.name, turn.now):
         turn.touch(row.id)
 
 

@@ -30,6 +30,7 @@ from haptera.health.rule import Grade, HealthRule
 from haptera.health.scores import Score, ScoreBoard
 from haptera.health.ward import Ward
 from haptera.kinds import health, node, replica
+from haptera.kinds.node import NodeWork
 from haptera.kinds.rules import budget, health_score
 from haptera.kinds.rules import health_rule as health_rules
 from haptera.kinds.rules.budget import COUNT_MAX, Per
@@ -135,7 +136,8 @@ class HealthKeeper:
         scores = by_kind[health_score.kind.name]
         board = self._scores = self._scores or ScoreBoard(_read_scores(scores.values()))
         self.ward.distrusted = board.distrusted(self.ward.rules)
-        patients = [self._patient(name, there.get(name), held, now) for name in sorted(nodes)]
+        by_name = (nodes[name] for name in sorted(nodes))
+        patients = [self._patient(one, there.get(one.name), held, now) for one in by_name]
         brake = self._source.brake().why
         why = None if brake is None else f"the brake is on: {brake}"
         limits = limits_of(by_kind[budget.kind.name].values(), self._limits)
@@ -159,8 +161,9 @@ class HealthKeeper:
             self.ward.follow(rules.values())
 
     def _patient(
-        self, name: str, view: EntityView | None, held: frozenset[str], now: float
+        self, on: EntityView, view: EntityView | None, held: frozenset[str], now: float
     ) -> Patient:
+        name = on.name
         care = None if view is None else view.desired.get(health.care.name)
         # One that a person has spared is not ours to take out or to give back.
         own = care is not None and care.owner == WHO
@@ -168,13 +171,15 @@ class HealthKeeper:
             name,
             self.ward.symptoms(name),
             CareStage(str(care.value)) if own and care is not None else None,
-            name in held or self._is_busy(name),
+            name in held or self._is_busy(on),
             self.ward.well_since(name, now, FRESH_S),
         )
 
-    def _is_busy(self, name: str) -> bool:
-        holder = self._jobs.queue.holders.get(name)
-        return holder is not None and bool(holder.held)
+    def _is_busy(self, on: EntityView) -> bool:
+        """Whether jobs are there: the queue's own, or those of another batch system."""
+        holder = self._jobs.queue.holders.get(on.name)
+        drains = on.known_value(node.work.name) == NodeWork.DRAINING
+        return drains or (holder is not None and bool(holder.held))
 
     def _writes(
         self, patients: Iterable[Patient], nodes: Views, there: Views, decision: CareDecision

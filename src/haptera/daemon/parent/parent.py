@@ -54,7 +54,7 @@ from haptera.model.changes import Stored
 from haptera.model.effects import Publish
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
-from haptera.model.events import Event
+from haptera.model.events import Event, Noticed
 from haptera.model.parts import Context
 from haptera.modules import BUNDLED
 from haptera.runtime import clock
@@ -239,6 +239,7 @@ class _Parent:
 
         job_logs = JobLogs(self._home / JOB_LOGS, goes, self._channel.ask)
         self._jobs.on_end = job_logs.want
+        self._jobs.on_work = lambda nodes: self._deliver([Noticed(nodes)])
         self._inviting = Inviting(self._store, self._authority, self._settings.address)
         self._backend = EngineBackend(
             engine,

@@ -11,11 +11,12 @@ from haptera.kinds import node
 from haptera.model.changes import Desired
 from haptera.model.entity import EntityId
 from haptera.model.errors import Code, HapteraError
+from haptera.planner.domain.pieces import slices
 from haptera.queue.asking import ask, has_news, preference, tell
 from haptera.queue.capacity import capacity_of
 from haptera.queue.choice import Room
 from haptera.queue.demand import Wanted, demand
-from haptera.queue.duty import duty_of, own
+from haptera.queue.duty import OBSERVED, duty_of, own
 from haptera.queue.entry import Holder, Moment, StoredQueue, Submission
 from haptera.queue.job import ENDED, NOTHING, Job, Size
 from haptera.queue.news import JobNews
@@ -30,6 +31,8 @@ from haptera.sdk.boundary import Boundary
 # How often it is seen whether leases, or deadlines of drains, are over.
 EXPIRE_EVERY_S: Final = 1.0
 MS_PER_S: Final = 1_000
+# The engine hears of so many nodes at once: a turn of it is short.
+NOTICED_AT_ONCE: Final = 100
 
 _log = logging.getLogger(__name__)
 
@@ -42,6 +45,8 @@ class KnownNodes(Protocol):
     def attributes_of(self, node: str, /) -> Mapping[str, str]: ...
 
     def desired_of(self, node: str, /) -> Mapping[str, Desired]: ...
+
+    def work_of(self, node: str, /) -> str | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +88,9 @@ class ParentQueue:
         self.news = JobNews(self._queue.jobs)
         # Hears of each job that has run and ended, before that is durable.
         self.on_end: Callable[[Job], None] = lambda _: None
+        # Hears whether nodes take jobs, where that is other than the cluster has heard.
+        self.on_work: Callable[[Mapping[str, str | None]], None] = lambda _: None
+        self._noticed: dict[str, str | None] = {}
         # True of an image that nodes can have, by its name or digest.
         self.has_image: Callable[[str], bool] = lambda _: False
         # Nothing is given out whose image was not seen yet.
@@ -107,10 +115,11 @@ class ParentQueue:
 
         Jobs whose image has come are given out.
         """
+        self._notice(self.queue.duties)
         while True:
             await asyncio.sleep(EXPIRE_EVERY_S)
             with Boundary("the queue of jobs"):
-                self.queue.expire(_now())
+                self._notice(self.queue.expire(_now()))
                 self._look_for_images()
                 await self._write()
 
@@ -136,6 +145,8 @@ class ParentQueue:
             # Before it is given out again: its image may be gone.
             self._look_for_images(self.images_of(name))
         told = ask(self.queue, name, capacity, asked, _now(), backend)
+        if backend is None:
+            self._notice((name,))
         if told.lease_ms and (before := self._waiting.pop(name, None)) is not None:
             before.end()
         await self._write()
@@ -185,14 +196,19 @@ class ParentQueue:
         """Follow the desired work of these nodes, which may have changed."""
         if self._broken:
             return
-        names = (one.name for one in entities if one.kind == node.kind.name)
-        if sum(self._heed(self._queue, name) for name in names):
+        names = [one.name for one in entities if one.kind == node.kind.name]
+        changed = sum(self._heed(self._queue, name) for name in names)
+        for name in names:
+            self._noticed.pop(name, None)
+        self._notice(names)
+        if changed:
             self._tell()
             self._turn_over()
 
     async def lose(self, name: str, reason: str) -> None:
         """As `JobQueue.lose`."""
         self.queue.lose(name, _now(), reason)
+        self._notice((name,))
         await self._write()
 
     def why(self, job: Job) -> str:
@@ -246,6 +262,18 @@ class ParentQueue:
             return False
         queue.set_duty(name, duty)
         return True
+
+    def _notice(self, names: Iterable[str]) -> None:
+        """Have the cluster know whether these nodes take jobs; each news of it is told once."""
+        stand = {name: OBSERVED.get(self._queue.duty(name)) for name in names}
+        news = {
+            name: value
+            for name, value in stand.items()
+            if value != self._nodes.work_of(name) and self._noticed.get(name, "") != value
+        }
+        self._noticed |= news
+        for some in slices([*news], NOTICED_AT_ONCE):
+            self.on_work({name: news[name] for name in some})
 
     async def _write(self) -> None:
         """Answer the waiting, and have all that changed written, no matter by whom.

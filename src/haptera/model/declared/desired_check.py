@@ -46,7 +46,7 @@ def find_desirable(kind: Kind, name: str) -> Variable[Any] | Plain:
     named = kind.plain_named(name) or kind.variable(name)
     if named is None:
         names = [*(one.name for one in kind.variables), *(one.name for one in kind.plain)]
-        do = nearest(name, names)
+        do = kind.former.get(name) or nearest(name, names)
         if kind.attribute(name) is not None:
             do = _of_attribute(kind)
         raise UnknownNameError(f"a {kind.name} has no variable {name!r}", do=do)

@@ -30,12 +30,17 @@ class Variable(Generic[Values]):
     """A mutation variable: a finite enum whose first value is its *unknown*.
 
     `numbers` gives each value its number on the wire; a number, once given, is never reused.
+    `reads_as` are values that are desired by one word and read as another once they have come
+    about (`draining`, `drained`). One that is `heeded` is no goal where no step brings it about:
+    what is desired of it is heeded where it is stored.
     """
 
     kind: str
     name: str
     values: type[Values]
     numbers: Mapping[Values, int] = field(hash=False, compare=False)
+    reads_as: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False)
+    heeded: bool = False
 
     def __post_init__(self) -> None:
         numbers = sorted(self.numbers.values())
@@ -61,6 +66,10 @@ class Variable(Generic[Values]):
     def has(self, value: str | int) -> bool:
         """Whether this can be read of it; what is in force is a digest, of any value."""
         return self.values is Applied or any(value == one for one in self.values)
+
+    def goal(self, desired: str) -> str:
+        """The value that is read once this one, which is desired, has come about."""
+        return self.reads_as.get(desired, desired)
 
     @property
     def bits(self) -> int:
@@ -196,6 +205,7 @@ class Kind:
     it. An entity `serves` people or programs while it reads so. `whole` raises a HapteraError where
     values that can each be desired mean nothing together. Of one that is not on nodes there are
     `count_max` at most, for one task works through them all; None where each stands for a machine.
+    `former` names are what its variables were called once, each with what to write instead.
 
     Raises:
         HapteraError: two things bear one name, a name is too long, or there are too many values.
@@ -215,6 +225,7 @@ class Kind:
     halts: Halt | None = None
     serves: Serving | None = None
     count_max: int | None = 10_000
+    former: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False)
     whole: Callable[[Mapping[str, str | int]], None] | None = field(
         default=None, hash=False, compare=False
     )

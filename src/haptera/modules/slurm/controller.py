@@ -72,21 +72,24 @@ class SlurmController:
         """
         return found(await self.nodes(), self.node)
 
-    async def drain(self, why: str) -> None:
+    async def drain(self, why: str, *, no_more: str | None = None) -> None:
         """Let no more jobs begin, and say why; what somebody else drains stays as it is."""
         async with _turns[self.node]:
             one = (await self.own()).standing
-            if one.claims is not None and why not in one.claims:
-                await self._drain(reason_of(one.claims | {why}, one.before))
+            if one.claims is None:
+                return
+            claims = (one.claims - {no_more}) | {why}
+            if claims != one.claims:
+                await self._drain(reason_of(claims, one.before))
 
-    async def resume(self, why: str) -> None:
+    async def resume(self, *whys: str) -> None:
         """Let jobs begin again, unless there is another reason to drain it."""
         async with _turns[self.node]:
             node = await self.own()
             claims, before = node.standing.claims, node.standing.before
-            if claims is None or why not in claims:
+            if claims is None or claims.isdisjoint(whys):
                 return
-            if rest := claims - {why}:
+            if rest := claims - {*whys}:
                 await self._drain(reason_of(rest, before))
                 return
             # Given up meanwhile by Slurm itself: a person would have had to give a reason.

@@ -4,8 +4,10 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Final, TypeVar
 
+from haptera.kinds import node as nodes_kind
 from haptera.kinds import slurm
-from haptera.kinds.slurm import SlurmState, SlurmUse
+from haptera.kinds.node import AS_DESIRED, NodeWork
+from haptera.kinds.slurm import SlurmState
 from haptera.modules.slurm.controller import (
     JOBS_SHOWN_MAX,
     SlurmController,
@@ -13,7 +15,7 @@ from haptera.modules.slurm.controller import (
     found,
 )
 from haptera.modules.slurm.shapes import SlurmNode
-from haptera.modules.slurm.standing import DESIRED, HELD
+from haptera.modules.slurm.standing import DESIRED, HELD, LEFT, SlurmStanding
 from haptera.sdk import (
     PARENT,
     Draining,
@@ -44,7 +46,7 @@ module = Module(
     needs=(Privilege.ROOT,),
 )
 state = module.serves(slurm.state)
-use = module.serves(slurm.use)
+work = module.serves(nodes_kind.work)
 
 
 @state.look(
@@ -59,21 +61,27 @@ async def look_state(
     return await _each(nodes, lambda one: one.standing.state)
 
 
-@use.look(
+@work.look(
     many=True,
     every_s=10,
     within_s=5,
-    outcomes=tuple(one for one in SlurmUse if one is not SlurmUse.UNKNOWN),
+    outcomes=tuple(one for one in NodeWork if one is not NodeWork.UNKNOWN),
 )
-async def look_use(
+async def look_work(
     nodes: Mapping[EntityId, SlurmController],
-) -> Mapping[EntityId, SlurmUse | Exception]:
-    return await _each(nodes, lambda one: one.standing.use)
+) -> Mapping[EntityId, NodeWork | Exception]:
+    seen = await _each(nodes, lambda one: one.standing)
+    for entity, one in seen.items():
+        if isinstance(one, SlurmStanding) and one.as_desired:
+            nodes[entity].target.note(AS_DESIRED)
+    return {
+        entity: one.work if isinstance(one, SlurmStanding) else one for entity, one in seen.items()
+    }
 
 
-@use.step(
-    (SlurmUse.OPEN, SlurmUse.DRAINING),
-    SlurmUse.DRAINED,
+@work.step(
+    (NodeWork.OPEN, NodeWork.DRAINING, NodeWork.HELD),
+    NodeWork.DRAINED,
     within_s=DRAIN_S + 10,
     late_s=5,
     stoppable=True,
@@ -82,7 +90,7 @@ async def look_use(
 )
 async def drain(node: SlurmController) -> None:
     """No job is ended for it: it waits for those that run."""
-    await node.drain(DESIRED)
+    await node.drain(DESIRED, no_more=LEFT)
     clock = asyncio.get_running_loop()
     until = clock.time() + DRAIN_S
     while jobs := await node.jobs():
@@ -94,14 +102,20 @@ async def drain(node: SlurmController) -> None:
         await asyncio.sleep(JOBS_EVERY_S)
 
 
-@use.step((SlurmUse.DRAINING, SlurmUse.DRAINED), SlurmUse.OPEN, within_s=10)
+@work.step((NodeWork.OPEN, NodeWork.DRAINING, NodeWork.DRAINED), NodeWork.HELD, within_s=10)
+async def hold_back(node: SlurmController) -> None:
+    """Nothing is waited for: what runs may run on."""
+    await _is_ours(node)
+    await node.drain(LEFT, no_more=DESIRED)
+
+
+@work.step((NodeWork.DRAINING, NodeWork.DRAINED, NodeWork.HELD), NodeWork.OPEN, within_s=10)
 async def resume(node: SlurmController) -> None:
-    if others := (await node.own()).standing.others:
-        raise Refused(f"somebody else drains it: {others}")
-    await node.resume(DESIRED)
+    await _is_ours(node)
+    await node.resume(DESIRED, LEFT)
 
 
-@use.step(SlurmUse.DOWN, SlurmUse.OPEN, within_s=10, policy=MENDING)
+@work.step(NodeWork.FAILED, NodeWork.OPEN, within_s=10, policy=MENDING)
 async def mend(node: SlurmController) -> None:
     await node.mend()
 
@@ -123,6 +137,11 @@ def running(jobs: list[str]) -> str:
     """What is waited for, in words."""
     more = f" and {len(jobs) - JOBS_SHOWN_MAX} more" if len(jobs) > JOBS_SHOWN_MAX else ""
     return f"Slurm's job {', '.join(jobs[:JOBS_SHOWN_MAX])}{more} runs"
+
+
+async def _is_ours(node: SlurmController) -> None:
+    if others := (await node.own()).standing.others:
+        raise Refused(f"somebody else drains it: {others}")
 
 
 async def _each(

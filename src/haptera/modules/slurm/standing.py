@@ -6,13 +6,17 @@ What others did to a node is left: haptera drains and resumes by DRAIN and its o
 from dataclasses import dataclass
 from typing import Final
 
-from haptera.kinds.slurm import SlurmState, SlurmUse
+from haptera.kinds.node import NodeWork
+from haptera.kinds.slurm import SlurmState
 
 # What haptera drains it says so of; what bears another reason is another's, and stays drained.
 BY: Final = "haptera: "
 HELD: Final = "to be disturbed once its jobs have ended"
 DESIRED: Final = "drained as desired"
-CLAIMS: Final = frozenset((HELD, DESIRED))
+LEFT: Final = "held as desired"
+# What is desired of a node's work, and ends with that.
+WISHES: Final = frozenset((DESIRED, LEFT))
+CLAIMS: Final = WISHES | {HELD}
 # Between haptera's reason and one that the node had before.
 BEFORE: Final = " | before: "
 NOT_RESPONDING: Final = "Not responding"
@@ -45,21 +49,27 @@ class SlurmStanding:
     """What a node is to haptera.
 
     `claims`: why haptera drains it; None if it is another's, and to be left as it is. `before` is
-    the reason that it had before haptera's. `others` says what else keeps jobs from it.
+    the reason that it had before haptera's. `others` says what else keeps jobs from it. One that
+    haptera drains only for a disturbance is `open`; one that Slurm does not use has `failed`.
     """
 
     state: SlurmState
-    use: SlurmUse
+    work: NodeWork
     claims: frozenset[str] | None
     before: str
     others: str
+
+    @property
+    def as_desired(self) -> bool:
+        """Whether nothing but what is desired here keeps jobs from it."""
+        return bool(self.claims and self.claims & WISHES) and not self.others
 
 
 def standing(states: frozenset[str], reason: str, *, has_jobs: bool) -> SlurmStanding:
     """How a node stands.
 
     >>> one = standing(frozenset(("IDLE", "FAIL")), "bad disk", has_jobs=False)
-    >>> one.use.value, one.claims, one.others
+    >>> one.work.value, one.claims, one.others
     ('drained', None, 'FAIL, bad disk')
     """
     ours, before = _read(reason)
@@ -75,13 +85,19 @@ def standing(states: frozenset[str], reason: str, *, has_jobs: bool) -> SlurmSta
     has_jobs = has_jobs or not states.isdisjoint(BUSY)
     gone = not in_service or (not has_jobs and not states.isdisjoint(POWER))
     if gone:
-        return SlurmStanding(SlurmState.DOWN, SlurmUse.DOWN, claims, before, others)
-    closed = SlurmUse.DRAINING if has_jobs else SlurmUse.DRAINED
+        return SlurmStanding(SlurmState.DOWN, NodeWork.FAILED, claims, before, others)
+    closed = NodeWork.DRAINING if has_jobs else NodeWork.DRAINED
     taken = SlurmState.ALLOCATED if has_jobs else SlurmState.IDLE
     state = SlurmState(closed.value) if others or drains else taken
-    # What is drained only for a disturbance is in use otherwise.
-    use = closed if others or (drains and claims != frozenset((HELD,))) else SlurmUse.OPEN
-    return SlurmStanding(state, use, claims, before, others)
+    work = closed if others else _wished(claims, closed) if drains else NodeWork.OPEN
+    return SlurmStanding(state, work, claims, before, others)
+
+
+def _wished(claims: frozenset[str] | None, closed: NodeWork) -> NodeWork:
+    """By what is desired: one that is drained only for a disturbance is in use otherwise."""
+    if not claims or claims.isdisjoint(WISHES):
+        return NodeWork.OPEN
+    return closed if DESIRED in claims else NodeWork.HELD
 
 
 def reason_of(claims: frozenset[str], before: str) -> str:

@@ -74,6 +74,20 @@ def desire_duties(connection: sqlite3.Connection, wall_s: float) -> None:
     connection.execute("DELETE FROM duties")
 
 
+def desire_work(connection: sqlite3.Connection) -> None:
+    """Desire of nodes' work what a file of an earlier version desires of their `slurm.use`."""
+    connection.execute(
+        "UPDATE OR IGNORE desired SET name = ?, value = ? WHERE name = 'slurm.use'"
+        " AND value = 'drained'",
+        (node.work.name, NodeWork.DRAINING.value),
+    )
+    connection.execute(
+        "UPDATE OR IGNORE desired SET name = ? WHERE name = 'slurm.use' AND value = ?",
+        (node.work.name, NodeWork.OPEN.value),
+    )
+    connection.execute("DELETE FROM desired WHERE name = 'slurm.use'")
+
+
 # What is desired instead of each mode.
 _WORK: Final = {
     "drain": NodeWork.DRAINING.value,

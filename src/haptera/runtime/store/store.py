@@ -93,6 +93,7 @@ class Store:
                 if_unsealed.callback(connection.close)
                 sessions_sql.seal_sessions(connection, sealer)
                 jobs_sql.desire_duties(connection, wall_s())
+                jobs_sql.desire_work(connection)
                 if_unsealed.pop_all()
             return cls(connection, path, sealer, held, deliver, wall_s, shipped)
         except BaseException:

@@ -152,8 +152,11 @@ function one(labels, none, several) {
   return [...labels][0] ?? none;
 }
 
+// What reads otherwise once it has come about: who desires a node to be draining has it drained.
+export const readAs = (wanted) => (wanted === "draining" ? "drained" : String(wanted));
+
 function differs(seen, wanted) {
-  return !seen.known || seen.value !== String(wanted);
+  return !seen.known || seen.value !== readAs(wanted);
 }
 
 // As it is, remembered values with a mark; and as it should be, where that is something else. Plain
@@ -162,7 +165,7 @@ function valueOf(view, variable) {
   const [seen, wanted] = [view.observed[variable], view.desired[variable]];
   if (!seen && typeof wanted?.value === "number") return String(wanted.value);
   const now = seen ? seen.value + (seen.known ? "" : "?") : "unknown";
-  const other = wanted !== undefined && now !== String(wanted.value);
+  const other = wanted !== undefined && now !== readAs(wanted.value);
   return other ? short(`${now} \u2192 ${wanted.value}`) : now;
 }
 

@@ -1,6 +1,7 @@
 // The chosen node with all on it: as it should be, as it is, the chain, why, and what happened.
 
 import { ask } from "./api.js";
+import { readAs } from "./colours.js";
 import { badge, duration, make, pairs, refill } from "./dom.js";
 import { natural } from "./fleet.js";
 import { told } from "./told.js";
@@ -100,7 +101,7 @@ export class Panel {
     if (wanted && !seen && applied) {
       lines.push(make("small", { textContent: `as desired${wanted.owner === null ? "" : ` by ${wanted.owner}`}` }));
     } else if (wanted) {
-      const other = seen && !(seen.known && seen.value === String(wanted.value));
+      const other = seen && !(seen.known && seen.value === readAs(wanted.value));
       const whose = wanted.owner === null ? "" : `, says ${wanted.owner}`;
       const text = `desired: ${wanted.value}${whose}`;
       lines.push(make("small", { classes: other ? "differs" : "", textContent: text }));

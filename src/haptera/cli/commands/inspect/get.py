@@ -18,7 +18,7 @@ from haptera.cli.output.live.redrawing import (
     watch_option,
 )
 from haptera.cli.output.printing import Format, entities_option, print_entities, say
-from haptera.cli.output.words import printable, standing, values
+from haptera.cli.output.words import as_read, printable, standing, values
 from haptera.cli.verb import answers
 from haptera.client import Client, RefusedError, calls, sample_calls
 from haptera.kinds import KINDS
@@ -237,7 +237,8 @@ def _told(view: PastView) -> ToldEntity:
 
 def _then(view: PastView, name: str) -> str:
     observed, wanted = view.observed[name], view.desired.get(name)
-    wish = "" if wanted is None or str(wanted) == observed else f"→{wanted}"
+    is_so = wanted is None or as_read(view.entity.partition(":")[0], name, wanted) == observed
+    wish = "" if is_so else f"→{wanted}"
     return f"{name}={observed}{wish}"
 
 
