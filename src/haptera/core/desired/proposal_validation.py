@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from haptera.core.desired.capacity import checking_work
 from haptera.core.desired.contradictions import Contradictions
 from haptera.core.desired.crowding import checking_count
 from haptera.core.desired.fitting import checking_fit
@@ -172,6 +173,7 @@ class Checks:
             self._contradictions.checking(changes),
             checking_whole(self._table, changes),
             checking_fit(self._table, changes),
+            checking_work(self._table, changes),
         ):
             if (problem := (yield from checking)) is not None:
                 return ProposalRefusal(problem, Cause.INVALID)

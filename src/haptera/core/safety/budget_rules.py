@@ -10,7 +10,7 @@ from haptera.core.state.selecting import Declared, attributes_of
 from haptera.core.state.table import EntityTable
 from haptera.kinds.node import fault_group, rack
 from haptera.kinds.rules import budget
-from haptera.kinds.rules.budget import Budget, Per
+from haptera.kinds.rules.budget import Budget, Per, budget_of
 from haptera.kinds.service import kind as service_kind
 from haptera.kinds.service import max_unavailable, parse_unavailable
 from haptera.model.entity import EntityId, node_id
@@ -37,7 +37,9 @@ class BudgetRules:
         # An agent may receive an older change after a newer one: the table's revision stays.
         revisions = [(row.id, row.desired.revision) for row in rows]
         if revisions != self._limits[0]:
-            limits = tuple(_budget(row) for row in rows if budget.per.name in row.desired.values)
+            limits = tuple(
+                budget_of(row.plain()) for row in rows if budget.per.name in row.desired.values
+            )
             self._limits = revisions, limits
         subject = Declared(entity, attributes_of(self._table))
         ruled = [one for one in self._limits[1] if one.of.means(subject)]
@@ -117,21 +119,6 @@ def _own(row: EntityState | None) -> list[Budget]:
         return []
     most = parse_unavailable(str(said))
     return [Budget(Per.SERVICE, parse_selector(ALL), most.at_once, most.share)]
-
-
-def _budget(row: EntityState) -> Budget:
-    data = row.plain()
-    return Budget(
-        Per(str(data[budget.per.name])),
-        parse_selector(str(data.get(budget.of.name, ALL))),
-        _number(data.get(budget.at_once.name)),
-        _number(data.get(budget.share.name)),
-        _number(data.get(budget.per_hour.name)),
-    )
-
-
-def _number(value: str | int | None) -> int | None:
-    return None if value is None else int(value)
 
 
 def group_of(node: EntityState | None) -> str | None:

@@ -24,6 +24,8 @@ class Per(StrEnum):
     SERVICE = "service"
     # The nodes that are in care for their health; steps do not count.
     HEALTH = "health"
+    # The nodes that are kept from jobs, by whoever's word; steps do not count.
+    WORK = "work"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +71,29 @@ def _check_per(text: str) -> None:
 
 
 def _check_whole(values: Mapping[str, str | int]) -> None:
-    """See that a budget of health says nothing that care does not count.
+    """See that a budget that counts nodes says nothing that is not counted.
 
     Raises:
         HapteraError: it does.
     """
-    odd = [one for one in (of, per_hour) if one.name in values]
-    if values.get(per.name) == Per.HEALTH and odd:
+    unknown: Mapping[str, tuple[Plain, ...]]
+    unknown = {Per.HEALTH: (of, per_hour), Per.WORK: (per_hour,)}
+    odd = [one for one in unknown.get(str(values.get(per.name)), ()) if one.name in values]
+    if odd:
         key = "for" if odd[0] is of else odd[0].name
-        what = f"a budget of health has no `{key}`: it counts all nodes in care"
+        counts = "all nodes in care" if values[per.name] == Per.HEALTH else "nodes without jobs"
+        what = f"a budget of {values[per.name]} has no `{key}`: it counts {counts}"
         raise HapteraError(what, do="write at_once, share or both")
+
+
+def budget_of(values: Mapping[str, str | int]) -> Budget:
+    """A budget as it is declared, by its desired values."""
+    at_once_max, share_max, per_hour_max = (
+        None if (value := values.get(one.name)) is None else int(value)
+        for one in (at_once, share, per_hour)
+    )
+    of_whom = parse_selector(str(values.get(of.name, ALL)))
+    return Budget(Per(str(values[per.name])), of_whom, at_once_max, share_max, per_hour_max)
 
 
 # Without it, all entities.
