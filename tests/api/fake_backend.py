@@ -451,7 +451,13 @@ class FakeBackend:
     def _view(self, one):
         desired = {name: DesiredView(held.value, held.owner) for name, held in one.desired.items()}
         observed = {
-            name: ObservedView(str(held.value), known=True, method="read", by="fake", age_ms=40)
+            name: ObservedView(
+                str(held.value),
+                known=True,
+                method="read",
+                by="queue" if name == "work" else "fake",
+                age_ms=40,
+            )
             for name, held in one.desired.items()
         }
         view = EntityView(

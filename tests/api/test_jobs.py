@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from haptera.api.routes.job_list import LOOKED_AT_ONCE, Cancelling, JobList
-from haptera.model.answers.views import Condition
+from haptera.model.answers.views import Condition, ObservedView
 from haptera.model.changes import Author, Declare
 from haptera.model.entity import EntityId, node_id
 from haptera.queue.asking import ask as ask_for_work
@@ -272,6 +272,17 @@ def test_what_is_desired_of_the_work_of_nodes_is_their_duty(nodes):
     ]
     (one,) = ask(nodes, "GET", "/v1/queue?select=n3", token="read-token").json["holders"]
     assert one["deadline_s"] == 2_000
+
+
+def test_a_node_of_another_batch_system_is_drained_once_that_says_so():
+    backend, node = FakeBackend(), node_id("n1")
+    asyncio.run(backend.propose((Declare(node, {}, "site"),), None, Author("site")))
+    app = make_app(backend, Sites("quick"), cluster="quick", wall_s=lambda: NOW.wall_s)
+    desire(app, "n1", work="draining", work_why="heat")
+    for value, stands in (("open", "draining"), ("draining", "draining"), ("drained", "drained")):
+        seen = ObservedView(value, known=True, method="read", by="slurm", age_ms=1)
+        backend.say(node, observed={"work": seen})
+        assert holders(app) == [("n1", stands, "heat", "user:bob")]
 
 
 @pytest.mark.parametrize("select", ["n[1-9]", "n1 or n9", "n1 or node:n9"])

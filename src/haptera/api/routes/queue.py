@@ -21,12 +21,14 @@ from haptera.api.requests.lines import Lines, document
 from haptera.api.routes.job_list import Cancelling, JobList
 from haptera.api.writes.nodes_meant import nodes_meant
 from haptera.kinds.meaning import check_selector
+from haptera.kinds.node import QUEUE, NodeWork, work
 from haptera.model.entity import node_id
 from haptera.model.errors import Code, HapteraError
 from haptera.model.text import whole_number
 from haptera.model.token_scope import RANK, Scope
 from haptera.queue.capacity import capacity_of
 from haptera.queue.demand import demand
+from haptera.queue.duty import DutyState
 from haptera.queue.entry import Holder, Submission
 from haptera.queue.job import ENDED, Job, JobState, Size
 from haptera.queue.reason import absence
@@ -208,12 +210,20 @@ class JobRoutes:
         view = self.backend.entity(node_id(name))
         return None if view is None else capacity_of(view.attributes)
 
+    def _duty(self, name: str) -> DutyState:
+        """Where a node stands; drained is one of another batch system once that says so, too."""
+        state = self.desk.queue.duty(name)
+        view = self.backend.entity(node_id(name)) if state is DutyState.DRAINED else None
+        seen = None if view is None else view.observed.get(work.name)
+        still = seen is not None and seen.by != QUEUE and seen.value != NodeWork.DRAINED
+        return DutyState.DRAINING if still else state
+
     def _holder(self, name: str) -> HolderView:
         queue = self.desk.queue
         holder, duty = queue.holders.get(name) or Holder(name), queue.duties.get(name)
         return HolderView(
             name,
-            queue.duty(name),
+            self._duty(name),
             holder.capacity,
             holder.free,
             sorted(holder.held.values()),
