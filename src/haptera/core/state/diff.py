@@ -6,7 +6,7 @@ from haptera.core.state.row import EntityState
 from haptera.kinds import module, node
 from haptera.kinds.module import ModuleRun
 from haptera.kinds.node import AS_DESIRED, NodeWork
-from haptera.model.declared.schema import Applied, Kind
+from haptera.model.declared.schema import Applied
 from haptera.model.parts import Requirement
 from haptera.planner.domain.domain import Domain
 
@@ -17,8 +17,14 @@ def goal(row: EntityState, domain: Domain) -> dict[str, str]:
     Plain data start chains too: wherever they are desired, and the other goals lead to a look at
     `applied`, what is in force is to be what is desired.
     """
-    desired = {name: str(one.value) for name, one in row.desired.values.items()}
-    wanted = _released(row) | goals(row.kind, desired, domain)
+    wanted = {
+        name: variable.goal(str(one.value))
+        for name, one in row.desired.values.items()
+        if (variable := row.kind.variable(name)) is not None
+        and (not variable.heeded or _is_brought(name, domain))
+    }
+    if node.work.name not in row.desired.values and _is_released(row):
+        wanted[node.work.name] = NodeWork.OPEN
     if row.desired.resident and row.id.node is not None and module.run.name not in wanted:
         wanted |= _due(row)
     names = [one.name for one in row.kind.in_force]
@@ -27,26 +33,15 @@ def goal(row: EntityState, domain: Domain) -> dict[str, str]:
     return wanted | {name: str(Applied.CURRENT) for name in names if row.plain(name)}
 
 
-def goals(kind: Kind, desired: Mapping[str, str], domain: Domain) -> dict[str, str]:
-    """Those of the desired values that are mutation variables, as they read once they are so."""
-    return {
-        name: variable.goal(value)
-        for name, value in desired.items()
-        if (variable := kind.variable(name)) is not None
-        and (not variable.heeded or _is_brought(name, domain))
-    }
-
-
 def _is_brought(name: str, domain: Domain) -> bool:
     """Whether steps of the class bring about what is desired of this variable."""
     return any(name == change.variable for step in domain.steps for change in step.changes)
 
 
-def _released(row: EntityState) -> dict[str, str]:
-    """What is to come of a node that is kept from jobs as was desired, and is not any more."""
+def _is_released(row: EntityState) -> bool:
+    """Whether a node is kept from jobs as was desired, and is not any more."""
     fact = row.belief.known.get(node.work.name)
-    kept = row.id.kind == node.kind.name and fact is not None and fact.note == AS_DESIRED
-    return {node.work.name: NodeWork.OPEN} if kept else {}
+    return fact is not None and fact.note == AS_DESIRED and row.id.kind == node.kind.name
 
 
 def _is_due(row: EntityState, domain: Domain, wanted: Mapping[str, str], name: str) -> bool:
