@@ -10,6 +10,7 @@ from haptera.cli.input.selected import selected, selected_jobs
 from haptera.cli.main import the_client
 from haptera.cli.output.groups import grouped, together
 from haptera.cli.output.health_words import of_health
+from haptera.cli.output.job_words import holder_sentence
 from haptera.cli.output.job_words import sentence as job_sentence
 from haptera.cli.output.live.redrawing import (
     keep_asking,
@@ -32,6 +33,7 @@ from haptera.cli.output.words import (
 from haptera.cli.verb import answers
 from haptera.client import Client, calls
 from haptera.kinds.group import numbered
+from haptera.kinds.node import NodeWork, work
 from haptera.model.answers.views import SETTLED, Condition, EntityDetail, EntityView
 from haptera.model.errors import Code, HapteraError
 from haptera.queue.job import ENDED
@@ -94,7 +96,11 @@ def _why(client: Client, selection: str | None, verbose: bool, output: str) -> N
     else:
         _print_grouped(views, output)
     if len(views) == 1 and views[0].entity == selection:
-        lines = [*_of_pool(client, views[0]), *of_group(views[0], _leases(client, views[0]))]
+        lines = [
+            *_of_pool(client, views[0]),
+            *_of_work(client, views[0]),
+            *of_group(views[0], _leases(client, views[0])),
+        ]
         for line in lines:
             print_sentence(line, output, indent="  ")
         for line in _of_health(client, views[0]):
@@ -123,6 +129,14 @@ def _of_pool(client: Client, view: EntityView) -> list[str]:
         return []
     said = client.ask(calls.queue()).pools.get(view.name)
     return [] if said is None else [printable(said)]
+
+
+def _of_work(client: Client, view: EntityView) -> list[str]:
+    """Why a node takes no jobs, and which it has still."""
+    if view.kind != "node" or view.known_value(work.name) in (None, NodeWork.OPEN):
+        return []
+    holders = client.ask(calls.queue(view.name)).holders
+    return [holder_sentence(one) for one in holders if one.who is not None]
 
 
 def _of_health(client: Client, view: EntityView) -> list[str]:
