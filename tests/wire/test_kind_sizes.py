@@ -28,6 +28,7 @@ from haptera.model.entity import NAME_BYTES_MAX, EntityId
 from haptera.model.errors import HapteraError, LimitError
 from haptera.model.facts import Method
 from haptera.model.messages import (
+    AGE_MS_MAX,
     DesiredUpdate,
     ObservedFragment,
     ObservedUpdate,
@@ -85,9 +86,9 @@ def most_observed(
         if variable.values is not Applied:
             value = max((str(one) for one in variable.numbers if one != variable.unknown), key=len)
         by = f"{at:0{BY_BYTES_MAX}}"
-        seen[variable.name] = SeenValue(value, False, Method.INFERRED, MOST, by, note)
+        seen[variable.name] = SeenValue(value, False, Method.INFERRED, AGE_MS_MAX, by, note)
     words = "x" * WORDS_BYTES_MAX
-    standing = Standing(max(Condition, key=len), MOST, words, words)
+    standing = Standing(max(Condition, key=len), AGE_MS_MAX, words, words)
     return ObservedUpdate(entity_of(kind), MOST, seen, standing=standing)
 
 

@@ -15,6 +15,7 @@ from haptera.model.declared.schema import VARIABLES_MAX, Kind, Variable
 from haptera.model.entity import EntityId, node_id
 from haptera.model.facts import Method
 from haptera.model.messages import (
+    AGE_MS_MAX,
     Ask,
     DesiredUpdate,
     Mark,
@@ -48,6 +49,7 @@ WEB = EntityId("service", "web", "n01")
 HELLO = Message(3, 1, SCHEMA, Mark(7, 5, 0xD1), Mark(0, 9, 0x0B), words=(0x2A,))
 
 U64 = st.integers(0, 2**64 - 1)
+AGES = st.integers(0, AGE_MS_MAX)
 NAMES = st.sampled_from(["n", "n01", "rack1-n40.site", "w_" + "x" * 61 + "9"])
 MARKS = st.builds(Mark, U64, U64, U64)
 ENTITIES = {
@@ -78,7 +80,7 @@ def seen_values(kind: str) -> st.SearchStrategy[dict[str, SeenValue]]:
                 st.sampled_from(values),
                 st.booleans(),
                 st.sampled_from(Method),
-                st.integers(0, 2**40),
+                AGES,
                 st.sampled_from(["labnode", "service", "sync", ""]),
                 WORDS,
             )
@@ -94,7 +96,7 @@ def wanted_values(kind: str) -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries({}, optional=values | PLAIN[kind])
 
 
-STANDINGS = st.builds(Standing, st.sampled_from(Condition), U64, WORDS, WORDS) | st.none()
+STANDINGS = st.builds(Standing, st.sampled_from(Condition), AGES, WORDS, WORDS) | st.none()
 ATTRIBUTES = st.dictionaries(st.sampled_from(["platform", "rack", "bmc"]), st.text(max_size=20))
 UPDATES = st.one_of(
     *(
@@ -416,6 +418,16 @@ def test_words_on_where_an_entity_stands_are_cut_to_their_room() -> None:
 
     cut = Standing(Condition.STUCK, 5, "ä" * 78 + "…", "e" * (WORDS_BYTES_MAX - 3) + "…")
     assert update == ObservedUpdate(WEB, 1, {}, standing=cut)
+
+
+@pytest.mark.parametrize("age_ms", [AGE_MS_MAX + 1, 2**63, 2**64 - 1])
+def test_an_age_that_no_time_has_room_for_is_refused(age_ms: int) -> None:
+    """So long ago, in nanoseconds, is no time that a parent could keep or tell."""
+    seen = {"run": SeenValue("running", True, Method.READ, age_ms, "service")}
+    standing = Standing(Condition.CONVERGED, age_ms)
+    for update in (ObservedUpdate(WEB, 1, seen), ObservedUpdate(WEB, 1, {}, standing=standing)):
+        (body,) = encode(msgspec.structs.replace(HELLO, updates=(update,)), CODEC, SCHEMA)
+        assert decode(body, CODEC, "n01") == Reject(FrameFault.SECTION)
 
 
 def test_a_note_is_cut_to_its_size_and_one_that_finds_no_room_is_left_out() -> None:

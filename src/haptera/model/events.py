@@ -8,7 +8,7 @@ from haptera.model.chain import NoChain, ToldChain
 from haptera.model.changes import Author, Cause, Change
 from haptera.model.declared.remote_schema import ToldSchema
 from haptera.model.entity import EntityId
-from haptera.model.messages import Mark, Message, ObservedUpdate, Permit, ReportNotes
+from haptera.model.messages import AgeMs, Mark, Message, ObservedUpdate, Permit, ReportNotes
 from haptera.model.parts import Manifest
 
 
@@ -247,7 +247,7 @@ class NumberedRequest(msgspec.Struct, frozen=True, gc=False):
 
     number: int
     request: HandedDown
-    left_ms: int
+    left_ms: AgeMs
 
 
 class ReportAnswer(msgspec.Struct, frozen=True, gc=False):

@@ -1,10 +1,16 @@
 """What neighbours tell each other: hellos, and the state of entities."""
 
+from typing import Annotated, Final
+
 import msgspec
 
 from haptera.model.answers.views import Condition
 from haptera.model.entity import EntityId
 from haptera.model.facts import Method
+
+# Some 35 years, whose nanoseconds a time has room for: of a neighbour's word it is the limit.
+AGE_MS_MAX: Final = 1 << 40
+AgeMs = Annotated[int, msgspec.Meta(ge=0, le=AGE_MS_MAX)]
 
 
 class Mark(msgspec.Struct, frozen=True, gc=False):
@@ -25,7 +31,7 @@ class SeenValue(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     value: str
     known: bool
     method: Method
-    age_ms: int
+    age_ms: AgeMs
     by: str
     note: str | None = None
 
@@ -48,7 +54,7 @@ class Standing(msgspec.Struct, frozen=True, gc=False):
     """
 
     condition: Condition
-    since_ms: int
+    since_ms: AgeMs
     why: str | None = None
     error: str | None = None
     wanted: str | None = None
@@ -88,7 +94,7 @@ class Ask(msgspec.Struct, frozen=True, gc=False):
 
     id: str
     step: str
-    late_ms: int
+    late_ms: AgeMs
 
 
 class RoomAsk(msgspec.Struct, frozen=True, gc=False):
@@ -100,7 +106,7 @@ class RoomAsk(msgspec.Struct, frozen=True, gc=False):
 
     id: str
     entity: EntityId
-    late_ms: int
+    late_ms: AgeMs
     begun: bool = False
     harmless: bool = False
 

@@ -9,6 +9,7 @@ from typing import Annotated, Final
 import msgspec
 
 from haptera.model.entity import NAME_BYTES_MAX
+from haptera.model.messages import AgeMs
 from haptera.model.reading import ITEM_BYTES_MAX, READING_BYTES_MAX, SERIES_MAX
 from haptera.model.samples import Measurement
 from haptera.wire.frame import CONTENT_BYTES_MAX, FrameFault, Reject
@@ -21,8 +22,6 @@ SERIES_BYTES_MAX: Final = READING_BYTES_MAX + ITEM_BYTES_MAX + 2
 _VALUE_BYTES: Final = 2 + 9
 # The most of a section's rest: the heads of its list and map, two names, an age.
 _HEAD_BYTES: Final = 1 + 3 + 2 * (2 + NAME_BYTES_MAX) + 9
-# An age that is longer is none.
-AGE_MS_MAX: Final = 1 << 40
 
 _Name = Annotated[str, msgspec.Meta(max_length=NAME_BYTES_MAX)]
 _Series = Annotated[str, msgspec.Meta(max_length=SERIES_BYTES_MAX)]
@@ -31,7 +30,7 @@ _Series = Annotated[str, msgspec.Meta(max_length=SERIES_BYTES_MAX)]
 class _Measured(msgspec.Struct, frozen=True, gc=False, array_like=True):
     kind: _Name
     name: _Name
-    age_ms: Annotated[int, msgspec.Meta(ge=0, le=AGE_MS_MAX)]
+    age_ms: AgeMs
     values: Annotated[dict[_Series, float], msgspec.Meta(max_length=SERIES_MAX)]
 
 

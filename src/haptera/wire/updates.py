@@ -27,6 +27,7 @@ from haptera.model.entity import EntityId, check_name
 from haptera.model.errors import HapteraError
 from haptera.model.facts import Method
 from haptera.model.messages import (
+    AgeMs,
     DesiredUpdate,
     ObservedFragment,
     ObservedUpdate,
@@ -69,7 +70,7 @@ class _Desired(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 class _Standing(msgspec.Struct, frozen=True, gc=False, array_like=True):
     condition: Condition
-    since_ms: _Whole
+    since_ms: AgeMs
     why: str | None
     error: str | None
 
@@ -87,7 +88,7 @@ class _Observed(msgspec.Struct, frozen=True, gc=False, array_like=True):
     gone: bool
     words: list[_Whole]
     named: dict[str, tuple[str, bool, Method]]
-    provenance: list[tuple[_Whole, _Whole]]
+    provenance: list[tuple[AgeMs, _Whole]]
     by: list[str]
     standing: _Standing | None = None
     notes: dict[str, str] = {}

@@ -9,7 +9,7 @@ from haptera.core.sync.charge import Charge
 from haptera.core.sync.reports import Reports
 from haptera.model.entity import EntityId
 from haptera.model.facts import Fact
-from haptera.model.messages import ObservedUpdate, SeenValue, Standing
+from haptera.model.messages import AGE_MS_MAX, ObservedUpdate, SeenValue, Standing
 
 # What changed, and by node whether its agent is heard; None: all as it was last sent.
 Draft = tuple[tuple[ObservedUpdate, ...], Mapping[str, bool] | None]
@@ -63,7 +63,7 @@ def _update(row: EntityState, now: int) -> ObservedUpdate:
     belief, stance = row.belief, row.stance
     known = {name: _seen(fact, now, known=True) for name, fact in belief.known.items()}
     remembered = {name: _seen(fact, now, known=False) for name, fact in belief.remembered.items()}
-    since_ms = stance.lasted(now) // MS
+    since_ms = min(stance.lasted(now) // MS, AGE_MS_MAX)
     standing = Standing(
         stance.condition, since_ms, stance.why, row.attempts.error, row.desired.digest()
     )
@@ -71,5 +71,5 @@ def _update(row: EntityState, now: int) -> ObservedUpdate:
 
 
 def _seen(fact: Fact, now: int, *, known: bool) -> SeenValue:
-    age_ms = max(0, now - fact.at) // MS
+    age_ms = min(max(0, now - fact.at) // MS, AGE_MS_MAX)
     return SeenValue(fact.value, known, fact.method, age_ms, fact.by, fact.note)

@@ -14,7 +14,7 @@ from haptera.core.sync.peers import LOST_AFTER
 from haptera.model.answers.views import ParentView
 from haptera.model.errors import Code, HapteraError, LimitError
 from haptera.model.events import Event, Reported, Silenced
-from haptera.model.messages import ObservedUpdate, ReportNotes
+from haptera.model.messages import AGE_MS_MAX, ObservedUpdate, ReportNotes
 from haptera.planner.domain.pieces import Pieces, slices
 from haptera.rest.schemas import ReportTaken
 from haptera.runtime.clock import now_ns
@@ -180,4 +180,4 @@ class Below:
 
 
 def _quiet_ms(parent: ParentView) -> int:
-    return parent.heard_ms or 0
+    return min(max(0, parent.heard_ms or 0), AGE_MS_MAX)
