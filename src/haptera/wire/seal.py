@@ -13,7 +13,7 @@ replays.
 from dataclasses import dataclass, field
 from enum import StrEnum
 from struct import Struct
-from typing import Final
+from typing import Annotated, Final
 from uuid import UUID
 
 import msgspec
@@ -43,6 +43,9 @@ DERIVATIONS_PER_S_MAX: Final = 400
 GREETS_PER_S_MAX: Final = 4
 RETIRED_MAX: Final = 16
 
+# As the header has it.
+Index = Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]
+
 _NONCE: Final = Struct(">IQ")
 _ECHO: Final = Struct(">QQ")
 # Direction, suite, key epoch, sender boot-id, incarnation; then the node's and cluster's UUIDs.
@@ -71,9 +74,9 @@ class Agreement:
     secret: bytes = field(repr=False)
     cluster: UUID
     node: UUID
-    incarnation: int
-    parent_index: int
-    child_index: int
+    incarnation: Annotated[int, msgspec.Meta(ge=0)]
+    parent_index: Index
+    child_index: Index
     suite: Suite = Suite.CHACHA20_POLY1305
 
     def __post_init__(self) -> None:

@@ -1,6 +1,10 @@
 """Sessions with neighbours, kept so that a restart costs no handshake."""
 
 from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Annotated
+
+from msgspec import Meta
 
 from haptera.wire.seal import Agreement
 
@@ -17,6 +21,10 @@ class SavedSession:
 
     peer: str
     agreement: Agreement
-    address: tuple[str, int]
-    peer_boot: int | None = None
+    address: tuple[str, Annotated[int, Meta(ge=1, lt=1 << 16)]]
+    peer_boot: Annotated[int, Meta(ge=0)] | None = None
     level: str | None = None
+
+    def __post_init__(self) -> None:
+        # A name would be looked up with each datagram.
+        ip_address(self.address[0])
