@@ -22,7 +22,13 @@ from haptera.daemon.channels.rekeying import new_boot, rekey
 from haptera.daemon.confining import confinements, devices_told, grounds_of_agent
 from haptera.daemon.executing.executor import Executor
 from haptera.daemon.logs import Logs
-from haptera.daemon.parts import ARTEFACTS_PORT, HELLO_PORT, catalog_of, codec_of
+from haptera.daemon.parts import (
+    ARTEFACTS_PORT,
+    HELLO_PORT,
+    catalog_of,
+    check_values,
+    codec_of,
+)
 from haptera.daemon.queue.agent_side import AgentQueue
 from haptera.daemon.respawn import Lives, respawn
 from haptera.daemon.samples.sampling import Sampling
@@ -265,7 +271,9 @@ class _Agent:
             enrolment.hello_ms * MS,
             secrets.SystemRandom().random,
         )
-        engine = Engine(side, catalog, self._journal.load(), schema, clock.now_ns())
+        stored = self._journal.load()
+        check_values(stored, f"{self._settings.directory}/desired.json")
+        engine = Engine(side, catalog, stored, schema, clock.now_ns())
         self._sampling = Sampling(engine, self._tell_measured)
         self._sampling.ask(
             lambda call: self._starter.call(call), lambda call: self._processes.cancel(call)

@@ -7,7 +7,8 @@ from haptera.core.modules.catalog import Catalog
 from haptera.kinds import KINDS
 from haptera.model.changes import Stored
 from haptera.model.declared.packing import schema_digest
-from haptera.model.errors import Code, HapteraError
+from haptera.model.declared.schema import Applied, Kind
+from haptera.model.errors import Code, HapteraError, StorageError
 from haptera.model.parts import Manifest
 from haptera.modules import BUNDLED, load
 from haptera.runtime.processes.own_modules import OwnModule
@@ -30,10 +31,10 @@ def catalog_of(modules: Iterable[str], others: Iterable[Manifest] = ()) -> Catal
 
 
 def check_stored(stored: Stored) -> None:
-    """See that what the store holds is of kinds that there are.
+    """See that what the store holds is of kinds that there are, and of values that these have.
 
     Raises:
-        HapteraError: a package that brought one of them is gone.
+        HapteraError: a package that brought one of them is gone, or the file was written by others.
     """
     gone = [one.entity for one in stored.entities if one.entity.kind not in KINDS]
     if gone:
@@ -44,6 +45,40 @@ def check_stored(stored: Stored) -> None:
             do="install the package that brings it; with it, apply a site without them, then start",
             code=Code.NOT_INSTALLED,
         )
+    check_values(stored, "state.db, table desired")
+
+
+def check_values(stored: Stored, where: str) -> None:
+    """See that what is desired are values that their kinds have.
+
+    Raises:
+        StorageError: the file was written by others, or by another version.
+    """
+    wrong = [
+        (one.entity, name)
+        for one in stored.entities
+        if one.entity.kind in KINDS
+        for name, desired in one.desired.items()
+        if not _may_be(KINDS[one.entity.kind], name, desired.value)
+    ]
+    if wrong:
+        entity, name = wrong[0]
+        raise StorageError(
+            f"{len(wrong)} stored values cannot be desired, {name} of {entity} among them",
+            where=where,
+            do="start the haptera that wrote them; restore the file from a backup,"
+            " or remove what is wrong while nothing runs that has it open",
+        )
+
+
+def _may_be(kind: Kind, name: str, value: str | int) -> bool:
+    """False of what no version of a variable or plain datum has; its own checks may be stricter."""
+    if (plain := kind.plain_named(name)) is not None:
+        return isinstance(value, plain.type)
+    variable = kind.variable(name)
+    if variable is None or variable.values is Applied:
+        return True
+    return value in [str(one) for one in variable.values]
 
 
 def absent_manifests(catalog: Catalog) -> list[Manifest]:

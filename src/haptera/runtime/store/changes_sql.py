@@ -3,7 +3,7 @@
 import sqlite3
 import uuid
 from dataclasses import dataclass, field
-from typing import Final, assert_never
+from typing import Final, NamedTuple, assert_never
 
 import msgspec
 
@@ -22,7 +22,7 @@ from haptera.model.changes import (
     UnsetDesired,
 )
 from haptera.model.effects import Write
-from haptera.model.entity import EntityId, node_id, parse_entity
+from haptera.model.entity import EntityId, check_name, node_id, parse_entity
 from haptera.model.events import HandedDown
 from haptera.model.intent import Intent
 from haptera.runtime.store.audit_chain import (
@@ -31,6 +31,7 @@ from haptera.runtime.store.audit_chain import (
     chain_write,
     forget_links,
 )
+from haptera.runtime.store.rows import Whole, read_row, read_rows
 from haptera.runtime.store.sessions_sql import ASKED_FOR, BootToken, new_enrolment
 from haptera.runtime.store.sqlite_writer import RefusalError, StaleError
 
@@ -43,6 +44,11 @@ FORGOTTEN_AT_ONCE: Final = 1_000
 DISRUPTIONS_KEPT_S: Final = 2 * 3_600
 
 _REQUEST: Final = msgspec.json.Decoder(HandedDown)
+_ATTRIBUTES: Final = msgspec.json.Decoder(dict[str, str])
+_INTENTS: Final = (
+    "SELECT id, entity, module, step, began_at, kernel_boot, enrols, disruptive"
+    " FROM intents ORDER BY rowid"
+)
 # A value with its owner; None where there is nothing.
 Owned = tuple[str | int, str] | None
 
@@ -136,12 +142,16 @@ def requests(
 
     What is of the future, by a clock that was set back, may be of any age.
     """
-    found = connection.execute(
-        "SELECT request, at_s FROM deeds"
-        " WHERE request IS NOT NULL AND at_s BETWEEN ?1 - ?2 AND ?1 + ?2 ORDER BY id",
+    found = read_rows(
+        connection,
+        "deeds",
+        "SELECT id, request, at_s FROM deeds WHERE request IS NOT NULL"
+        " AND at_s BETWEEN ?1 - ?2 AND ?1 + ?2 ORDER BY id",
+        tuple[int, str, float],
+        lambda row: (_REQUEST.decode(row[1]), max(0.0, wall_s - row[2])),
         (wall_s, within_s),
     )
-    return [(_REQUEST.decode(text), max(0.0, wall_s - at_s)) for text, at_s in found]
+    return [*found]
 
 
 class _Turn:
@@ -303,18 +313,22 @@ class _Turn:
 
 def load(connection: sqlite3.Connection) -> Stored:
     """All rows as values, in the order of their names; intents in the order they were opened."""
-    epoch, revision = connection.execute("SELECT epoch, revision FROM store").fetchone()
-    incarnations = dict(
-        connection.execute(
-            "SELECT name, incarnation FROM nodes WHERE incarnation > 0 ORDER BY name"
-        ).fetchall()
+    epoch, revision = read_row(
+        connection, "store", "SELECT epoch, revision FROM store", tuple[Whole, Whole]
+    )
+    incarnations = read_rows(
+        connection,
+        "nodes",
+        "SELECT name, incarnation, uuid FROM nodes ORDER BY name",
+        tuple[str, Whole, uuid.UUID],
+        lambda row: (check_name(row[0]), row[1]),
     )
     return Stored(
         epoch,
         revision,
         _entities(connection),
         _intents(connection),
-        incarnations,
+        {name: incarnation for name, incarnation in incarnations if incarnation > 0},
         _disruptions(connection),
         _enrolled(connection),
     )
@@ -322,41 +336,59 @@ def load(connection: sqlite3.Connection) -> Stored:
 
 def _entities(connection: sqlite3.Connection) -> list[StoredEntity]:
     desired: dict[str, dict[str, Desired]] = {}
-    for key, name, value, owner in connection.execute(
-        "SELECT entity, name, value, owner FROM desired ORDER BY entity, name"
+    for key, name, value, owner in read_rows(
+        connection,
+        "desired",
+        "SELECT entity, name, value, owner FROM desired ORDER BY entity, name",
+        tuple[str, str, str | int, str],
+        lambda row: row,
     ):
         desired.setdefault(key, {})[name] = Desired(value, owner)
-    return [
-        StoredEntity(
-            parse_entity(key),
-            msgspec.json.decode(attributes, type=dict[str, str]),
-            owner,
-            desired.get(key, {}),
-            revision,
-        )
-        for key, attributes, owner, revision in connection.execute(
-            "SELECT id, attributes, owner, revision FROM entities ORDER BY id"
-        )
-    ]
+    rows = read_rows(
+        connection,
+        "entities",
+        "SELECT id, attributes, owner, revision FROM entities ORDER BY id",
+        tuple[str, str, str, int],
+        lambda row: StoredEntity(
+            parse_entity(row[0]),
+            _ATTRIBUTES.decode(row[1]),
+            row[2],
+            desired.get(row[0], {}),
+            row[3],
+        ),
+    )
+    return [*rows]
 
 
 def _intents(connection: sqlite3.Connection) -> list[Intent]:
-    return [
-        Intent(key, parse_entity(entity), module, step, at, boot, bool(enrols), bool(disruptive))
-        for key, entity, module, step, at, boot, enrols, disruptive in connection.execute(
-            "SELECT id, entity, module, step, began_at, kernel_boot, enrols, disruptive"
-            " FROM intents ORDER BY rowid"
-        )
-    ]
+    return [*read_rows(connection, "intents", _INTENTS, _IntentRow, _intent)]
+
+
+class _IntentRow(NamedTuple):
+    id: str
+    entity: str
+    module: str
+    step: str
+    began_at: int
+    kernel_boot: str
+    enrols: int
+    disruptive: int
+
+
+def _intent(row: _IntentRow) -> Intent:
+    key, entity, module, step, at, boot, enrols, disruptive = row
+    return Intent(key, parse_entity(entity), module, step, at, boot, bool(enrols), bool(disruptive))
 
 
 def _disruptions(connection: sqlite3.Connection) -> list[Disruption]:
-    return [
-        Disruption(parse_entity(entity), began_at, kernel_boot)
-        for entity, began_at, kernel_boot in connection.execute(
-            "SELECT entity, began_at, kernel_boot FROM disruptions ORDER BY at_s, intent"
-        )
-    ]
+    rows = read_rows(
+        connection,
+        "disruptions",
+        "SELECT intent, entity, began_at, kernel_boot FROM disruptions ORDER BY at_s, intent",
+        tuple[str, str, int, str],
+        lambda row: Disruption(parse_entity(row[1]), *row[2:]),
+    )
+    return [*rows]
 
 
 def _enrolled(connection: sqlite3.Connection) -> list[str]:

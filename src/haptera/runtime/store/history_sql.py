@@ -5,13 +5,16 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final, NamedTuple
+
+from msgspec import Meta
 
 from haptera.kinds.rules import freeze
 from haptera.model.answers.past import Changed, Deed, Page
 from haptera.model.entity import EntityId, parse_entity
 from haptera.model.errors import Code, HapteraError, StorageError
-from haptera.model.walltime import utc_text
+from haptera.model.walltime import WALL_S_MAX, utc_text
+from haptera.runtime.store.rows import Whole, read_rows
 from haptera.selectors.covering import covers
 from haptera.selectors.selector import ALL, Selector, parse_selector
 
@@ -29,12 +32,13 @@ OF_WRITE: Final = (
 DEEDS: Final = (
     "WITH counted AS (SELECT written, count(*) AS changes FROM history"
     " WHERE :all OR concerns(entity, name, before, after) GROUP BY written)"
-    " SELECT at_s, who, coalesce(changes, 0), revision, why, writes.rowid"
+    " SELECT writes.rowid, at_s, who, coalesce(changes, 0), revision, why"
     " FROM writes LEFT JOIN counted ON written = revision WHERE :all OR changes > 0"
-    " UNION ALL SELECT at_s, who, what, NULL, NULL, id FROM deeds"
+    " UNION ALL SELECT id, at_s, who, what, NULL, NULL FROM deeds"
     " WHERE :all OR concerns(entity, NULL, NULL, NULL)"
-    " ORDER BY 1 DESC, 4 DESC, 6 DESC LIMIT :count_max"
+    " ORDER BY 2 DESC, 5 DESC, 1 DESC LIMIT :count_max"
 )
+_At = Annotated[float, Meta(ge=0, le=WALL_S_MAX)]
 # Of so many rows it is remembered whether they concern who asks.
 CONCERNS_CACHED_MAX: Final = 10_000
 
@@ -49,12 +53,9 @@ def read_changes(
     """
     found: list[Changed] = []
     with reading(path) as connection:
-        rows = connection.execute(
-            f"{_ROWS} WHERE ?1 IS NULL OR h.id < ?1 ORDER BY h.id DESC", (before,)
-        )
-        for number, *row in rows:
-            one = Changed(*row)
-            if chosen(parse_entity(one.entity)):
+        query = f"{_ROWS} WHERE ?1 IS NULL OR h.id < ?1 ORDER BY h.id DESC"
+        for number, entity, one in _changes(connection, query, before):
+            if chosen(entity):
                 found.append(one)
                 if len(found) == count_max:
                     return Page(found, number)
@@ -72,11 +73,11 @@ def read_changes_since(
     found: list[Changed] = []
     oldest = 1
     with reading(path) as connection:
-        for number, *row in connection.execute(f"{_ROWS} ORDER BY h.id DESC"):
-            one, oldest = Changed(*row), number
+        for number, entity, one in _changes(connection, f"{_ROWS} ORDER BY h.id DESC"):
+            oldest = number
             if one.at_s <= at_s:
                 return found
-            if one.revision <= revision and chosen(parse_entity(one.entity)):
+            if one.revision <= revision and chosen(entity):
                 found.append(one)
     if oldest > 1:
         raise HapteraError(
@@ -94,7 +95,7 @@ def read_write(path: Path, revision: int) -> list[Changed]:
         HapteraError: the file cannot be read, or may no longer hold them all.
     """
     with reading(path) as connection:
-        rows = connection.execute(OF_WRITE, (revision,)).fetchall()
+        rows = [*_changes(connection, OF_WRITE, revision)]
         (oldest,) = connection.execute("SELECT min(id) FROM history").fetchone()
     if rows and rows[-1][0] == oldest > 1:
         what = f"part of the write of revision {revision} may already be deleted from the history"
@@ -103,7 +104,35 @@ def read_write(path: Path, revision: int) -> list[Changed]:
             do="set its values again: `haptera history` shows the rest",
             code=Code.HISTORY_GONE,
         )
-    return [Changed(*row) for _, *row in rows]
+    return [one for _, _, one in rows]
+
+
+class _ChangedRow(NamedTuple):
+    id: int
+    revision: Whole
+    at_s: _At
+    entity: str
+    name: str | None
+    before: str | int | None
+    after: str | int | None
+    owner: str
+    owner_before: str | None
+    who: str | None
+    why: str | None
+
+
+def _changes(
+    connection: sqlite3.Connection, query: str, *parameters: int | None
+) -> Iterator[tuple[int, EntityId, Changed]]:
+    """Each change that a query finds, with its number and its entity."""
+    return read_rows(
+        connection,
+        "history",
+        query,
+        _ChangedRow,
+        lambda row: (row[0], parse_entity(row[3]), Changed(*row[1:])),
+        parameters,
+    )
 
 
 def read_deeds(path: Path, within: Selector | None, *, count_max: int) -> list[Deed]:
@@ -116,11 +145,23 @@ def read_deeds(path: Path, within: Selector | None, *, count_max: int) -> list[D
         concerns = _concerns(parse_selector(ALL) if within is None else within)
         connection.create_function("concerns", 4, concerns)
         wanted = {"all": within is None, "count_max": count_max}
-        rows = connection.execute(DEEDS, wanted).fetchall()
-    return [
-        Deed(at_s, who, _changes(what) if revision else what, revision, why)
-        for at_s, who, what, revision, why, _ in rows
-    ]
+        return [*read_rows(connection, "writes or deeds", DEEDS, _DeedRow, _deed, wanted)]
+
+
+class _DeedRow(NamedTuple):
+    id: int
+    at_s: _At
+    who: str
+    what: str | int
+    revision: Whole | None
+    why: str | None
+
+
+def _deed(row: _DeedRow) -> Deed:
+    _, at_s, who, what, revision, why = row
+    # Of a write it is how many changes it made.
+    made = what if isinstance(what, str) else f"{what} change{'' if what == 1 else 's'}"
+    return Deed(at_s, who, made, revision, why)
 
 
 def _concerns(within: Selector) -> Callable[..., bool]:
@@ -132,7 +173,7 @@ def _concerns(within: Selector) -> Callable[..., bool]:
     @lru_cache(CONCERNS_CACHED_MAX)
     def concerns(key: str | None, name: str | None, *values: str | int | None) -> bool:
         try:
-            entity = None if key is None else parse_entity(key)
+            entity = parse_entity(key) if isinstance(key, str) else None
             if entity is None or entity.kind != freeze.kind.name:
                 return entity is not None and within.could_mean(entity)
             told = (str(one) for one in values if one is not None and name == freeze.of.name)
@@ -141,10 +182,6 @@ def _concerns(within: Selector) -> Callable[..., bool]:
             return False
 
     return concerns
-
-
-def _changes(count: int) -> str:
-    return f"{count} change{'' if count == 1 else 's'}"
 
 
 @contextmanager

@@ -5,7 +5,7 @@ whole jobs into the same table of its follower, and these are read as well.
 """
 
 import sqlite3
-from typing import Final
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -13,6 +13,7 @@ from haptera.kinds import node
 from haptera.kinds.node import NodeWork
 from haptera.queue.entry import QueueChanges, StoredQueue
 from haptera.queue.job import Job, JobSpec
+from haptera.runtime.store.rows import Whole, read_row, read_rows
 
 JOBS: Final = """
 CREATE TABLE jobs (  -- those that wait or run, and the last that ended
@@ -38,13 +39,24 @@ INSERT INTO queue VALUES (1, 0, 0);
 
 def load_queue(connection: sqlite3.Connection) -> StoredQueue:
     """All that is known of the queue."""
-    specs = {
-        array: msgspec.json.decode(text, type=JobSpec)
-        for array, text in connection.execute("SELECT array, spec FROM array_specs")
-    }
-    jobs = connection.execute("SELECT job FROM jobs ORDER BY id")
-    (last,) = connection.execute("SELECT job_last, token_last FROM queue").fetchall()
-    return StoredQueue(tuple(_job(text, specs) for (text,) in jobs), *last)
+    specs = dict(
+        read_rows(
+            connection,
+            "array_specs",
+            "SELECT array, spec FROM array_specs",
+            tuple[int, str],
+            lambda row: (row[0], msgspec.json.decode(row[1], type=JobSpec)),
+        )
+    )
+    jobs = read_rows(
+        connection,
+        "jobs",
+        "SELECT id, job FROM jobs ORDER BY id",
+        tuple[int, str],
+        lambda row: _job(*row, specs),
+    )
+    last = "SELECT job_last, token_last FROM queue"
+    return StoredQueue(tuple(jobs), *read_row(connection, "queue", last, tuple[Whole, Whole]))
 
 
 def desire_duties(connection: sqlite3.Connection, wall_s: float) -> None:
@@ -52,8 +64,14 @@ def desire_duties(connection: sqlite3.Connection, wall_s: float) -> None:
 
     What nodes have said of themselves they say again.
     """
-    for holder, text in connection.execute("SELECT holder, duty FROM duties").fetchall():
-        duty = msgspec.json.decode(text, type=_Duty)
+    duties = read_rows(
+        connection,
+        "duties",
+        "SELECT holder, duty FROM duties",
+        tuple[str, str],
+        lambda row: (row[0], msgspec.json.decode(row[1], type=_Duty)),
+    )
+    for holder, duty in [*duties]:
         owner = "controller:pools" if duty.who.startswith("pool:") else duty.who
         until = None if duty.deadline_s is None else int(duty.deadline_s)
         # Of a reason that is too long, what has room whatever its characters.
@@ -99,7 +117,7 @@ _WORK: Final = {
 class _Duty(msgspec.Struct, frozen=True):
     """Whether a holder took jobs, as versions before this wrote it."""
 
-    mode: str
+    mode: Literal["drain", "hold", "failed"]
     reason: str
     who: str
     deadline_s: float | None = None
@@ -130,12 +148,15 @@ def save_queue(connection: sqlite3.Connection, changes: QueueChanges) -> None:
     )
 
 
-def _job(text: str, specs: dict[int, JobSpec]) -> Job:
+def _job(key: int, text: str, specs: dict[int, JobSpec]) -> Job:
     """A job, which shares its spec with the others of its array."""
-    raw = msgspec.json.decode(text)
+    raw = msgspec.json.decode(text, type=dict[str, Any])
     if "spec" not in raw:
-        raw["spec"] = specs[raw["array"]]
-    return msgspec.convert(raw, Job)
+        raw["spec"] = specs[msgspec.convert(raw["array"], int)]
+    job = msgspec.convert(raw, Job)
+    if job.id != key:
+        raise ValueError(f"it says that it is job {job.id}")
+    return job
 
 
 def _text_without_spec(job: Job) -> str:

@@ -2,11 +2,13 @@
 
 import secrets
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, Final
+from functools import lru_cache, partial
+from typing import Annotated, Final, NamedTuple
 from uuid import UUID
+
+from msgspec import Meta
 
 from haptera.core.sync.admission import AdmissionReason, Admit, Refuse, Repeat, TokenRow, admit
 from haptera.model.errors import HapteraError
@@ -19,10 +21,12 @@ from haptera.runtime.identity.tokens import (
     Token,
     mint,
 )
+from haptera.runtime.store.rows import Whole, read_rows
 from haptera.runtime.store.sessions import SavedSession
 from haptera.runtime.store.sqlite_writer import RefusalError
+from haptera.selectors.selector import parse_selector
 from haptera.wire.frame import Suite
-from haptera.wire.seal import SECRET_BYTES, Agreement
+from haptera.wire.seal import SECRET_BYTES, Agreement, Index
 
 INDEX_BITS: Final = 32
 # A free index is found at the first try, as good as always: 100,000 of 4,294,967,296 are taken.
@@ -33,6 +37,7 @@ _BOOT_BYTES: Final = 8
 # In place of an intent: no boot is on its way, so the session that there is goes on.
 ASKED_FOR: Final = ""
 
+_Boot = Annotated[bytes, Meta(min_length=_BOOT_BYTES, max_length=_BOOT_BYTES)]
 _SESSIONS: Final = (
     "SELECT s.peer, s.secret, s.cluster, n.uuid, s.incarnation, s.parent_index, s.child_index,"
     " s.suite, s.host, s.port, s.peer_boot, l.level FROM sessions s JOIN nodes n ON n.name = s.peer"
@@ -95,8 +100,8 @@ def claim(
             )
             return Claimed(session, again=False)
         case Repeat(node):
-            (found,) = connection.execute(_SESSIONS + " WHERE s.peer = ?", (node,)).fetchall()
-            return Claimed(_session(found, sealer), again=True)
+            (made,) = _read_sessions(connection, " WHERE s.peer = ?", (node,), sealer)
+            return Claimed(made, again=True)
         case Refuse(reason):
             bound = None if row is None else row.node
             incarnation = None
@@ -266,7 +271,14 @@ def load_sessions(connection: sqlite3.Connection, sealer: Sealer = UNSEALED) -> 
     Raises:
         HapteraError: one is sealed with a key that is not given.
     """
-    return [_session(row, sealer) for row in connection.execute(_SESSIONS + " ORDER BY s.peer")]
+    return [*_read_sessions(connection, " ORDER BY s.peer", (), sealer)]
+
+
+def _read_sessions(
+    connection: sqlite3.Connection, which: str, parameters: tuple[str, ...], sealer: Sealer
+) -> Iterator[SavedSession]:
+    made = partial(_session, sealer=sealer)
+    return read_rows(connection, "sessions", _SESSIONS + which, _SessionRow, made, parameters)
 
 
 def seal_sessions(connection: sqlite3.Connection, sealer: Sealer) -> None:
@@ -275,7 +287,13 @@ def seal_sessions(connection: sqlite3.Connection, sealer: Sealer) -> None:
     Raises:
         HapteraError: one is sealed with a key that is not given, or they cannot be written.
     """
-    held = connection.execute("SELECT peer, secret FROM sessions").fetchall()
+    held = read_rows(
+        connection,
+        "sessions",
+        "SELECT peer, secret FROM sessions",
+        tuple[str, bytes],
+        lambda row: row,
+    )
     sealed = [
         (sealer.sealed(sealer.opened(secret, _what(peer))), peer)
         for peer, secret in held
@@ -299,12 +317,25 @@ def _what(peer: str) -> str:
     return f"the session of {peer}"
 
 
-def _session(row: Sequence[Any], sealer: Sealer) -> SavedSession:
+class _SessionRow(NamedTuple):
+    peer: str
+    secret: bytes
+    cluster: str
+    uuid: UUID
+    incarnation: Whole
+    parent_index: Index
+    child_index: Index
+    suite: Suite
+    host: str
+    port: Annotated[int, Meta(ge=1, lt=1 << 16)]
+    boot: _Boot | None
+    level: str | None
+
+
+def _session(row: _SessionRow, sealer: Sealer) -> SavedSession:
     peer, secret, cluster, uuid, incarnation, parent, child, suite, host, port, boot, level = row
     opened = sealer.opened(secret, _what(peer))
-    agreement = Agreement(
-        opened, _cluster(cluster), UUID(uuid), incarnation, parent, child, Suite(suite)
-    )
+    agreement = Agreement(opened, _cluster(cluster), uuid, incarnation, parent, child, suite)
     peer_boot = None if boot is None else int.from_bytes(boot, "big")
     return SavedSession(peer, agreement, (host, port), peer_boot, level)
 
@@ -341,10 +372,28 @@ def drop_token(connection: sqlite3.Connection, key: str) -> None:
 
 
 def load_tokens(connection: sqlite3.Connection) -> list[ApiToken]:
-    rows = connection.execute(
-        "SELECT id, name, scope, within, sha256, made_s, expires_s FROM tokens ORDER BY id"
+    rows = read_rows(
+        connection,
+        "tokens",
+        "SELECT id, name, scope, within, sha256, made_s, expires_s FROM tokens ORDER BY id",
+        _ApiTokenRow,
+        _token,
     )
-    return [
-        ApiToken(key, Bearer(name, Scope(scope), within), sha256, made_s, expires_s)
-        for key, name, scope, within, sha256, made_s, expires_s in rows
-    ]
+    return [*rows]
+
+
+class _ApiTokenRow(NamedTuple):
+    id: str
+    name: str
+    scope: Scope
+    within: str | None
+    sha256: bytes
+    made_s: float
+    expires_s: float
+
+
+def _token(row: _ApiTokenRow) -> ApiToken:
+    if row.within is not None:
+        parse_selector(row.within)
+    bearer = Bearer(row.name, row.scope, row.within)
+    return ApiToken(row.id, bearer, row.sha256, row.made_s, row.expires_s)

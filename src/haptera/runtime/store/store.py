@@ -12,10 +12,10 @@ from typing import Final, Self, TypeVar
 from uuid import UUID
 
 from haptera.model.answers.past import Changed, Deed, Page
-from haptera.model.changes import CloseIntent, Stored
+from haptera.model.changes import Cause, CloseIntent, Stored
 from haptera.model.effects import Write
 from haptera.model.entity import EntityId
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.model.events import HandedDown, Unwritten, Written
 from haptera.queue.entry import QueueChanges, StoredQueue
 from haptera.runtime.identity.lock import Lock, take
@@ -345,7 +345,10 @@ class Store:
     def _answer(self, work: Callable[[Connection], Answer]) -> Answer:
         answer = self._ask(work).result(ANSWER_WITHIN_S)
         if isinstance(answer, Failure):
-            raise HapteraError(answer.text, do="check the disk, then try again")
+            # What is wrong with what was read says itself what to do.
+            refused = answer.cause is Cause.INVALID
+            do = None if refused else "check the disk, then try again"
+            raise HapteraError(answer.text, do=do, code=Code.STORAGE_UNREADABLE)
         return answer
 
 
