@@ -1,18 +1,18 @@
-"""Values that nobody should send, for each field of each body of the API, and of each kind."""
+"""Values that nobody should send, for each field of each endpoint, each kind, and of site files."""
 
+import json
 import random
 import string
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
+from urllib.parse import quote, urlencode
 
-import msgspec
+from msgspec import inspect
 
 from haptera.kinds import KINDS
-from haptera.rest.exec import ExecBody
-from haptera.rest.jobs import SubmitBody
-from haptera.rest.schemas import FreezeBody, TokenBody
-from haptera.site.model.rules import BUDGETS, POLICIES
+from haptera.rest import endpoints
+from haptera.rest.endpoint import JSON, LINES, PATH_NAMES, Endpoint
 
 # What parsers read: node-sets, selectors, sizes, limits, durations, paths, JSON.
 SYNTAX: Final = "[]{}()*?@:;,.-=+!/%~^$&|<>'\"\\ #0123456789"
@@ -36,6 +36,7 @@ WHOLE: Final = (
     '{"' * 200,
     "(" * 400,
     "a" * 5_000,
+    "a" * 2**20,
     "\U0001f5a5" * 60,
 )
 NUMBERS: Final = (0, 1, -1, 63, 2**31, 2**53, 2**63 - 1, -(2**63), 2**64, 10**30)
@@ -47,16 +48,78 @@ NEAR: Final = (
     *('{"grace_s": 1}', "labnode.switch_on", "12:34:56:78:9a:bc", "127.0.0.1", "50%"),
 )
 
-# Each body as it is right: then one field of it is not.
-_SPEC: Final = {"command": ["true"], "size": {"cpus": 1, "memory_mb": 64}}
-BODIES: Final[Mapping[str, tuple[Any, dict[str, Any]]]] = MappingProxyType(
+# What is longer is no request.
+QUERY_CHARS_MAX: Final = 1_000
+# What is known of the names in a path: something that is there, or that nothing is lost with.
+NAMED: Final = MappingProxyType(
+    {name: one.example for name, one in PATH_NAMES.items()}
+    | {"entity": "node:n2", "revision": "999999"}
+)
+_SPEC: Final = {
+    "command": ["true"],
+    "size": {"cpus": 1, "memory_mb": 64},
+    "time_limit_s": 60,
+    "retry": "never",
+    "user": "nobody",
+}
+_IN_IMAGE: Final = {
+    "image": "debian",
+    "folder": "/",
+    "mounts": [{"source": "/tmp", "target": "/mnt", "writable": False}],
+    "devices": ["vendor.com/gpu=0"],
+}
+_JOB: Final = {"name": "a", "priority": 0, "count": 1, "key": "k"}
+# It is of no cluster here, so that it is read and then refused.
+_ELSEWHERE: Final = {
+    "files": [{"name": "site.yaml", "text": "cluster: elsewhere", "included": False}],
+    "constants": {"a": "b"},
+    "if_revision": 1,
+}
+_PATCH: Final = {"entity": "node:n2", "desired": {"agent": "up"}, "attributes": {"rack": "1"}}
+_TOKEN: Final = {"name": "eve", "scope": "read", "for_s": 1, "within": "n1"}
+_ROLL: Final = {
+    "image": "debian",
+    "select": "n2",
+    "name": "new",
+    "canary": 1,
+    "unavailable": "10%",
+    "on_failure": "give-back",
+    "health": "true",
+    "deadline_s": 60,
+}
+# Of each endpoint that takes a body, some that are right: together they have each field.
+RIGHT: Final[Mapping[Endpoint[Any], tuple[Any, ...]]] = MappingProxyType(
     {
-        "/v1/jobs": (SubmitBody, {"spec": _SPEC}),
-        "/v1/jobs?": (SubmitBody, {"spec": _SPEC | {"backend": "near"}}),
-        "/v1/freezes": (FreezeBody, {"selector": "n3", "reason": "no", "for_s": 1}),
-        "/v1/tokens": (TokenBody, {"name": "eve", "scope": "read", "for_s": 1}),
-        "/v1/entities/node:n2/exec": (ExecBody, {"words": ["true"], "within_s": 1}),
+        endpoints.SUBMIT: (
+            {"spec": _SPEC | {"backend": "near"}, **_JOB},
+            {"spec": _SPEC | _IN_IMAGE, **_JOB},
+        ),
+        endpoints.PRIORITIZE: ({"priority": 1},),
+        endpoints.DESIRE: ({"agent": "up"},),
+        endpoints.DESCRIBE: ({"rack": "1"},),
+        endpoints.EXECUTE: ({"words": ["true"], "stdin": "", "within_s": 1},),
+        endpoints.BULK: ({"patches": [_PATCH | {"if_match": "1"}], "all_or_nothing": True},),
+        endpoints.APPLY: (_ELSEWHERE,),
+        endpoints.DIFF: (_ELSEWHERE,),
+        endpoints.BEGIN_ROLL: (_ROLL,),
+        endpoints.FREEZE: ({"selector": "n3", "reason": "no", "for_s": 1, "even_if_none": True},),
+        endpoints.MAKE_TOKEN: (_TOKEN,),
+        endpoints.CERTIFY: (_TOKEN | {"request": "-----BEGIN"},),
+        endpoints.REPORT: ({"report": ""},),
+        endpoints.CLAIM: ({"mac": "12:34:56:78:9a:bc"},),
     }
+)
+# Of what is no value of any field.
+SHAPES: Final = (
+    None,
+    [],
+    {},
+    True,
+    1.5,
+    float("nan"),
+    [[]],
+    {"": {}},
+    json.loads("[" * 500 + "]" * 500),
 )
 
 
@@ -85,50 +148,74 @@ class Values:
     def value(self) -> str | int:
         return self.rng.choice(NUMBERS) if self.rng.random() < 0.3 else self.text()
 
-    def all_of(self, kind: Any, each: int) -> Iterator[Any]:
-        """What a field of this type may be sent: all that is known to hurt, and so many others."""
+    def varied(self, kind: Any, right: Any, each: int) -> Iterator[Any]:
+        """What is right, with a value at one place of it that may be anything."""
         match kind:
-            case msgspec.inspect.Metadata(type=inner):
-                yield from self.all_of(inner, each)
-            case msgspec.inspect.UnionType(types=types):
+            case inspect.Metadata(type=inner):
+                yield from self.varied(inner, right, each)
+            case inspect.UnionType(types=types):
                 for one in types:
-                    yield from self.all_of(one, each)
-            case msgspec.inspect.IntType():
-                yield from NUMBERS
-            case (
-                msgspec.inspect.VarTupleType(item_type=item)
-                | msgspec.inspect.ListType(item_type=item)
-            ):
-                yield from ([one] for one in self.all_of(item, each))
-            case msgspec.inspect.StrType():
-                yield from WHOLE
-                yield from (self.text() for _ in range(each))
+                    yield from self.varied(one, right, each)
+            case inspect.StructType(fields=fields) if isinstance(right, dict):
+                yield from SHAPES
+                named = {one.encode_name: one.type for one in fields}
+                for name, content in right.items():
+                    yield from (
+                        right | {name: one} for one in self.varied(named[name], content, each)
+                    )
+            case inspect.DictType() if isinstance(right, dict):
+                yield from self._mappings(kind, right, each)
+            case inspect.VarTupleType(item_type=item) | inspect.ListType(item_type=item):
+                yield [*right, *right] * 1_000
+                yield from ([one] for one in self.varied(item, right[0], each))
             case _:
-                yield self.value()
+                yield from self._leaves(kind, each)
 
-    def varied(self, shape: Any, right: dict[str, Any], each: int) -> Iterator[dict[str, Any]]:
-        """A body that is right, with one field at a time that is not, on all levels."""
-        for field in shape.fields:
-            name, kind = field.encode_name, field.type
-            if isinstance(kind, msgspec.inspect.StructType):
-                for inner in self.varied(kind, right[name], each):
-                    yield right | {name: inner}
-                continue
-            for value in self.all_of(kind, each):
-                yield right | {name: value}
+    def _mappings(self, kind: inspect.DictType, right: dict[str, Any], each: int) -> Iterator[Any]:
+        for name, content in right.items():
+            yield from ({str(one): content} for one in self.varied(kind.key_type, name, each))
+            yield from ({name: one} for one in self.varied(kind.value_type, content, each))
+
+    def _leaves(self, kind: Any, each: int) -> Iterator[Any]:
+        match kind:
+            case inspect.StrType():
+                yield from (*WHOLE, *SHAPES)
+                yield from (self.text() for _ in range(each))
+            case inspect.IntType():
+                yield from (*NUMBERS, *SHAPES)
+            case inspect.BytesType() | inspect.EnumType() | inspect.BoolType():
+                yield from (self.value() for _ in range(each))
+            case inspect.NoneType():
+                pass
+            case _:
+                raise AssertionError(f"say here what a field of {kind} may be sent")
 
 
-def rules(values: Values, each: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The section of a site file and a rule in it, `each` of every key."""
-    for section, form in (("policies", POLICIES), ("budgets", BUDGETS)):
-        whole = dict.fromkeys(form.needed, "node")
-        for name in form.keys:
-            for _ in range(each):
-                yield section, whole | {name: values.value()}
+def lacking(kind: Any, right: Sequence[Any], at: str) -> Iterator[str]:
+    """The fields of a shape that none of these has, each with its place."""
+    match kind:
+        case inspect.Metadata(type=inner):
+            yield from lacking(inner, right, at)
+        case inspect.UnionType(types=types):
+            for one in types:
+                yield from lacking(one, right, at)
+        case inspect.StructType(fields=fields):
+            found = [one for one in right if isinstance(one, dict)]
+            for field in fields:
+                values = [one[field.encode_name] for one in found if field.encode_name in one]
+                place = f"{at}.{field.encode_name}"
+                yield from lacking(field.type, values, place) if values else (place,)
+        case inspect.VarTupleType(item_type=item) | inspect.ListType(item_type=item):
+            yield from lacking(item, [one for many in right for one in many], f"{at}[]")
+        case inspect.DictType(value_type=value):
+            yield from lacking(value, [one for many in right for one in many.values()], f"{at}[]")
+        case _:
+            if not right:
+                yield at
 
 
-def requests(values: Values, each: int, there: dict[str, str]) -> Iterator[tuple[str, str, Any]]:
-    """Method, path and body, `each` of every field; `there` has an entity of each kind by name."""
+def patches(values: Values, each: int, there: Mapping[str, str]) -> Iterator[tuple[str, str, Any]]:
+    """Method, path and body, `each` of every field of every kind, whose entities are `there`."""
     for kind, entity in there.items():
         own = KINDS[kind]
         # What switches a machine, or what runs on it, is meant to do so.
@@ -140,6 +227,77 @@ def requests(values: Values, each: int, there: dict[str, str]) -> Iterator[tuple
             for attribute in own.attributes:
                 body = {attribute.name: values.text()}
                 yield "PATCH", f"/v1/entities/{entity}/attributes?take=1", body
-    for path, (shape, right) in BODIES.items():
-        for body in values.varied(msgspec.inspect.type_info(shape), right, each):
-            yield "POST", path, body
+
+
+def requests(values: Values, each: int) -> Iterator[tuple[str, str, Any]]:
+    """Method, path and body, with any value for each name, query and field of each endpoint."""
+    for one in endpoints.ENDPOINTS:
+        if one.media_type not in (JSON, LINES):
+            continue  # The stream of events, which has no end, and pages for programs.
+        for target in _targets(one, values, each):
+            yield one.method, target, RIGHT[one][0] if one in RIGHT else None
+        for right in RIGHT.get(one, ()):
+            for body in values.varied(inspect.type_info(one.takes), right, each):
+                yield one.method, _target(one, {}, {}), body
+
+
+def _targets(one: Endpoint[Any], values: Values, each: int) -> Iterator[str]:
+    for _ in range(each):
+        for name in NAMED:
+            if f"{{{name}}}" in one.path:
+                # In one piece: what has a slash is another path.
+                text = values.text()[:QUERY_CHARS_MAX].replace("/", "")
+                yield _target(one, {name: text or "?"}, {})
+        for asked in one.queries:
+            yield _target(one, {}, {asked.name: str(values.value())[:QUERY_CHARS_MAX]})
+
+
+def _target(one: Endpoint[Any], names: dict[str, str], queries: dict[str, str]) -> str:
+    """A path of an endpoint, whose query has what it needs besides these."""
+    asked = {each.name: each.example for each in one.queries if each.required} | queries
+    written = {name: quote(text, "", errors="surrogatepass") for name, text in names.items()}
+    path = one.path.format_map(NAMED | written)
+    return f"{path}?{urlencode(asked, errors='surrogatepass')}" if asked else path
+
+
+# In the schema of site files, a name for each that may be any.
+KEYS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "nodes": "n[1-2]",
+        "desired": "n2",
+        "services": "web",
+        "entities": "rack:some",
+        "^module:": "module:service",
+        "^(service:)?[A-Za-z0-9._-]+@": "web@n2",
+    }
+)
+
+
+def places(
+    schema: Any, whole: Any, at: tuple[str | int, ...] = ()
+) -> Iterator[tuple[str | int, ...]]:
+    """Where a site file may say something: each key, and the first item of each list."""
+    if "$ref" in schema:
+        yield from places(whole["$defs"][schema["$ref"].rpartition("/")[2]], whole, at)
+    inner = [(one, key) for key, one in schema.get("properties", {}).items()]
+    for pattern, one in schema.get("patternProperties", {}).items():
+        inner.append((one, KEYS.get(pattern, f"{pattern.strip('^:')}:some")))
+    if isinstance(more := schema.get("additionalProperties"), dict):
+        inner.append((more, KEYS.get(str(at[-1]) if at else "", "some")))
+    if "items" in schema:
+        inner.append((schema["items"], 0))
+    for one, key in inner:
+        yield (*at, key)
+        yield from places(one, whole, (*at, key))
+    for one in schema.get("anyOf", ()):
+        yield from places(one, whole, at)
+
+
+def placed(site: Any, at: tuple[str | int, ...], value: Any) -> Any:
+    """A site with this value at this place of it."""
+    if not at:
+        return value
+    if at[0] == 0:
+        return [placed({}, at[1:], value)]
+    known = site if isinstance(site, dict) else {}
+    return known | {at[0]: placed(known.get(at[0], {}), at[1:], value)}

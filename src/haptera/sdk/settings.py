@@ -156,5 +156,5 @@ def made(shape: type, given: Mapping[str, Any], module: str) -> Any:
             )
     try:
         return msgspec.convert(dict(given), shape)
-    except msgspec.ValidationError as error:
+    except ValueError as error:  # of another type, or text that no decoder of JSON gives
         raise DeclarationError(str(error), where=where, do="see what it declares") from None

@@ -116,11 +116,11 @@ class Nodes:
         for key, inner in entries_of(tree, self._errors):
             with self._errors.at(key.place):
                 name = check_attribute(node_kind(), node.fault_group.name, check_name(key.text))
-            with self._errors.at(inner.place):
-                said = Leaf(node.fault_group.name, quoted=False, place=inner.place), name
-                for one in self.named(leaf(inner), leaf(inner).text):
-                    one.attributes.give((said,), Rank.NODE, self._errors)
-                    one.attributes.texts[node.fault_group.name] = name
+                with self._errors.at(inner.place):
+                    said = Leaf(node.fault_group.name, quoted=False, place=inner.place), name
+                    for one in self.named(leaf(inner), leaf(inner).text):
+                        one.attributes.give((said,), Rank.NODE, self._errors)
+                        one.attributes.texts[node.fault_group.name] = name
 
     def check_unique(self, manifests: Collection[Manifest]) -> None:
         """See that no two nodes have in common what a module reaches only one of them by."""
