@@ -277,7 +277,7 @@ def test_what_is_desired_of_the_work_of_nodes_is_their_duty(nodes):
 def test_a_node_of_another_batch_system_is_drained_once_that_says_so():
     backend, node = FakeBackend(), node_id("n1")
     asyncio.run(backend.propose((Declare(node, {}, "site"),), None, Author("site")))
-    app = make_app(backend, Sites("quick"), cluster="quick", wall_s=lambda: NOW.wall_s)
+    app = app_of(backend, wall_s=lambda: NOW.wall_s)
     desire(app, "n1", work="draining", work_why="heat")
     for value, stands in (("open", "draining"), ("draining", "draining"), ("drained", "drained")):
         seen = ObservedView(value, known=True, method="read", by="slurm", age_ms=1)
