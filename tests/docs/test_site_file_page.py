@@ -138,6 +138,7 @@ def test_the_bundled_modules_lead_where_the_page_says_and_nowhere_else() -> None
         *("node.power=on", "node.power=off", "node.agent=up"),
         *("node.work=drained", "node.work=held", "node.work=open"),
         *("node.netboot=closed", "node.netboot=offered", "node.booted=current"),
+        *(f"node.power_profile={one}" for one in ("performance", "balanced", "powersave")),
         *("service.run=running", "service.run=stopped", "service.applied=current"),
         *("image.state=built", "image.state=absent", "image.applied=current"),
         *("system.run=running", "system.run=stopped"),

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from haptera.modules.kernel_tree import KernelTree
 from haptera.modules.sensors.kernel_log import KMSG, KernelLog, heartbeats, patterns_of
 from haptera.modules.sensors.module import module
-from haptera.modules.sensors.tree import KernelTree
 from haptera.sdk import HapteraError
 from tests.modules.test_sensors import numbers_of
 

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from haptera.model.reading import fitting
+from haptera.modules.kernel_tree import TEXT_BYTES_MAX, KernelTree
 from haptera.modules.sensors import kernel, temperatures
 from haptera.modules.sensors.checks import CheckProgram, CodeStyle, checked
 from haptera.modules.sensors.module import module, used_percent
-from haptera.modules.sensors.tree import TEXT_BYTES_MAX, KernelTree
 from haptera.sdk import Command, HapteraError, Measured, Module
 
 MC = "sys/devices/system/edac/mc/mc0"

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from haptera.modules.kernel_tree import KernelTree
 from haptera.modules.sensors.module import module
 from haptera.modules.sensors.smart import DISKS_MAX, smart
-from haptera.modules.sensors.tree import KernelTree
 from tests.modules.test_sensors import numbers_of
 
 ATA = """{"device":{"name":"/dev/sda","type":"sat"},"smart_status":{"passed":true},

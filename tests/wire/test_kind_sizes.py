@@ -191,7 +191,7 @@ def test_what_can_never_be_told_is_refused_when_it_is_declared() -> None:
     with pytest.raises(LimitError) as refused:
         extend(KINDS["node"], [Extension("a", tuple(levels)), Extension("b", tuple(more))])
     assert str(refused.value) == (
-        f"kind node has 258 variables, {VARIABLES_MAX} at most: a 200, b 50, its own 7, slurm 1"
+        f"kind node has 259 variables, {VARIABLES_MAX} at most: a 200, b 50, its own 8, slurm 1"
         " (declare fewer variables)"
     )
     many = StrEnum("Many", [("UNKNOWN", "unknown"), *((f"V{at}", f"v{at}") for at in range(200))])

@@ -53,6 +53,19 @@ class Netboot(StrEnum):
     OFFERED = "offered"
 
 
+class PowerProfile(StrEnum):
+    """What the processors of a node give up for less power; `other` is a mixture, or none of these.
+
+    Each is an order of the node's to itself: what the kernel limits for heat stays limited.
+    """
+
+    UNKNOWN = "unknown"
+    PERFORMANCE = "performance"
+    BALANCED = "balanced"
+    POWERSAVE = "powersave"
+    OTHER = "other"
+
+
 power = Variable(
     "node", "power", Power, {Power.UNKNOWN: 0, Power.OFF: 1, Power.ON: 2, Power.HUNG: 3}
 )
@@ -68,6 +81,19 @@ booted = Variable(
 # Whether what it is to boot lies at its parent.
 bootable = Variable(
     "node", "bootable", Applied, {Applied.UNKNOWN: 0, Applied.STALE: 1, Applied.CURRENT: 2}
+)
+# It is changed while jobs run: they go slower, and on.
+power_profile = Variable(
+    "node",
+    "power_profile",
+    PowerProfile,
+    {
+        PowerProfile.UNKNOWN: 0,
+        PowerProfile.PERFORMANCE: 1,
+        PowerProfile.BALANCED: 2,
+        PowerProfile.POWERSAVE: 3,
+        PowerProfile.OTHER: 4,
+    },
 )
 
 # The name of a minOS, a subfolder of the parent's; another kernel is another minOS.
@@ -141,7 +167,7 @@ memory_mb = Attribute("node", "memory_mb", size_bytes_max=10)
 
 kind = Kind(
     "node",
-    (power, agent, busy, netboot, booted, bootable, work),
+    (power, agent, busy, netboot, booted, bootable, work, power_profile),
     (
         platform,
         rack,

@@ -8,6 +8,7 @@ from haptera.sdk import HapteraError, Module
 
 # Where each bundled module is; only those that are used get imported.
 BUNDLED: Mapping[str, str] = {
+    "cpufreq": "haptera.modules.cpufreq:module",
     "image": "haptera.modules.image.module:module",
     "ipmi": "haptera.modules.ipmi:module",
     "jobs": "haptera.modules.jobs.module:module",

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from haptera.modules.sensors.tree import KernelTree
+from haptera.modules.kernel_tree import KernelTree
 from haptera.sdk import Measured, Reading, Series
 
 corrected = Reading("node", "ecc.corrected", unit="errors", items_max=64, low=0)

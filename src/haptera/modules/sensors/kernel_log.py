@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from haptera.modules.sensors.tree import KernelTree
+from haptera.modules.kernel_tree import KernelTree
 from haptera.sdk import HapteraError, Measured, Reading
 
 events = Reading("node", "log.events", items_max=32, low=0)

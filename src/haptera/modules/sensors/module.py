@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from haptera.modules.kernel_tree import KernelTree
 from haptera.modules.sensors import kernel, kernel_log, smart, temperatures
 from haptera.modules.sensors.checks import CheckProgram, checked, state, words_of
 from haptera.modules.sensors.kernel_log import KernelLog, patterns_of
-from haptera.modules.sensors.tree import KernelTree
 from haptera.sdk import Context, Measured, Module, Reading, Target
 
 used = Reading("node", "disk.used_percent", unit="%", items_max=16, low=0, high=100)

@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from haptera.modules.sensors.tree import KernelTree
+from haptera.modules.kernel_tree import KernelTree
 from haptera.sdk import HapteraError, Measured, Reading, Series
 from haptera.sdk.commands import Program
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from haptera.modules.sensors.tree import KernelTree
+from haptera.modules.kernel_tree import KernelTree
 from haptera.sdk import Measured, Reading, Series
 
 inlet = Reading("node", "temp.inlet", unit="°C", low=-60, high=150)

@@ -1,6 +1,9 @@
-"""Small files of a kernel's trees, below a root that a test can choose: whatever lies there."""
+"""Small files of a kernel's trees below a root that a test can choose, to read and to write."""
 
+import errno
+import os
 import re
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -48,6 +51,21 @@ class KernelTree:
             return (self.root / path).exists()
         except OSError:
             return False
+
+    def write(self, path: str, text: str) -> None:
+        """Write a setting of the kernel; one that is not there is not created.
+
+        Raises:
+            OSError: it is not there, is no file, or the kernel refuses the value.
+        """
+        flags = os.O_WRONLY | os.O_TRUNC | os.O_NONBLOCK | os.O_CLOEXEC
+        handle = os.open(self.root / path, flags)
+        try:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise OSError(errno.EINVAL, "no file", str(self.root / path))
+            os.write(handle, text.encode())
+        finally:
+            os.close(handle)
 
     def _bytes(self, path: str) -> bytes | None:
         try:
