@@ -33,6 +33,11 @@ SERVER = {
     f"{HWMON}/hwmon2/temp2_label": "Front Panel\n",
     f"{HWMON}/hwmon2/temp3_input": "31000\n",
     f"{HWMON}/hwmon2/fan1_input": "5400\n",
+    f"{HWMON}/hwmon3/name": "power_meter\n",
+    f"{HWMON}/hwmon3/power1_average": "412000000\n",
+    f"{HWMON}/hwmon4/name": "amdgpu\n",
+    f"{HWMON}/hwmon4/power1_input": "251500000\n",
+    f"{HWMON}/hwmon4/power1_average": "250000000\n",
     "sys/class/thermal/thermal_zone0/type": "acpitz\n",
     "sys/class/thermal/thermal_zone0/temp": "27800\n",
     f"{MC}/dimm0/dimm_ce_count": "3\n",
@@ -92,6 +97,8 @@ def test_a_server_is_measured_sort_by_sort(tmp_path: Path) -> None:
         "temp.other[bmc_sensors/temp3]": 31.0,
         "temp.other[thermal_zone0/acpitz]": 27.8,
         "fan.speed[bmc_sensors/fan1]": 5400,
+        "power.machine": 412.0,
+        "power.other[amdgpu/power1]": 250.0,
     }
     assert numbers(kernel.memory_errors(tree)) == {
         "ecc.corrected[mc0/dimm0]": 3,

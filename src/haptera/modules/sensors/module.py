@@ -60,7 +60,14 @@ class NodeSensors:
 module = Module("sensors", connect=NodeSensors, context=Context.SELF, settings=SensorSettings)
 
 
-@module.sampler(temperatures.inlet, temperatures.cpu, temperatures.other, temperatures.fan)
+@module.sampler(
+    temperatures.inlet,
+    temperatures.cpu,
+    temperatures.other,
+    temperatures.fan,
+    temperatures.power,
+    temperatures.other_power,
+)
 def heat(one: NodeSensors) -> Measured:
     return temperatures.temperatures(one.tree)
 
