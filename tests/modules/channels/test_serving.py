@@ -2,7 +2,6 @@
 
 import asyncio
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -89,22 +88,6 @@ def test_until_it_has_begun_a_replica_says_why_its_carrier_cannot_be_reached(
 
 def on_trial(run_dir: Path, **values: str | int) -> GroupOnNode:
     return on_node(run_dir, carriers=f"{NETWORK}.43.9:4222", voice="trial", **values)
-
-
-def test_what_was_started_with_other_values_is_served_by_another_watch(tmp_path: Path) -> None:
-    async def ends() -> None:
-        one = on_trial(tmp_path)
-        watching = watch_role(one)
-        await anext(watching)
-        other = connect(replace(one.target, digest="e"))
-        starting = asyncio.create_task(start(other))
-        async with asyncio.timeout(10):
-            async for _ in watching:
-                pass
-        starting.cancel()
-        await stop(other)
-
-    asyncio.run(ends())
 
 
 def test_how_a_trial_compares_is_told_with_its_role(tmp_path: Path) -> None:

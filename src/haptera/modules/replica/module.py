@@ -33,7 +33,6 @@ from haptera.keeping.cgroups import cgroup_name, cgroups_of, memory_cgroups_of
 from haptera.keeping.home import (
     Home,
     ServiceProcess,
-    ServiceRecord,
     replica_home,
     replica_homes,
     send_all,
@@ -223,24 +222,16 @@ async def look_role(one: GroupOnNode) -> ReplicaRole:
 @role.watch
 async def watch_role(one: GroupOnNode) -> AsyncIterator[ReplicaRole]:
     told: tuple[ReplicaRole, str | None] | None = None
-    begun = one.home.record()
     async with (
         leader_socket(one.home, one.target.run_dir, one.lease_file),
         channels_socket(one, one.lease_file),
     ):
-        # A watch knows what was desired as it was opened: of another start, another one serves.
-        while not _started_otherwise(one, begun):
+        while True:
             seen, text = await look_role(one), compared_text(one)
             if told != (seen, text):
                 told = seen, text
                 yield seen
             await asyncio.sleep(WATCH_EVERY_S)
-
-
-def _started_otherwise(one: GroupOnNode, begun: ServiceRecord | None) -> bool:
-    """Whether a process was started since with other values than these."""
-    record = one.home.record()
-    return record is not None and record != begun and record.digest != one.target.digest
 
 
 @state.look(
