@@ -14,7 +14,7 @@ from haptera.queue.job import ENDED, Job, JobSpec, JobState, RetryClass, Size
 from haptera.queue.queue import JobQueue
 from haptera.queue.work import WorkAsked, WorkTold
 from haptera.runtime import clock
-from haptera.sdk.backends import EngineJob, JobBackend, JobOrder, JobStage, Partition
+from haptera.sdk.backends import EngineJob, JobBackend, JobName, JobOrder, JobStage, Partition
 from haptera.sdk.backends.holder import BackendHolder
 
 NAME: Final = "checked"
@@ -43,6 +43,7 @@ class Life:
         self._faults = FAULTS_MAX
         self._disk: dict[int, Job] = {}
         self._cancelled_running: set[int] = set()
+        self._early: list[JobName] = []
         self._last = (0, 0)
         self.deaths = 0
         self._rise()
@@ -72,6 +73,7 @@ class Life:
             async with asyncio.timeout(within_s):
                 while not await self._settled():
                     await self._turn()
+                    assert not self._early, "released before the queue had it as running"
                     await asyncio.sleep(look_s)
         except TimeoutError:
             there = [f"{one.id} {one.state}" for one in self.jobs.values()]
@@ -123,10 +125,11 @@ class Life:
         self._disk |= {key: job for key, job in changes.jobs.items() if job is not None}
         self._last = changes.job_last, changes.token_last
 
-    def check_durable(self, job: EngineJob) -> None:
-        """Assert that what is to begin is running, by the disk."""
+    def note_release(self, job: EngineJob) -> None:
+        """What is to begin is to be running by the disk, or over there already."""
         stored = self._disk[job.name.job]
-        assert (stored.state, stored.token) == (JobState.RUNNING, job.name.token), stored
+        if stored.token != job.name.token or stored.state is JobState.LOCKED:
+            self._early.append(job.name)
 
     def point(self) -> None:
         """The parent is killed here, perhaps."""
@@ -164,7 +167,7 @@ class _Faulty:
         await self._done(lambda: self._real.submit(known, partition))
 
     async def release(self, key: str) -> None:
-        self._life.check_durable(self._seen[key])
+        self._life.note_release(self._seen[key])
         await self._done(lambda: self._real.release(key))
 
     async def cancel(self, key: str) -> None:

@@ -183,9 +183,7 @@ class BackendHolder:
         await self._backend.cancel(job.key)
 
     async def _submit(self, work: Assignment, partitions: Iterable[Partition]) -> None:
-        """Submit it, if it is not there; one that is refused is over, with the engine's words."""
-        if work.token in self._there:
-            return
+        """Submit what was not there; one that is refused is over, with the engine's words."""
         size, phase = work.spec.size, HoldingPhase.REFUSED
         partition = fitting(partitions, size)
         if work.spec.user is not None:
