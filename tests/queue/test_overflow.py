@@ -59,6 +59,14 @@ def test_a_job_moves_once_it_has_waited_and_not_before() -> None:
     assert moved.spec.overflow == ()
 
 
+def test_its_own_nodes_may_have_it_though_the_clock_was_set_back() -> None:
+    desk = Desk()
+    key = desk.submit(Overflow("slurm", AFTER_S))
+    desk.wait(-3_600)
+    assert desk.ask(SLURM) == ()
+    assert [one.job for one in desk.ask("n1")] == [key]
+
+
 def test_what_another_has_moves_no_more() -> None:
     desk = Desk()
     key = desk.submit(Overflow("slurm"))
