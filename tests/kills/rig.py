@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,8 @@ NODES = tuple(f"rack{rack}n{n}" for rack in (1, 2) for n in (1, 2, 3))
 START_WITHIN_S = 60
 STOP_WITHIN_S = 60
 STEP_WITHIN_S = 60
+# Whatever is started again by itself is so before.
+GIVEN_UP_WITHIN_S = 20
 ASK_WITHIN_S = 30
 
 
@@ -128,7 +131,14 @@ class Lab:
 
     def module(self, owner: Process, name: str) -> Process:
         """A module's process of a parent or an agent."""
-        return wait_for(f"module {name} runs", lambda: _module(owner, name), STEP_WITHIN_S)
+        what, find = f"module {name} runs", partial(_module, owner, name)
+        try:
+            return wait_for(what, find, GIVEN_UP_WITHIN_S)
+        except AssertionError:
+            # Killed six times within ten minutes, it is left alone until somebody asks for it.
+            with closing(self.api()) as api:
+                api.ask("POST", f"/v1/entities/module:{name}/retry")
+        return wait_for(what, find, STEP_WITHIN_S)
 
     def zygote(self, owner: Process, module: str) -> Process:
         """The process that forks the owner's modules: the parent of any of them."""

@@ -111,7 +111,7 @@ def test_a_job_that_its_agent_dies_of_is_set_aside(run_dir: Path) -> None:
 
     ends = asyncio.run(Desk(run_dir, (GOOD,)).serve(2))
 
-    reason = "the agent ended 3 times while it began this job"
+    reason = f"the agent ended {DEATHS_MAX} times while it began this job"
     assert ends == {1: Holding(1, 7, HoldingPhase.ENDED, NOT_EXECUTED, reason), 5: ENDED}
 
 

@@ -29,8 +29,9 @@ S: Final = 1_000_000_000
 # Of so many jobs that ended what they wrote is kept.
 ENDED_KEPT_MAX: Final = 256
 KEEPER_LOOKED_FOR_EVERY_S: Final = 0.1
-# An agent that ended so often in a row while it did the same for a job does it no more.
-DEATHS_MAX: Final = 3
+# An agent that ended so often in a row while it did the same for a job does it no more. Of an agent
+# that is killed again and again by chance, three such ends come about in some hundred kills.
+DEATHS_MAX: Final = 5
 # The status of what could not be run, as shells have it.
 NOT_EXECUTED: Final = 127
 # What an agent may die of, and does for a job: a file with a byte for each time it was begun.
