@@ -35,7 +35,7 @@ from urllib.parse import urlsplit
 from haptera.controllers.groups import decide
 from haptera.controllers.replication import ReplicaHost, settle
 from haptera.daemon.parent.follow_ups import OWNER
-from haptera.keeping import keeper
+from haptera.keeping import keeper, procfs
 from haptera.kinds.service import Run
 from haptera.lab.tree import descendants
 from haptera.model.answers.views import Condition, DesiredView, EntityView, ObservedView
@@ -234,7 +234,7 @@ def running(root: Path) -> set[str]:
     found = set()
     for state in root.glob("nodes/*/run/replicas/*/state"):
         pid, started = keeper.read_state(str(state))["service"]
-        if keeper.start_time(int(pid)) == int(started):
+        if procfs.start_time(int(pid)) == int(started):
             found.add(state.parts[-5])
     return found
 

@@ -27,6 +27,7 @@ from time import perf_counter_ns, process_time_ns, time_ns
 
 from benchmarks.head_of_line import POLL_S, SMALL, Submit, folder, here, on_slurm
 from haptera.daemon.queue.parent_side import ParentQueue
+from haptera.model.changes import Desired
 from haptera.queue.asking import ask
 from haptera.queue.entry import Moment, StoredQueue, Submission
 from haptera.queue.job import JobSpec, Size
@@ -152,9 +153,22 @@ def bare(place: Path, jobs: int) -> None:
     say("a bare SQLite queue, one asker", jobs, perf_counter_ns() - began, took_ns)
 
 
+class NoNodes:
+    """A cluster of which nothing is declared: askers have what their attributes say."""
+
+    def nodes(self) -> list[str]:
+        return []
+
+    def attributes_of(self, _node: str) -> dict[str, str]:
+        return ATTRIBUTES
+
+    def desired_of(self, _node: str) -> dict[str, Desired]:
+        return {}
+
+
 async def stored(folder: Path, askers: int, jobs: int) -> None:
     store = Store.open(folder / "state.db", deliver=lambda _: None, wall_s=clock.wall_s)
-    queue = ParentQueue(store, list, lambda _: ATTRIBUTES, lambda done: done())
+    queue = ParentQueue(store, NoNodes(), lambda done: done())
     spec = JobSpec(("true",), Size(1, 256))
     one = Submission(owner="eve", name="it", spec=spec, count=jobs)
     await queue.submit(one)
