@@ -3,6 +3,7 @@
 # make demo DEMO=NAME     run another example: examples/NAME/, with or without ARGS=--once
 # make setup              only create the virtual environment, in .venv/
 # make check              quick checks before each commit: about 2 minutes
+# make core               the tests of what decides (core, planner, model, wire): under 30 seconds
 # make test               all tests but the long ones; install what they need first: under 10 minutes
 # make changed            as root: of the long tests and real parts those that what changed since BASE=REV concerns
 # make nightly            as root: everything, with seeds of the day: about an hour
@@ -11,7 +12,7 @@
 # make docs               the documentation as a site, in build/docs/site/
 # make lock               new requirements*.txt from pyproject.toml (ARGS=--upgrade: newest versions)
 # make clean              remove everything that the commands above created here
-.PHONY: help demo example setup setup-dev check test changed nightly real-parts soak lint types contracts lock docs release clean
+.PHONY: help demo example setup setup-dev check core test changed nightly real-parts soak lint types contracts lock docs release clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
@@ -55,6 +56,10 @@ example:
 
 check: setup-dev lint
 	$(GATE) check
+
+core: setup-dev
+	.venv/bin/pytest -q -n auto -m "not slow and not net and not campaign and not long" \
+		tests/core tests/planner tests/model tests/wire
 
 test:
 	@tools/need --install ensurepip curl ss sqlite3 promtool dot perl chromium zsh fish socat || echo "make test: goes on without these"

@@ -257,7 +257,7 @@ class JobQueue:
         )
 
     def measure(self, holder: Holder) -> None:
-        """NodeWork out anew what is free."""
+        """Compute the free room of a holder from the jobs that it has."""
         free = holder.capacity
         for key in holder.held.values():
             free -= self.jobs[key].spec.size
