@@ -45,6 +45,20 @@ def test_those_of_a_selector_and_of_one_series_are_told_alone(backend):
     assert [(one["entity"], [*one["series"]]) for one in told] == [("node:n1", ["temp.inlet"])]
 
 
+def test_those_with_the_highest_or_lowest_numbers_come_in_order(backend):
+    backend.write(*(Declare(node_id(f"n{number}"), {}, "site") for number in range(3, 7)))
+    backend.samples.now |= {node_id(f"n{number}"): {"temp.inlet": 20.0} for number in range(3, 7)}
+
+    def ranked(query):
+        told = got(backend, f"/v1/samples?series=temp.inlet&{query}").json["entities"]
+        return [(one["entity"], one["series"]["temp.inlet"]["value"]) for one in told]
+
+    assert ranked("highest=3") == [("node:n2", 35.25), ("node:n1", 21.5), ("node:n3", 20.0)]
+    assert ranked("lowest=2") == [("node:n3", 20.0), ("node:n4", 20.0)]
+    assert ranked("highest=9&select=rack=r1") == [("node:n1", 21.5)]
+    assert got(backend, "/v1/samples?series=temp.outlet&highest=3").json["entities"] == []
+
+
 def test_a_series_is_told_from_when_one_asks_for(backend):
     backend.samples.told = [Point(60.0, 1.0, 2.0, 3.0, 4)]
     told = got(backend, f"{OF_N1}?series=temp.inlet&last_s=7200&step_s=60&until=9000").json
@@ -65,6 +79,9 @@ def test_a_series_is_told_from_when_one_asks_for(backend):
     ("path", "status", "code"),
     [
         ("/v1/entities/node:n9/samples?series=temp.inlet", 404, Code.NOT_FOUND),
+        ("/v1/samples?highest=3", 400, Code.SYNTAX),
+        ("/v1/samples?series=temp.inlet&highest=3&lowest=3", 400, Code.SYNTAX),
+        ("/v1/samples?series=temp.inlet&highest=0", 400, None),
         (f"{OF_N1}?series=temp.outlet", 400, Code.UNKNOWN_NAME),
         (f"{OF_N1}?series=a%20b", 400, Code.SYNTAX),
         (f"{OF_N1}?series={'a' * 600}", 400, Code.SYNTAX),

@@ -46,6 +46,7 @@ _COMMANDS: Final = {
     "State": {
         "status": "haptera.cli.commands.inspect.status:status",
         "nodes": "haptera.cli.commands.inspect.nodes:nodes",
+        "top": "haptera.cli.commands.inspect.top:top",
         "wait": "haptera.cli.commands.inspect.wait:wait",
         "why": "haptera.cli.commands.inspect.why:why",
         "chain": "haptera.cli.commands.inspect.chain:chain",

@@ -5,9 +5,18 @@ from haptera.rest import endpoints
 from haptera.rest.samples import SamplesView, SeriesView
 
 
-def samples(select: str | None = None, *, series: str | None = None) -> ApiCall[SamplesView]:
-    """The last number of each series of what a selector means, or of all."""
-    return call(endpoints.SAMPLES, select=select, series=series)
+def samples(
+    select: str | None = None,
+    *,
+    series: str | None = None,
+    highest: int | None = None,
+    lowest: int | None = None,
+) -> ApiCall[SamplesView]:
+    """The last number of each series of what a selector means, or of all.
+
+    Of one series, so many of the highest or lowest numbers, in order.
+    """
+    return call(endpoints.SAMPLES, select=select, series=series, highest=highest, lowest=lowest)
 
 
 def series(

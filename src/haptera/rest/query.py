@@ -19,6 +19,8 @@ WAIT_S_MAX: Final = 30
 LAST_S_DEFAULT: Final = 3_600
 LAST_S_MAX: Final = 400 * 86_400
 STEP_S_MAX: Final = 86_400
+# The most entities that are put in order by a number.
+RANKED_MAX: Final = 1_000
 
 Flag = Literal["0", "1"] | None
 
@@ -127,6 +129,14 @@ class ReplicaQuery(Query, frozen=True, kw_only=True):
 class SamplesQuery(SelectQuery, frozen=True, kw_only=True):
     series: Annotated[
         str | None, _says("Only this series, as temp.inlet or disk.used[/scratch].")
+    ] = None
+    highest: Annotated[
+        Annotated[int, Meta(ge=1, le=RANKED_MAX)] | None,
+        _says("Only so many entities: those with the highest numbers of the series, in order."),
+    ] = None
+    lowest: Annotated[
+        Annotated[int, Meta(ge=1, le=RANKED_MAX)] | None,
+        _says("Only so many entities: those with the lowest numbers of the series, in order."),
     ] = None
 
 

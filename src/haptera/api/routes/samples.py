@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from heapq import nsmallest
 from typing import Final
 
 from starlette.requests import Request
@@ -56,6 +57,8 @@ class SampleRoutes:
         if series is not None:
             _checked(series)
         meant = await over_turns(self._meant(chosen))
+        if asked.highest is not None or asked.lowest is not None:
+            meant = self._ranked(meant, series, asked.highest, asked.lowest)
         found = (view for entity in meant if (view := self._of(entity, series)).series)
         return Lines(found) if wants_lines(request) else Lines(found, form=document(NONE))
 
@@ -97,6 +100,21 @@ class SampleRoutes:
             if all(self.backend.means(one, entity) for one in chosen):
                 found.append(entity)
         return found
+
+    def _ranked(
+        self, meant: list[EntityId], series: str | None, highest: int | None, lowest: int | None
+    ) -> list[EntityId]:
+        """Those with the highest numbers of a series, or the lowest, in order; by name if equal."""
+        if series is None or (highest is not None and lowest is not None):
+            what, do = "one series has an order, and one at a time", "give series, and one of both"
+            raise ParseError(what, where="highest and lowest in the query", do=do)
+        name = Series(series)
+        found = [
+            (last[name].value if highest is None else -last[name].value, entity)
+            for entity in meant
+            if name in (last := self.backend.samples.last(entity))
+        ]
+        return [entity for _, entity in nsmallest(highest or lowest or 0, found)]
 
     def _of(self, entity: EntityId, only: str | None) -> EntitySamples:
         now = clock.wall_s()
