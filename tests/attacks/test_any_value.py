@@ -76,6 +76,7 @@ THERE = {
     "health": "health:n2",
     "health-rule": "health-rule:warm",
     "health-score": "health-score:warm",
+    "power-cap": "power-cap:hall",
 }
 # Of these nothing is written by hand (replicas, leases), nothing without root (systems), or only by
 # routes of their own (freezes) and in site files (policies, budgets, modules).

@@ -111,7 +111,12 @@ def is_of(rule: HealthRule, sensor: str) -> bool:
     >>> is_of(rule, "temp.inlet"), is_of(rule, "temp.cpu[1]"), is_of(rule, "fan.speed")
     (True, True, False)
     """
-    return sensor == rule.sensors or fnmatchcase(sensor.partition("[")[0], rule.sensors)
+    return is_named(rule.sensors, sensor)
+
+
+def is_named(pattern: str, sensor: str) -> bool:
+    """True if a pattern is this sensor, or matches its name without the item."""
+    return sensor == pattern or fnmatchcase(sensor.partition("[")[0], pattern)
 
 
 # The start, the last time it held, and the expectation.

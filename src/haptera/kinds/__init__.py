@@ -20,7 +20,7 @@ from haptera.kinds import (
 )
 from haptera.kinds.brought import brought_kinds
 from haptera.kinds.extensions import node_kind
-from haptera.kinds.rules import budget, freeze, health_rule, health_score, policy
+from haptera.kinds.rules import budget, freeze, health_rule, health_score, policy, power_cap
 from haptera.model.declared.schema import Kind
 from haptera.model.errors import DuplicateError
 
@@ -68,6 +68,6 @@ _BUNDLED: Final = (
     *(node, service, module, freeze, policy, budget, image, system, roll),
     *(group, replica, lease),
     *(pool, instance, backend),
-    *(health, health_rule, health_score),
+    *(health, health_rule, health_score, power_cap),
 )
 KINDS: Final = Kinds({one.kind.name: one.kind for one in _BUNDLED})

@@ -15,7 +15,7 @@ TAKEN: Final = frozenset(
     [
         *("backend", "budget", "freeze", "group", "health"),
         *("health-rule", "health-score", "image", "instance", "lease", "module", "node"),
-        *("policy", "pool", "replica", "roll", "service", "system", "desired", "last"),
+        *("policy", "pool", "power-cap", "replica", "roll", "service", "system", "desired", "last"),
     ]
 )
 

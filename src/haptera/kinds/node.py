@@ -124,6 +124,9 @@ AS_DESIRED: Final = "as desired"
 WHY_BYTES_MAX: Final = 200
 work_why = Plain("node", "work_why", str, WHY_BYTES_MAX, compared_by=())
 work_until = Plain("node", "work_until", int, 8, between(0, WALL_S_MAX), compared_by=())
+# Why it has another power profile than before: the cap, and what was drawn.
+POWER_WHY_BYTES_MAX: Final = 96
+power_why = Plain("node", "power_why", str, POWER_WHY_BYTES_MAX, compared_by=())
 
 platform = Attribute("node", "platform")
 rack = Attribute("node", "rack")
@@ -191,7 +194,7 @@ kind = Kind(
         cpus,
         memory_mb,
     ),
-    plain=(minos, work_why, work_until),
+    plain=(minos, work_why, work_until, power_why),
     in_force=(booted, bootable),
     former={"slurm.use": "write `work`, which Slurm heeds as the queue does: draining, or open"},
 )

@@ -1,6 +1,6 @@
 """The health of a node in words: its grade, its care, and each rule that speaks of it."""
 
-from haptera.kinds import health
+from haptera.kinds import health, node
 from haptera.model.answers.views import EntityView
 from haptera.model.declared.schema import Plain
 from haptera.model.walltime import utc_text
@@ -26,3 +26,9 @@ def of_health(view: EntityView) -> list[str]:
     ]
     first = [", ".join(about)] if about else []
     return [*first, *([] if says is None else str(says).split("; "))]
+
+
+def of_profile(view: EntityView) -> list[str]:
+    """The line on a node's power profile that a cap has chosen; none where it has not."""
+    why = view.desired_value(node.power_why.name) if view.kind == node.kind.name else None
+    return [] if why is None else [f"{view.desired_value(node.power_profile.name)}: {why}"]

@@ -132,7 +132,7 @@ class HealthKeeper:
         self._follow(by_kind[health_rules.kind.name].values())
         self.ward.keep_only(nodes, now)
         there = by_kind[health.kind.name]
-        held = _holders(by_kind[replica.kind.name].values())
+        held = holders(by_kind[replica.kind.name].values())
         scores = by_kind[health_score.kind.name]
         board = self._scores = self._scores or ScoreBoard(_read_scores(scores.values()))
         self.ward.distrusted = board.distrusted(self.ward.rules)
@@ -285,7 +285,7 @@ def _worst(one: Patient) -> str | None:
     return words_of(one.symptoms[0]) if one.symptoms else None
 
 
-def _holders(replicas: Iterable[EntityView]) -> frozenset[str]:
+def holders(replicas: Iterable[EntityView]) -> frozenset[str]:
     """The nodes on which replicas are, or may be."""
     return frozenset(str(one.node) for one in replicas if _is_there(one))
 

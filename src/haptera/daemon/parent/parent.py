@@ -29,7 +29,7 @@ from haptera.daemon.channels.sessions import Sessions
 from haptera.daemon.cluster import ClusterIdentity, check_cluster, keep_cluster, read_cluster
 from haptera.daemon.confining import confinement_told, confinements, grounds_of_parent
 from haptera.daemon.executing.audited import audited
-from haptera.daemon.health.health import HealthKeeper
+from haptera.daemon.health.caps import health_keepers
 from haptera.daemon.logs import Logs
 from haptera.daemon.parent.backend import Around, EngineBackend
 from haptera.daemon.parent.client import write_client
@@ -268,7 +268,7 @@ class _Parent:
         self._pools = Pools(self._backend, self._jobs, tag)
         self._keepers = (
             *(job_logs, self._pools, Lives(self._home), self._numbers.sampling),
-            HealthKeeper(self._backend, self._jobs, self._numbers.board),
+            *health_keepers(self._backend, self._jobs, self._numbers.board),
             Backends(self._backend, self._jobs, self._authority.cluster.hex, hidden),
         )
 

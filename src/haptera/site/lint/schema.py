@@ -18,7 +18,7 @@ from haptera.kinds import (
 )
 from haptera.kinds.declared.kind import KindTerms
 from haptera.kinds.extensions import node_kind
-from haptera.kinds.rules import health_rule, health_score
+from haptera.kinds.rules import health_rule, health_score, power_cap
 from haptera.lab.settings import LabSettings
 from haptera.model.declared.schema import Applied, Attribute, Kind, Plain, Variable
 from haptera.model.parts import Context
@@ -43,7 +43,7 @@ _ONE_OF: Final = ("place", "exec", "declares")
 # What is desired of them stands under KIND:NAME.
 _OF_CLUSTER: Final = (
     *(image.kind, group.kind, pool.kind, backend.kind, roll.kind),
-    *(health.kind, health_rule.kind, health_score.kind),
+    *(health.kind, health_rule.kind, health_score.kind, power_cap.kind),
 )
 
 

@@ -9,7 +9,7 @@ from haptera.cli.input import completing
 from haptera.cli.input.selected import selected, selected_jobs
 from haptera.cli.main import the_client
 from haptera.cli.output.groups import grouped, together
-from haptera.cli.output.health_words import of_health
+from haptera.cli.output.health_words import of_health, of_profile
 from haptera.cli.output.job_words import holder_sentence
 from haptera.cli.output.job_words import sentence as job_sentence
 from haptera.cli.output.live.redrawing import (
@@ -103,12 +103,19 @@ def _why(client: Client, selection: str | None, verbose: bool, output: str) -> N
         ]
         for line in lines:
             print_sentence(line, output, indent="  ")
-        for line in _of_health(client, views[0]):
-            print_sentence(line, output, indent="  health  ")
+        _print_condition_of_machine(client, views[0], output)
     for line in _of_console(client, views):
         print_sentence(line, output, indent="  console  ")
     if not views:
         say("all is as desired")
+
+
+def _print_condition_of_machine(client: Client, view: EntityView, output: str) -> None:
+    """Print why a node saves power, and what health rules say of it."""
+    for line in of_profile(view):
+        print_sentence(printable(line), output, indent="  power  ")
+    for line in _of_health(client, view):
+        print_sentence(line, output, indent="  health  ")
 
 
 def _leases(client: Client, view: EntityView) -> list[EntityView]:
