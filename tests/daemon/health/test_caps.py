@@ -36,6 +36,7 @@ class Cluster:
         self.now = BEGIN
         self.load = dict.fromkeys(("n1", "n2", "n3", "n4"), 400.0)
         self.inlets: dict[str, float] = {}
+        self.silent: set[str] = set()
         self.views = {f"node:{name}": a_view(f"node:{name}") for name in self.load}
         for name in self.load:
             self.reads(name, PowerProfile.PERFORMANCE)
@@ -83,6 +84,8 @@ class Cluster:
     # The board and the source.
 
     def last(self, entity: EntityId) -> dict[str, Measured]:
+        if entity.name in self.silent:
+            return {}
         found = {"bmc.power[total]": Measured(self.drawn(entity.name))}
         inlet = self.inlets.get(entity.name)
         return found if inlet is None else {**found, "bmc.temp.inlet": Measured(inlet)}
@@ -158,6 +161,19 @@ def test_what_was_lowered_is_raised_where_its_cap_is_gone(cluster: Cluster) -> N
     cluster.looked()
     assert cluster.profiles() == {}
     assert cluster.looked() == {}
+
+
+def test_a_node_that_is_off_does_not_count_and_stays_below_its_cap(cluster: Cluster) -> None:
+    cluster.looked()
+    off = ObservedView("off", known=True, method="read", by="l", age_ms=1)
+    view = cluster.views["node:n3"]
+    cluster.views["node:n3"] = replace(view, observed={**view.observed, "power": off})
+    cluster.silent.add("n3")
+    cluster.passes(60)
+    assert cluster.profiles() == {"n2": "balanced", "n3": "balanced"}
+    cluster.load["n1"] = 900.0
+    cluster.passes(60)
+    assert cluster.profiles() == {"n1": "balanced", "n2": "powersave", "n3": "balanced"}
 
 
 def test_of_several_caps_on_a_node_the_one_that_allows_least_counts(cluster: Cluster) -> None:

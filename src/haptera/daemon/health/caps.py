@@ -123,10 +123,10 @@ class CapKeeper:
             for name, one in there.items()
             if of is None or of(nodes[name])
         ]
+        found = {one.name: (one.restraint, "") for one in mine}
         # What is off draws next to nothing, and is measured by nobody.
         mine = [one for one in mine if one.watts is not None or _is_on(nodes[one.name])]
         calm_s = now - self._changed.get(view.name, now)
-        found = {one.name: (one.restraint, "") for one in mine}
         if calm_s >= SETTLE_S or view.name not in self._changed:
             decision = decide_cap(mine, cap, calm_s=calm_s)
             why = f"{view.name}: {decision.why or 'there is room again'}"
