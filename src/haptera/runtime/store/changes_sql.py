@@ -313,25 +313,23 @@ class _Turn:
 
 def load(connection: sqlite3.Connection) -> Stored:
     """All rows as values, in the order of their names; intents in the order they were opened."""
-    epoch, revision = read_row(
-        connection, "store", "SELECT epoch, revision FROM store", tuple[Whole, Whole]
-    )
-    incarnations = read_rows(
-        connection,
-        "nodes",
-        "SELECT name, incarnation, uuid FROM nodes ORDER BY name",
-        tuple[str, Whole, uuid.UUID],
-        lambda row: (check_name(row[0]), row[1]),
-    )
+    store = "SELECT epoch, revision FROM store"
+    epoch, revision = read_row(connection, "store", store, tuple[Whole, Whole])
+    nodes = "SELECT name, incarnation, uuid FROM nodes ORDER BY name"
+    made = read_rows(connection, "nodes", nodes, tuple[str, Whole, uuid.UUID], _counted)
     return Stored(
         epoch,
         revision,
         _entities(connection),
         _intents(connection),
-        {name: incarnation for name, incarnation in incarnations if incarnation > 0},
+        {name: incarnation for name, incarnation in made if incarnation > 0},
         _disruptions(connection),
         _enrolled(connection),
     )
+
+
+def _counted(row: tuple[str, int, uuid.UUID]) -> tuple[str, int]:
+    return check_name(row[0]), row[1]
 
 
 def _entities(connection: sqlite3.Connection) -> list[StoredEntity]:
@@ -349,15 +347,12 @@ def _entities(connection: sqlite3.Connection) -> list[StoredEntity]:
         "entities",
         "SELECT id, attributes, owner, revision FROM entities ORDER BY id",
         tuple[str, str, str, int],
-        lambda row: StoredEntity(
-            parse_entity(row[0]),
-            _ATTRIBUTES.decode(row[1]),
-            row[2],
-            desired.get(row[0], {}),
-            row[3],
-        ),
+        lambda row: (parse_entity(row[0]), _ATTRIBUTES.decode(row[1]), *row),
     )
-    return [*rows]
+    return [
+        StoredEntity(entity, attributes, owner, desired.get(key, {}), revision)
+        for entity, attributes, key, _, owner, revision in rows
+    ]
 
 
 def _intents(connection: sqlite3.Connection) -> list[Intent]:
@@ -381,14 +376,14 @@ def _intent(row: _IntentRow) -> Intent:
 
 
 def _disruptions(connection: sqlite3.Connection) -> list[Disruption]:
-    rows = read_rows(
+    made = read_rows(
         connection,
         "disruptions",
         "SELECT intent, entity, began_at, kernel_boot FROM disruptions ORDER BY at_s, intent",
         tuple[str, str, int, str],
         lambda row: Disruption(parse_entity(row[1]), *row[2:]),
     )
-    return [*rows]
+    return [*made]
 
 
 def _enrolled(connection: sqlite3.Connection) -> list[str]:
