@@ -1,13 +1,18 @@
 """A decision is a value: printed, compared, made again; and what it claims is what is held."""
 
 from haptera.core.decide.decider import Planned
+from haptera.core.safety.budgets import ROOM
+from haptera.core.safety.pace import BOOTS_A_SECOND_MAX, Pace
 from haptera.core.state.allowance import TurnAllowance
 from haptera.core.state.entity.decision import (
+    ASSENT,
+    Assent,
     Awaited,
     ClaimKind,
     Decision,
+    Delay,
+    Denial,
     EntityClaim,
-    PermitRefused,
     Wait,
 )
 from haptera.core.state.entity.verdict import Verdict
@@ -15,6 +20,7 @@ from haptera.core.state.limits import S
 from haptera.core.state.turn import Turn
 from haptera.model.answers.views import Condition
 from haptera.model.entity import node_id
+from haptera.model.events import Exited
 from tests.core.scenario import row_of
 from tests.core.test_safety import OFF, H, Rig
 
@@ -40,9 +46,9 @@ def again(rig: Rig, name: str) -> Decision:
 
 def test_a_decision_names_what_comes_next_what_it_claims_and_when_it_is_made_again() -> None:
     rig = Rig(("n01",), answers=False)
-    asked = "n01 is asked for its permit"
+    asked = Delay("n01 is asked for its permit", "the permit of n01", on=Awaited.PERMIT)
     assert decision(rig, "n01") == Decision(
-        Verdict(Condition.WAITING, f"bmc.switch_off waits: {asked}", "the permit of n01"),
+        Verdict(Condition.WAITING, f"bmc.switch_off waits: {asked.why}", "the permit of n01"),
         Wait(Awaited.PERMIT),
         (
             MODULE,
@@ -59,7 +65,7 @@ def test_who_refuses_its_permit_leaves_its_place_to_others_until_it_is_asked_aga
     why = "n01 does not permit it: job 7 runs"
     made = decision(rig, "n01")
     match made.next:
-        case Wait(PermitRefused(text, again_at)):
+        case Wait(Denial(text, again_at)):
             assert (text, again_at) == (why, made.wake_at)
         case _:
             # Decided on again since: it is left alone.
@@ -89,10 +95,30 @@ def test_to_decide_again_changes_nothing_and_comes_to_the_same() -> None:
 def test_only_who_claims_a_place_and_was_granted_it_is_disturbed() -> None:
     rig = Rig(NODES, answers=False)
     places = [decision(rig, name).claim(ClaimKind.BUDGET) for name in NODES]
-    granted = [one for one in places if one is not None and one.why is None]
-    waiting = [one.why for one in places if one is not None and one.why is not None]
+    granted = [one for one in places if one is not None and isinstance(one.answer, Assent)]
+    waiting = [one.answer for one in places if one is not None and isinstance(one.answer, Delay)]
     assert len(granted) == 1
     assert len(waiting) == len(NODES) - 1
-    assert all(why.startswith("the budget of this parent allows 1 at once") for why in waiting)
+    full = "the budget of this parent allows 1 at once"
+    assert all(one.why.startswith(full) and one.needs == ROOM for one in waiting)
     asked = [name for name in NODES if rig.engine.safety.permits.asks(name)]
     assert [one.id for one in granted] == [f"node:{name}" for name in asked]
+
+
+def test_who_boots_later_is_given_the_time_of_its_turn_and_keeps_it() -> None:
+    pace, last = Pace(), node_id("n01")
+    for number in range(BOOTS_A_SECOND_MAX):
+        pace.claim(S, node_id(f"other{number}"), None)
+    assert pace.answer(S, last, None) == Delay("others boot first", "its turn to boot", 2 * S)
+    pace.claim(S, last, None)
+    assert pace.answer(2 * S, last, None) == ASSENT
+
+
+def test_a_module_that_does_not_serve_is_what_an_entity_waits_for() -> None:
+    rig = Rig(("n01",), refusal="job 7 runs")
+    rig.engine.handle([Exited("bmc", "was killed")], rig.now)
+    made = again(rig, "n01")
+    claimed = made.claim(ClaimKind.MODULE)
+    assert claimed is not None
+    assert isinstance(claimed.answer, Delay)
+    assert (claimed.answer.why, claimed.answer.needs) == (made.status.why, made.status.needs)

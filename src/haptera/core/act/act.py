@@ -20,6 +20,7 @@ from haptera.core.act.outcome import (
 from haptera.core.desired.policies import Policies
 from haptera.core.modules.calls import Calls, Pending
 from haptera.core.state.entity.attempts import Tried
+from haptera.core.state.entity.decision import Assent, Delay
 from haptera.core.state.entity.work import HarmlessStep, Phase, StepRun
 from haptera.core.state.limits import BACKOFF_NS, MS, S
 from haptera.core.state.row import EntityState
@@ -80,9 +81,9 @@ class StepRunner:
         self._count += 1
         return f"{self._side.instance:x}-{self._count}"
 
-    def lacks_slot(self, row: EntityState, node: EntityState | None, step: Step) -> str | None:
-        """The slot that a step begun now would wait for; None where there is one."""
-        return self._calls.lacks_slot(row, node, step)
+    def slot_for(self, row: EntityState, node: EntityState | None, step: Step) -> Assent | Delay:
+        """Whether a step begun now would have its slot."""
+        return self._calls.slot_for(row, node, step)
 
     def claim_slot(
         self, turn: Turn, row: EntityState, node: EntityState | None, step: Step

@@ -21,6 +21,7 @@ from haptera.core.safety.safety import Safety
 from haptera.core.state.diff import goal as goal_of
 from haptera.core.state.entity.attempts import Oscillation
 from haptera.core.state.entity.decision import (
+    Assent,
     Awaits,
     ClaimKind,
     Decision,
@@ -165,7 +166,7 @@ class Decisions:
                     self._looks.need(turn, one.id)
                 case ClaimKind.SLOT if row.work.stepping is None and step is not None:
                     granted = self._acts.claim_slot(turn, row, situation.node, step)
-                    assert granted is (one.why is None), one
+                    assert granted is isinstance(one.answer, Assent), one
                     slots.append(one.id)
                 case ClaimKind.QUEUE if step is not None:
                     self._acts.keep_place(row, step)

@@ -19,8 +19,11 @@ from haptera.core.modules.supervise import Supervisor
 from haptera.core.safety.safety import Safety
 from haptera.core.state.allowance import TurnAllowance
 from haptera.core.state.entity.decision import (
+    ASSENT,
+    Assent,
     ClaimKind,
     Decision,
+    Delay,
     EntityClaim,
     HelloDue,
     HelloMissed,
@@ -162,8 +165,9 @@ class Decider:
         if is_unwanted(row, situation.goal):
             return Decision(_at_work(row, doing(row)), StopUnwanted(), slot)
         reading = stepping.phase is Phase.READING
-        if reading and (blocked := self._blocked(row.id, stepping.step)) is not None:
-            return Decision(Verdict(Condition.WAITING, *blocked[:2]))
+        served = self._served(row.id, stepping.step) if reading else ASSENT
+        if isinstance(served, Delay):
+            return Decision(Verdict(Condition.WAITING, served.why, served.needs))
         return Decision(_at_work(row, doing(row)), claims=slot)
 
     def _durable(self, situation: Situation, now: int) -> Decision:
@@ -195,11 +199,13 @@ class Decider:
         """The first link where it is this side's; otherwise whose it is."""
         part, row = link.part, situation.row
         runs = self.side.runs(part)
-        module = (
-            (EntityClaim(ClaimKind.MODULE, part.module),) if runs and not is_hearing(part) else ()
-        )
-        if blocked := self._blocked(row.id, part):
-            return Decision(Verdict(Condition.WAITING, *blocked[:2]), claims=module)
+        module: tuple[EntityClaim, ...] = ()
+        if runs and not is_hearing(part):
+            module = (EntityClaim(ClaimKind.MODULE, part.module, self._process(part)),)
+        served = self._served(row.id, part)
+        if isinstance(served, Delay):
+            verdict = Verdict(Condition.WAITING, served.why, served.needs)
+            return Decision(verdict, claims=module)
         if not runs:
             return Decision(_elsewhere(situation, part))
         if is_hearing(part):
@@ -211,14 +217,16 @@ class Decider:
         verdict = _at_work(row, f"{part.path}: checks whether {part.at} is {link.expect}")
         return Decision(verdict, part, module)
 
-    def _blocked(self, entity: EntityId, part: Part) -> Lacking | None:
-        """The reason for which no side takes this part now, though nothing else is in its way."""
+    def _served(self, entity: EntityId, part: Part) -> Assent | Delay:
+        """Whether the side of this part takes it now, if nothing else is in its way."""
         if (differs := self.near.differs_over(entity, self.catalog.schema)) is not None:
-            return Lacking(differs, "the same kinds and modules on both sides")
-        if self.side.runs(part) and not is_hearing(part):
-            text = self.supervisor.blocked(part.module)
-            return None if text is None else Lacking(text, f"module {part.module}, to serve")
-        return None
+            return Delay(differs, "the same kinds and modules on both sides")
+        return self._process(part) if self.side.runs(part) and not is_hearing(part) else ASSENT
+
+    def _process(self, part: Part) -> Assent | Delay:
+        """Whether the process of the part's module serves."""
+        text = self.supervisor.blocked(part.module)
+        return ASSENT if text is None else Delay(text, f"module {part.module}, to serve")
 
     def _step(self, situation: Situation, planned: Planned, step: Step, now: int) -> Decision:
         row = situation.row
@@ -227,22 +235,22 @@ class Decider:
             return early
         claims: tuple[EntityClaim, ...] = ()
         if step.enrols:
-            boots_at = self.safety.claims.boots_at(row, now)
-            claims = (EntityClaim(ClaimKind.BOOT, str(row.id)),)
-            if boots_at > now:
-                text = f"{step.path} waits for its turn: others boot first"
-                verdict = Verdict(Condition.WAITING, text, "its turn to boot", again_at=boots_at)
-                claims = (EntityClaim(ClaimKind.BOOT, str(row.id), "others boot first"),)
-                return Decision(verdict, claims=claims, wake_at=boots_at)
+            turn = self.safety.claims.turn_to_boot(row, now)
+            claims = (EntityClaim(ClaimKind.BOOT, str(row.id), turn),)
+            if isinstance(turn, Delay):
+                text = f"{step.path} waits for its turn: {turn.why}"
+                verdict = Verdict(Condition.WAITING, text, turn.needs, again_at=turn.until)
+                return Decision(verdict, claims=claims, wake_at=turn.until)
         if step.disruptive:
             lacking, wanted = self.safety.check(row, situation.domain, step, now)
             claims += wanted
             if lacking is not None:
                 claims = (EntityClaim(ClaimKind.QUEUE, step.path), *claims)
                 return self._lacking(situation, planned, step, lacking, claims)
-        if (queue := self.acts.lacks_slot(row, situation.node, step)) is not None:
-            verdict = _at_work(row, f"{step.path} waits for its turn: {queue}")
-            return Decision(verdict, claims=(_slot(step, queue), *claims))
+        slot = self.acts.slot_for(row, situation.node, step)
+        if isinstance(slot, Delay):
+            verdict = _at_work(row, f"{step.path} waits for its turn: {slot.why}")
+            return Decision(verdict, claims=(_slot(step, slot), *claims))
         verdict = _at_work(row, in_phase(row, step, Phase.WRITING))
         return Decision(verdict, step, (_slot(step), *claims))
 
@@ -324,8 +332,8 @@ class Decider:
         return Decision(verdict, Wait(HelloDue(due_at)), wake_at=wake_at)
 
 
-def _slot(step: Step, why: str | None = None) -> EntityClaim:
-    return EntityClaim(ClaimKind.SLOT, step.path, why)
+def _slot(step: Step, answer: Assent | Delay = ASSENT) -> EntityClaim:
+    return EntityClaim(ClaimKind.SLOT, step.path, answer)
 
 
 def _unheard(ms: int) -> str:

@@ -6,6 +6,7 @@ from typing import Final
 
 from haptera.core.modules.catalog import Catalog, attributes
 from haptera.core.modules.slots import HEAD_START_NS, Reliability, SlotCaller, SlotClaim, Slots
+from haptera.core.state.entity.decision import Assent, Delay
 from haptera.core.state.limits import ANSWER_GRACE_NS
 from haptera.core.state.row import EntityState
 from haptera.core.state.timers import Timers
@@ -63,12 +64,9 @@ class Calls:
         since = turn.now if self._rests(row) and not acts else turn.now - HEAD_START_NS
         return self.slots.acquire(_caller(row.id, part), self._claim(row, node, part), since)
 
-    def lacks_slot(self, row: EntityState, node: EntityState | None, part: Part) -> str | None:
-        """The slot that a call of this part would wait for now; None: there is one."""
-        claim = self._claim(row, node, part)
-        if self.slots.has_for(_caller(row.id, part), claim):
-            return None
-        return self.slots.why(part.module, claim)
+    def slot_for(self, row: EntityState, node: EntityState | None, part: Part) -> Assent | Delay:
+        """Whether a call of this part would have its slot now."""
+        return self.slots.answer(_caller(row.id, part), self._claim(row, node, part))
 
     def is_queued(self, entity: EntityId, part: Part) -> bool:
         """Whether this part waits in line for its slot, or was just granted one."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, NamedTuple
 
+from haptera.core.state.entity.decision import ASSENT, Assent, Delay
 from haptera.core.state.limits import S
 from haptera.model.entity import EntityId
 from haptera.model.parts import Manifest
@@ -126,11 +127,12 @@ class Slots:
         self._put(caller, self._waiting[caller])
         return False
 
-    def has_for(self, caller: SlotCaller, claim: SlotClaim) -> bool:
-        """True where `acquire` would give it a slot now."""
-        if caller in self._granted:
-            return True
-        return caller not in self._waiting and self._has_room(caller.module, claim)
+    def answer(self, caller: SlotCaller, claim: SlotClaim) -> Assent | Delay:
+        """A grant where `acquire` would give it a slot now."""
+        free = caller not in self._waiting and self._has_room(caller.module, claim)
+        if free or caller in self._granted:
+            return ASSENT
+        return Delay(self._why(caller.module, claim))
 
     def is_queued(self, caller: SlotCaller) -> bool:
         """Whether it waits in line, or was granted a slot that it has not taken yet."""
@@ -175,13 +177,6 @@ class Slots:
     def has_woken(self) -> bool:
         return bool(self._woken)
 
-    def why(self, module: str, claim: SlotClaim) -> str:
-        """What a caller in line waits for."""
-        if claim.device is not None and not self._is_idle(module, claim.device):
-            busy = self._busy[module, claim.device]
-            return f"module {module} has {busy} under way at {claim.device}"
-        return f"module {module} has {self.open(module)} calls under way"
-
     def relimit(self, module: str) -> None:
         """The module declares other limits: all in line come to where these put them."""
         for key in [key for key in self._lines if key.module == module]:
@@ -214,6 +209,13 @@ class Slots:
         assert {one for some in self._of.values() for one in some} == {*in_line}
         for caller, one in self._waiting.items():
             assert not self._has_room(caller.module, one.claim), caller
+
+    def _why(self, module: str, claim: SlotClaim) -> str:
+        """What a caller in line waits for."""
+        if claim.device is not None and not self._is_idle(module, claim.device):
+            busy = self._busy[module, claim.device]
+            return f"module {module} has {busy} under way at {claim.device}"
+        return f"module {module} has {self.open(module)} calls under way"
 
     def _limits(self, module: str) -> tuple[int, int]:
         manifest = self._manifest(module)

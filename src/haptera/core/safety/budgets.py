@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from haptera.core.state.entity.decision import ASSENT, Assent, Delay
 from haptera.core.state.limits import S
 from haptera.core.state.turn import Turn
 from haptera.kinds.rules.budget import DEFAULT, Budget, Per
@@ -23,6 +24,7 @@ SHOWN_MAX: Final = 3
 PLACING: Final = 100
 # Who asks for a place for an entity of a node, where that node's agent does: no parent's name.
 OWN_AGENT: Final = ""
+ROOM: Final = "room in the budget"
 
 Where = Mapping[Per, str | None]
 
@@ -60,41 +62,46 @@ class Budgets:
         self._waiting: dict[EntityId, None] = {}
         self._woken: set[EntityId] = set()
 
-    def hold(self, entity: EntityId, where: Where, now: int, by: str | None = None) -> str | None:
-        """Take a place for this entity, unless there is none: then wait, and say for what.
+    def hold(
+        self, entity: EntityId, where: Where, now: int, by: str | None = None
+    ) -> Assent | Delay:
+        """Take a place for this entity, unless there is none: then wait.
 
         `by` is the parent below that asks for it; a node may have two while it moves, or
         `OWN_AGENT`.
         """
         if entity in self._held:
             self._by[entity].add(by)
-            return None
-        if (text := self.lacking(entity, where, now)) is not None:
+            return ASSENT
+        answer = self.answer(entity, where, now)
+        if isinstance(answer, Assent):
+            self.grant(entity, where, by)
+        else:
             self._waiting[entity] = None
             self._woken.discard(entity)
-            return text
-        self.grant(entity, where, by)
-        return None
+        return answer
 
-    def lacking(self, entity: EntityId, where: Where, now: int) -> str | None:
-        """Why there is no place for this entity; None where it has one, or would be given one."""
+    def answer(self, entity: EntityId, where: Where, now: int) -> Assent | Delay:
+        """Whether the entity has its place, or would be given one."""
         if entity in self._held:
-            return None
+            return ASSENT
         full = (
             self._full(budget, key, entity, now) for budget, key in self._budgets(entity, where)
         )
-        return next((text for text in full if text is not None), None)
+        text = next((text for text in full if text is not None), None)
+        return ASSENT if text is None else Delay(text, ROOM, self._room_at(entity, where, now))
 
-    def full_node(self, entity: EntityId, where: Where) -> str | None:
-        """Why the entity's node may have no place for it beside those that it has."""
+    def answer_of_node(self, entity: EntityId, where: Where) -> Assent | Delay:
+        """Whether the entity's node may have a place for it beside those that it has."""
         if entity in self._held:
-            return None
+            return ASSENT
         of_nodes = (one for one in self._budgets(entity, where) if one[0].per is Per.NODE)
         texts = (
             self._crowded(budget, self._account(Per.NODE, key).holders, key)
             for budget, key in of_nodes
         )
-        return next((text for text in texts if text is not None), None)
+        text = next((text for text in texts if text is not None), None)
+        return ASSENT if text is None else Delay(text, ROOM)
 
     def holds(self, entity: EntityId) -> bool:
         """Whether it has its place, no matter for whom."""
@@ -149,15 +156,6 @@ class Budgets:
         turn.dirty.update(self._waiting)
         self._waiting.clear()
 
-    def room_at(self, entity: EntityId, where: Where, now: int) -> int | None:
-        """When an hourly limit that stands in the way now will have room; None: none does."""
-        times = []
-        for budget, key in self._budgets(entity, where):
-            begun = self._account(budget.per, key).begun
-            if budget.per_hour is not None and len(begun) >= budget.per_hour:
-                times.append(begun[-budget.per_hour][0] + BUDGET_HOUR_NS)
-        return max((at for at in times if at > now), default=None)
-
     def rounds(self, wanted: Iterable[tuple[EntityId, Where]]) -> Pieces[int | None]:
         """How often all places are taken until each of these had one; None: there is no place.
 
@@ -173,6 +171,15 @@ class Budgets:
         if any(most == 0 for *_, most in counts):
             return None
         return max((-(-count // most) for (*_, most), count in counts.items()), default=1)
+
+    def _room_at(self, entity: EntityId, where: Where, now: int) -> int | None:
+        """When an hourly limit that stands in the way now will have room; None: none does."""
+        times = []
+        for budget, key in self._budgets(entity, where):
+            begun = self._account(budget.per, key).begun
+            if budget.per_hour is not None and len(begun) >= budget.per_hour:
+                times.append(begun[-budget.per_hour][0] + BUDGET_HOUR_NS)
+        return max((at for at in times if at > now), default=None)
 
     def _wake(self, turn: Turn) -> None:
         """Have the first ones of the queue decided on; who does not need a place passes it on."""

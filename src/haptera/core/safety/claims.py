@@ -9,11 +9,13 @@ from haptera.core.safety.exchange import ClaimExchange
 from haptera.core.safety.pace import Pace
 from haptera.core.safety.unrest import Unrest
 from haptera.core.state.entity.decision import (
+    Assent,
     Awaited,
     Awaits,
     ClaimKind,
     Decision,
-    PermitRefused,
+    Delay,
+    Denial,
     Wait,
 )
 from haptera.core.state.row import EntityState
@@ -56,9 +58,9 @@ class Claims:
         """True of an entity that may hold or wait for something here."""
         return entity in self._holders
 
-    def boots_at(self, row: EntityState, now: int) -> int:
-        """The time of this one's turn to boot."""
-        return self._pace.turn_at(now, row.id, group_of(self._table.node_of(row)))
+    def turn_to_boot(self, row: EntityState, now: int) -> Assent | Delay:
+        """Whether it is this one's turn to boot."""
+        return self._pace.answer(now, row.id, group_of(self._table.node_of(row)))
 
     def renew(self, turn: Turn, row: EntityState) -> None:
         """A disruptive step comes next: place and permit of the one before it are given back."""
@@ -156,7 +158,7 @@ class Claims:
                 self._silent_ones.setdefault(str(row.id.node), {})[row.id] = None
             case Awaited.BRAKE:
                 self._unrest.awaited_by(row.id)
-            case PermitRefused() | Awaited.PERMIT:
+            case Denial() | Awaited.PERMIT:
                 self._permits.note(row, on, now)
             case _:
                 pass

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, assert_never
 
 from haptera.core.act.contradiction import contested
 from haptera.core.modules.gates import has_no_agent, recovers
@@ -11,14 +11,19 @@ from haptera.core.safety.budgets import Budgets
 from haptera.core.safety.evidence import Evidence
 from haptera.core.safety.permits import PERMIT_AGAIN_NS, Permits, permit_of
 from haptera.core.safety.predecessor import Predecessor
-from haptera.core.safety.room import ROOM, RoomAsks
+from haptera.core.safety.room import RoomAsks
 from haptera.core.safety.unrest import Unrest
 from haptera.core.state.entity.decision import (
+    ASSENT,
+    Assent,
     Awaited,
+    ClaimAnswer,
     ClaimKind,
+    Delay,
+    Denial,
     EntityClaim,
     Lacking,
-    PermitRefused,
+    soonest,
 )
 from haptera.core.state.limits import MS
 from haptera.core.state.row import EntityState
@@ -28,6 +33,9 @@ from haptera.kinds.node import Busy, Power, agent, busy, power
 from haptera.model.facts import Method
 from haptera.model.parts import Context, Step
 from haptera.planner.domain.domain import Domain
+
+# How often an outstanding answer is asked for again, a hello.
+_ASKS_A_HELLO: Final = {Awaited.PERMIT: 5, Awaited.ROOM: 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +107,8 @@ class Conditions:
         for holds in self._of_services if of_service else self._before:
             if (lacking := holds(case)) is not None:
                 return Checked(lacking)
-        claims, lacking = self._places(case)  # 8
+        claims = self._places(case)  # 8
+        lacking = self._lacking(case, claims[-1].answer)
         if of_service:
             return Checked(lacking, claims)
         # What was requested for this step before goes on being requested meanwhile.
@@ -108,11 +117,11 @@ class Conditions:
         lacking = lacking or self._readings_are_fresh(case)  # 9
         if lacking is not None:
             return Checked(lacking, (*claims, *standing))
-        lacking = self._node_permits(case)  # 10
-        if lacking is not None and isinstance(lacking.on, PermitRefused):
+        answer = self._node_permits(case)  # 10
+        lacking = self._lacking(case, answer)
+        if isinstance(answer, Denial):
             return Checked(lacking)
-        why = None if lacking is None else lacking.why
-        return Checked(lacking, (*claims, _permit(case.row, why)))
+        return Checked(lacking, (*claims, _permit(case.row, answer)))
 
     def kept(self, row: EntityState) -> tuple[EntityClaim, ...]:
         """The claims that it holds and goes on holding, whatever comes next.
@@ -221,31 +230,38 @@ class Conditions:
         contexts = {*case.asked, self._side.context}
         return self._from.evidence.unknown(case.row, case.node, case.step, contexts)
 
-    def _places(self, case: DisruptiveCase) -> tuple[tuple[EntityClaim, ...], Lacking | None]:
-        """8. There is room in the budgets, here and above."""
-        row, now, where = case.row, case.now, self._from.rules.where(case.row.id)
-        text = self._from.budgets.lacking(row.id, where, now)
-        if text is not None:
-            at = self._from.budgets.room_at(row.id, where, now)
-            # Meanwhile its agent may show that the last step was harmless.
-            wake_at = at if row.work.harmless is None else now + self._side.hello_ns
-            return (_place(row, text),), Lacking(text, ROOM, at, wake_at)
+    def _places(self, case: DisruptiveCase) -> tuple[EntityClaim, ...]:
+        """8. There is room in the budgets, here and above: claimed one after the other."""
+        row, now = case.row, case.now
+        here = self._from.budgets.answer(row.id, self._from.rules.where(row.id), now)
         # The parents above have no budget for an entity that is on no node.
-        if self._side.is_root or row.id.node is None:
-            return (_place(row),), None
-        lacking = self._from.room.lacking(row.id, now)
-        if lacking is None:
-            return (_place(row), _place_above(row)), None
-        lacking = lacking._replace(wake_at=now + self._side.hello_ns)
-        return (_place(row), _place_above(row, lacking.why)), lacking
+        if isinstance(here, Delay) or self._side.is_root or row.id.node is None:
+            return (_place(row, here),)
+        return _place(row, here), _place_above(row, self._from.room.answer(row.id, now))
 
     def _readings_are_fresh(self, case: DisruptiveCase) -> Lacking | None:
         """9. The readings are fresh: each variable that the step names was read lately."""
         return self._from.evidence.unseen(case.row, case.domain, case.step, case.now)
 
-    def _node_permits(self, case: DisruptiveCase) -> Lacking | None:
+    def _node_permits(self, case: DisruptiveCase) -> ClaimAnswer:
         """10. The node grants a permit: all gates that are asked for it say so."""
-        return self._permits.lacking(case.row, case.step, case.asked, case.now)
+        return self._permits.answer(case.row, case.step, case.asked, case.now)
+
+    def _lacking(self, case: DisruptiveCase, answer: ClaimAnswer) -> Lacking | None:
+        """The obstacle that an answer is to the step."""
+        match answer:
+            case Assent():
+                return None
+            case Delay(why, needs, until, on):
+                ask_at = None if on is None else case.now + self._side.hello_ns // _ASKS_A_HELLO[on]
+                # Meanwhile its agent may show that the last step was harmless.
+                harmless = case.row.work.harmless is not None
+                shown_at = case.now + self._side.hello_ns if harmless else None
+                return Lacking(why, needs, until, soonest(until, ask_at, shown_at), on)
+            case Denial(why, again_at):
+                return Lacking(why, permit_of(case.row.id), wake_at=again_at, on=answer)
+            case _:
+                assert_never(answer)
 
     def _has_no_power(self, node: EntityState, now: int) -> bool:
         fact = node.belief.known.get(power.name)
@@ -257,16 +273,16 @@ class Conditions:
         return peer is not None and now - peer.silent_since >= DOWN_AFTER * self._side.hello_ns
 
 
-def _place(row: EntityState, why: str | None = None) -> EntityClaim:
-    return EntityClaim(ClaimKind.BUDGET, str(row.id), why)
+def _place(row: EntityState, answer: Assent | Delay = ASSENT) -> EntityClaim:
+    return EntityClaim(ClaimKind.BUDGET, str(row.id), answer)
 
 
-def _place_above(row: EntityState, why: str | None = None) -> EntityClaim:
-    return EntityClaim(ClaimKind.BUDGET_ABOVE, str(row.id), why)
+def _place_above(row: EntityState, answer: Assent | Delay = ASSENT) -> EntityClaim:
+    return EntityClaim(ClaimKind.BUDGET_ABOVE, str(row.id), answer)
 
 
-def _permit(row: EntityState, why: str | None = None) -> EntityClaim:
-    return EntityClaim(ClaimKind.PERMIT, str(row.id.node), why)
+def _permit(row: EntityState, answer: Assent | Delay = ASSENT) -> EntityClaim:
+    return EntityClaim(ClaimKind.PERMIT, str(row.id.node), answer)
 
 
 def _not_heard_since(peer: Peer | None, booted_at: int | None) -> bool:

@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import Final
 
+from haptera.core.state.entity.decision import ASSENT, Assent, Delay
 from haptera.core.state.limits import S
 from haptera.model.entity import EntityId
 
@@ -24,22 +25,27 @@ class Pace:
         self._turns: dict[EntityId, int] = {}
         self._forgotten = 0
 
-    def turn_at(self, now: int, entity: EntityId, group: Group) -> int:
-        """The time of this entity's turn: the same one until that is long past."""
-        at = self._turns.get(entity)
-        if at is None or at < now - BOOT_TURN_NS:
-            return max(now, self._second(now, {None, group}) * S)
-        return at
+    def answer(self, now: int, entity: EntityId, group: Group) -> Assent | Delay:
+        """Whether it is this entity's turn, or when it will be."""
+        at = self._turn_at(now, entity, group)
+        return ASSENT if at <= now else Delay("others boot first", "its turn to boot", at)
 
     def claim(self, now: int, entity: EntityId, group: Group) -> None:
         """It is to boot at its turn: books one, or takes the one whose time has come."""
-        at, keys = self.turn_at(now, entity, group), {None, group}
+        at, keys = self._turn_at(now, entity, group), {None, group}
         if self._turns.get(entity) != at:
             self._book(self._second(now, keys), keys)
             self._forget(now // S)
         self._turns[entity] = at
         if at <= now:
             del self._turns[entity]
+
+    def _turn_at(self, now: int, entity: EntityId, group: Group) -> int:
+        """The time of this entity's turn: the same one until that is long past."""
+        at = self._turns.get(entity)
+        if at is None or at < now - BOOT_TURN_NS:
+            return max(now, self._second(now, {None, group}) * S)
+        return at
 
     def _second(self, now: int, keys: set[Group]) -> int:
         """The first second with room for one boot more."""

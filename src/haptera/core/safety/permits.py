@@ -5,7 +5,7 @@ from typing import Final
 
 from haptera.core.desired.policies import Policies
 from haptera.core.safety.node_gates import NodeGates
-from haptera.core.state.entity.decision import Awaited, Lacking, PermitRefused
+from haptera.core.state.entity.decision import ASSENT, Awaited, ClaimAnswer, Delay, Denial
 from haptera.core.state.limits import OVERRIDE_NS, S
 from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
@@ -47,14 +47,14 @@ class Permits:
         self._changed: dict[str, None] = {}
         # The request of each entity that is unanswered, and since when.
         self._asked: dict[EntityId, tuple[str, int]] = {}
-        self._refused: dict[EntityId, PermitRefused] = {}
+        self._refused: dict[EntityId, Denial] = {}
         # Until when a node need not permit anything, because an admin said so.
         self._overridden: dict[str, int] = {}
 
-    def lacking(
+    def answer(
         self, row: EntityState, step: Step, asked: Collection[Context], now: int
-    ) -> Lacking | None:
-        """The objection of those whose gates are `asked` for a step; None: all permit it."""
+    ) -> ClaimAnswer:
+        """What those say to a step whose gates are `asked` for it, all together."""
         said = list[Permit | None]()
         standing, ask = self.standing(row, step), self.ask_of(row.id)
         if standing is None or ask is None or ask.id != standing.id:
@@ -65,7 +65,7 @@ class Permits:
             said.append(None if standing is None else self.said(row.id, now))
         refused = next((one for one in said if one is not None and not one.granted), None)
         if all(said) and refused is None:
-            return None
+            return ASSENT
         return self._unsaid(row.id, refused, standing, now)
 
     def standing(self, row: EntityState, step: Step) -> Ask | None:
@@ -75,7 +75,7 @@ class Permits:
         asked = self.ask_of(row.id)
         return asked if asked is not None and asked.step == step.path else None
 
-    def refusal(self, entity: EntityId, now: int) -> PermitRefused | None:
+    def refusal(self, entity: EntityId, now: int) -> Denial | None:
         """The answer because of which its node is left alone now."""
         refused = self._refused.get(entity)
         return None if refused is None or refused.again_at <= now else refused
@@ -100,9 +100,9 @@ class Permits:
             turn.dirty.add(row.id)  # gates that are closed already have answered at once
         return ask
 
-    def note(self, row: EntityState, on: PermitRefused | Awaited, now: int) -> None:
+    def note(self, row: EntityState, on: Denial | Awaited, now: int) -> None:
         """Note what the answer to its request was, or since when there is none."""
-        if isinstance(on, PermitRefused):
+        if isinstance(on, Denial):
             self._refused[row.id] = on
         elif row.asking is not None and self._asked.get(row.id, ("", 0))[0] != row.asking.id:
             self._asked[row.id] = row.asking.id, now
@@ -158,35 +158,35 @@ class Permits:
         if not asks:
             del self._theirs[node]
 
-    def refuses(self, entity: EntityId) -> Lacking | None:
-        """What the gates of this side have against what the entity's agent means to do."""
+    def answer_theirs(self, entity: EntityId, now: int) -> ClaimAnswer:
+        """What the gates of this side say to what the entity's agent means to do."""
         ask = self._theirs.get(_node(entity), {}).get(entity)
         assert ask is not None
         said = self.gates.said(_node(entity), ask)
+        if said is not None and not said.granted:
+            again_at = now + self._side.hello_ns
+            return Denial(f"it is not permitted: {said.text}", again_at)
         if said is not None:
-            return None if said.granted else Lacking(f"it is not permitted: {said.text}")
+            return ASSENT
         draining = self.gates.draining(_node(entity))
         doing = "is being drained" if draining else "is asked for its permit at the parent"
-        return Lacking(f"{_node(entity)} {doing}{f': {draining}' if draining else ''}", DRAINS)
+        return Delay(f"{_node(entity)} {doing}{f': {draining}' if draining else ''}", DRAINS)
 
     def _unsaid(
         self, entity: EntityId, refused: Permit | None, ask: Ask | None, now: int
-    ) -> Lacking:
+    ) -> Delay | Denial:
         """The progress of a request, in words."""
-        name, needs, text = entity.node, permit_of(entity), None
+        name, needs = entity.node, permit_of(entity)
         if refused is not None:
             text = f"{name} does not permit it: {refused.text}"
         elif (draining := self.draining(entity)) is not None:
-            return Lacking(f"{name} is being drained: {draining}", needs)
+            return Delay(f"{name} is being drained: {draining}", needs)
         elif ask is not None and self._unanswered_ns(entity, ask, now) >= ANSWER_WITHIN_NS:
             text = f"{name} has not answered the request for its permit"
-        if text is None:
-            wake_at = now + self._side.hello_ns // 5
-            text = f"{name} is asked for its permit"
-            return Lacking(text, needs, wake_at=wake_at, on=Awaited.PERMIT)
+        else:
+            return Delay(f"{name} is asked for its permit", needs, on=Awaited.PERMIT)
         # Leave this node its peace for a while, and its place to others.
-        again_at = now + PERMIT_AGAIN_NS
-        return Lacking(text, needs, wake_at=again_at, on=PermitRefused(text, again_at))
+        return Denial(text, now + PERMIT_AGAIN_NS)
 
     def _unanswered_ns(self, entity: EntityId, ask: Ask, now: int) -> int:
         asked, at = self._asked.get(entity, ("", now))

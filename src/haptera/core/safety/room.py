@@ -11,10 +11,17 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from haptera.core.safety.budgets import BUDGET_HOUR_NS, OWN_AGENT, Budgets, Where
+from haptera.core.safety.budgets import BUDGET_HOUR_NS, OWN_AGENT, ROOM, Budgets, Where
 from haptera.core.safety.gate import HEEDS_H
 from haptera.core.safety.permits import Permits
-from haptera.core.state.entity.decision import Lacking
+from haptera.core.state.entity.decision import (
+    ASSENT,
+    Assent,
+    Awaited,
+    ClaimAnswer,
+    Delay,
+    Denial,
+)
 from haptera.core.state.limits import MS, S
 from haptera.core.state.side import Side
 from haptera.core.state.timers import Timers
@@ -24,7 +31,6 @@ from haptera.kinds.rules.budget import Per
 from haptera.model.entity import EntityId
 from haptera.model.messages import Ask, Permit, RoomAsk
 
-ROOM: Final = "room in the budget"
 # In H: for so long may a permit of the parent above be used below after that one was last heard:
 # it is heeded for 2 H, and withdrawn within another.
 LEVEL_H: Final = 3
@@ -62,19 +68,23 @@ class RoomAsks:
         if entity not in self._asks and not self._side.is_root:
             self._put(self._next_id(), entity, late_ms)
 
-    def lacking(self, entity: EntityId, now: int) -> Lacking | None:
-        """The parent's objection to a step now, or that it has not answered yet."""
+    def answer(self, entity: EntityId, now: int) -> Assent | Delay:
+        """What the parent says now to a step on this entity."""
         if self._side.is_root:
-            return None
+            return ASSENT
         ask = self._asks.get(entity)
         permits = self._permits(now)
         if permits is None:
             text = f"{self._above} is silent, and only it knows what is disrupted elsewhere"
-            return Lacking(text, f"{self._above}, to be heard")
+            return Delay(text, f"{self._above}, to be heard", on=Awaited.ROOM)
         said = next((one for one in permits if ask is not None and one.id == ask.id), None)
         if said is None:
-            return Lacking(f"{self._above} is asked for room in its budgets", ROOM)
-        return None if said.granted else Lacking(self._told(said.text), ROOM)
+            text = f"{self._above} is asked for room in its budgets"
+        elif said.granted:
+            return ASSENT
+        else:
+            text = self._told(said.text)
+        return Delay(text, ROOM, on=Awaited.ROOM)
 
     def begins(self, entity: EntityId) -> None:
         """Its step is called."""
@@ -218,8 +228,8 @@ class RoomLoans:
         self._side, self._budgets = lender.side, lender.budgets
         self._heard = heard
         self._permits = permits
-        # By who asks: what is said to each ask; None where it has its place.
-        self._said: dict[str, dict[RoomAsk, str | None]] = {}
+        # By who asks: what is said to each ask.
+        self._said: dict[str, dict[RoomAsk, Permit]] = {}
         self._changed: dict[str, None] = {}
         # When each that began lately was counted, by who asked and its id.
         self._counted: dict[tuple[str, str], int] = {}
@@ -227,7 +237,7 @@ class RoomLoans:
     def reconcile(self, turn: Turn, name: str) -> None:
         """Lend what this one asks for and there is room for; take back what it leaves."""
         before = self._said.pop(name, {})
-        held = {one.entity for one, text in before.items() if text is None}
+        held = {one.entity for one, said in before.items() if said.granted}
         asks = []
         for one in self._asked(name):
             if one.harmless:
@@ -237,7 +247,9 @@ class RoomLoans:
         for entity in {one.entity for one in before} - {one.entity for one in asks}:
             self._take_back(turn, name, entity)
         if asks:
-            self._said[name] = {one: self._lend(turn, name, one, before) for one in asks}
+            self._said[name] = {
+                one: _permit(one, self._lend(turn, name, one, before.get(one))) for one in asks
+            }
             key = "subtree" if self._permits is None else "room"
             self._lender.timers.set((key, name), turn.now + self._side.hello_ns)
         if before != self._said.get(name, {}):
@@ -257,8 +269,7 @@ class RoomLoans:
         peer = self._heard(name)
         if peer is None or peer.tier is Tier.LOST:
             return ()
-        said = self._said.get(name, {})
-        return tuple(Permit(one.id, text is None, text or "") for one, text in said.items())
+        return tuple(self._said.get(name, {}).values())
 
     def take_changed(self) -> tuple[str, ...]:
         """Those to whom something else is said than when this was last asked."""
@@ -281,44 +292,45 @@ class RoomLoans:
         heeds_ns = HEEDS_H * self._side.hello_ns + LOST_AFTER * self._side.hello_ns // 10
         return ask.entity in held and now < peer.silent_since + heeds_ns + ask.late_ms * MS
 
-    def _lend(
-        self, turn: Turn, name: str, ask: RoomAsk, before: Mapping[RoomAsk, str | None]
-    ) -> str | None:
-        """None where it has its place by now, else why not."""
-        where, asks = self._lender.where(ask.entity), self._lender.asks
+    def _lend(self, turn: Turn, name: str, ask: RoomAsk, before: Permit | None) -> ClaimAnswer:
+        """A grant where it has its place by now."""
+        where = self._lender.where(ask.entity)
         if ask.begun:
-            has_place = ask in before and before[ask] is None
-            return None if has_place else self._concede(turn, name, ask, where)
-        full = self._lender.untold.why(turn.now) or self._hold(name, ask, where, turn.now)
-        if full is None:
-            asks.claim(ask.entity, ask.late_ms)
-            lacking = asks.lacking(ask.entity, turn.now)
-            full = None if lacking is None else lacking.why
-        if full is None:
-            return None if Per.SERVICE in where else self._barred(turn, ask)
+            has_place = before is not None and before.granted
+            return ASSENT if has_place else self._concede(turn, name, ask, where)
+        place = self._place(turn, name, ask, where)
+        if isinstance(place, Assent):
+            return ASSENT if Per.SERVICE in where else self._permitted(turn, ask)
         if self._permits is not None:
             self._permits.put_theirs(turn, ask.entity, None)
-        return full
+        return place
 
-    def _hold(self, name: str, ask: RoomAsk, where: Where, now: int) -> str | None:
-        """A place for it here; or why there is none, and in how many minutes an hour is over."""
-        full = self._budgets.hold(ask.entity, where, now, self._by(name))
-        at = None if full is None else self._budgets.room_at(ask.entity, where, now)
-        return full if at is None else f"{full}: room in {-((now - at) // (60 * S))} min"
+    def _place(self, turn: Turn, name: str, ask: RoomAsk, where: Where) -> Assent | Delay:
+        """A place here, and then above; or why there is none, and in how many minutes there is."""
+        if (why := self._lender.untold.why(turn.now)) is not None:
+            return Delay(why)
+        here = self._budgets.hold(ask.entity, where, turn.now, self._by(name))
+        if isinstance(here, Delay) and here.until is not None:
+            return Delay(f"{here.why}: room in {-((turn.now - here.until) // (60 * S))} min")
+        if isinstance(here, Delay):
+            return here
+        self._lender.asks.claim(ask.entity, ask.late_ms)
+        return self._lender.asks.answer(ask.entity, turn.now)
 
-    def _concede(self, turn: Turn, name: str, ask: RoomAsk, where: Where) -> str | None:
+    def _concede(self, turn: Turn, name: str, ask: RoomAsk, where: Where) -> Assent | Delay:
         """A step that has begun has its place, whatever the room.
 
         But a node has no more places than its own budget allows: a broken one might claim them all.
         """
-        if (text := self._budgets.full_node(ask.entity, where)) is not None:
-            return text
+        room = self._budgets.answer_of_node(ask.entity, where)
+        if isinstance(room, Delay):
+            return room
         self._budgets.grant(ask.entity, where, self._by(name))
         self._count(name, ask, where, turn.now)
         self._lender.asks.takes_up(ask.id, ask.entity, ask.late_ms)
         if Per.SERVICE not in where:
             self._ask_gates(turn, ask)
-        return None
+        return ASSENT
 
     def _count(self, name: str, ask: RoomAsk, where: Where, now: int) -> None:
         self._budgets.begin(ask.entity, where, now)
@@ -346,16 +358,20 @@ class RoomLoans:
         if self._permits is not None:
             self._permits.put_theirs(turn, ask.entity, Ask(ask.id, "", ask.late_ms))
 
-    def _barred(self, turn: Turn, ask: RoomAsk) -> str | None:
-        """What the gates have against it; while one refuses, the place is others'."""
+    def _permitted(self, turn: Turn, ask: RoomAsk) -> ClaimAnswer:
+        """What the gates say to it; while one refuses, the place is others'."""
         if self._permits is None:
-            return None
+            return ASSENT
         self._ask_gates(turn, ask)
-        lacking = self._permits.refuses(ask.entity)
-        if lacking is None:
-            return None
-        if lacking.needs is None:
+        answer = self._permits.answer_theirs(ask.entity, turn.now)
+        if isinstance(answer, Denial):
             self._budgets.leave(turn, ask.entity, OWN_AGENT)
             if not self._budgets.holds(ask.entity):
                 self._lender.asks.leave(ask.entity)
-        return lacking.why
+        return answer
+
+
+def _permit(ask: RoomAsk, answer: ClaimAnswer) -> Permit:
+    if isinstance(answer, Assent):
+        return Permit(ask.id, granted=True)
+    return Permit(ask.id, granted=False, text=answer.why)

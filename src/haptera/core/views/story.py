@@ -6,14 +6,15 @@ from typing import Final, NamedTuple
 
 from haptera.core.state.entity.attempts import Oscillation
 from haptera.core.state.entity.decision import (
+    Assent,
     Awaited,
     Awaits,
     Decision,
+    Denial,
     EntityClaim,
     HelloDue,
     HelloMissed,
     Next,
-    PermitRefused,
     Stale,
     Wait,
     Withdraw,
@@ -113,7 +114,7 @@ def _awaited(on: Awaits | None, now: int) -> str:
             return f"{Awaited.AGENT}, due in {duration((due_at - now) // MS)}"
         case HelloMissed():
             return f"{Awaited.AGENT}: none came in time"
-        case PermitRefused(_, again_at):
+        case Denial(_, again_at):
             return f"the next request for a permit, in {duration((again_at - now) // MS)}"
         case Stale(variables):
             return f"new readings of {', '.join(variables)}"
@@ -124,4 +125,5 @@ def _awaited(on: Awaits | None, now: int) -> str:
 
 
 def _claim(one: EntityClaim) -> str:
-    return f"{one.kind} ({one.id}): {one.why or 'granted'}"
+    answer = "granted" if isinstance(one.answer, Assent) else one.answer.why
+    return f"{one.kind} ({one.id}): {answer}"

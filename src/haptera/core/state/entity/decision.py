@@ -1,7 +1,7 @@
 """The decision on one entity: its status, what comes next, and all that it claims for that."""
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -25,30 +25,56 @@ class ClaimKind(StrEnum):
     PERMIT = "permit of the node"
 
 
-class EntityClaim(msgspec.Struct, frozen=True, gc=False):
-    """One thing that an entity holds or waits for, and why it waits; None: it was granted.
-
-    `id` names the module, the part, or the node or service that the claim counts for.
-    """
-
-    kind: ClaimKind
-    id: str
-    why: str | None = None
-
-
 class Awaited(StrEnum):
     """A change that ends a wait before its time."""
 
     AGENT = "a hello of the node's agent"
     BRAKE = "the release of the brake"
     PERMIT = "an answer to the request for a permit"
+    ROOM = "an answer to the request for room in the budgets above"
 
 
-class PermitRefused(msgspec.Struct, frozen=True, gc=False):
-    """The node refused its permit, or did not answer: it is not asked again for a while."""
+class Assent(msgspec.Struct, frozen=True, gc=False):
+    """What is claimed is there for the entity."""
+
+
+class Delay(msgspec.Struct, frozen=True, gc=False):
+    """What is claimed is not there yet: the entity waits for it.
+
+    `needs` says who or what would have to change, `until` when that is known to happen; `on` that
+    an answer is outstanding, which has to be asked for again.
+    """
+
+    why: str
+    needs: str | None = None
+    until: int | None = None
+    on: Awaited | None = None
+
+
+class Denial(msgspec.Struct, frozen=True, gc=False):
+    """What is claimed is refused: the entity leaves all that it has for this part to others.
+
+    It claims that again from `again_at` on.
+    """
 
     why: str
     again_at: int
+
+
+# What all who grant claims answer, before and when they are claimed.
+ClaimAnswer = Assent | Delay | Denial
+ASSENT: Final = Assent()
+
+
+class EntityClaim(msgspec.Struct, frozen=True, gc=False):
+    """One thing that an entity holds or waits for, by the answer of who grants it.
+
+    `id` names the module, the part, or the node or service that the claim counts for.
+    """
+
+    kind: ClaimKind
+    id: str
+    answer: Assent | Delay = ASSENT
 
 
 class Stale(msgspec.Struct, frozen=True, gc=False):
@@ -69,7 +95,7 @@ class HelloMissed(msgspec.Struct, frozen=True, gc=False):
     error: str
 
 
-Awaits = Awaited | PermitRefused | Stale | HelloDue | HelloMissed | Oscillation
+Awaits = Awaited | Denial | Stale | HelloDue | HelloMissed | Oscillation
 
 
 class Wait(msgspec.Struct, frozen=True, gc=False):
