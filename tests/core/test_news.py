@@ -1,26 +1,29 @@
 """What is published of a change says in what the entity changed, whoever changed it."""
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 import msgspec
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from haptera.core.state.entity.verdict import Stands, Verdict
 from haptera.core.state.limits import MS
 from haptera.core.state.table import EntityTable
-from haptera.core.views.news import publish
+from haptera.core.views.news import check_published, publish
 from haptera.core.views.query import view
 from haptera.core.views.texts import check_texts
 from haptera.kinds import KINDS
 from haptera.kinds.node import Power
-from haptera.model.answers.views import Condition
+from haptera.model.answers.views import Condition, EntityView
 from haptera.model.changes import Declare, SetDesired
-from haptera.model.effects import Publish
+from haptera.model.effects import Effect, Publish
 from haptera.model.entity import EntityId, node_id
+from haptera.model.events import Event, Proposed, Released
 from haptera.model.facts import Fact, Method
 from haptera.model.news import News
 from haptera.selectors.subscription import EVERY_TYPE
+from tests.core.test_safety import Rig
 
 N1, WEB = node_id("n1"), EntityId("service", "web", "n1")
 OWNERS = st.sampled_from(["site", "user:eve"])
@@ -137,3 +140,53 @@ def test_whatever_is_shown_otherwise_is_news(changes: list[object]) -> None:
         news = publish(table, {N1})
         assert news is not None or shown(table) == before
         check_texts(table, number * MS)
+
+
+@dataclass
+class Listening(Rig):
+    """A rig, and the views of one who reads an entity only when it is published."""
+
+    views: dict[EntityId, EntityView] = field(default_factory=dict)
+
+    def _perform(self, effect: Effect) -> list[Event]:
+        for entity in effect.entities if isinstance(effect, Publish) else ():
+            row = self.engine.table.get(entity)
+            if row is None:
+                del self.views[entity]
+            else:
+                self.views[entity] = view(row, 0)
+        return super()._perform(effect)
+
+    def desire(self, power: str) -> None:
+        self._tell([Proposed(1, (SetDesired(node_id("n01"), "power", power, "site"),))])
+
+    def let_go(self) -> None:
+        self._tell([Released("n01")])
+
+
+DAYS: dict[str, Callable[[Listening], object]] = {
+    "a moment": lambda rig: rig.run(1),
+    "half a minute": lambda rig: rig.run(30),
+    "an hour": lambda rig: rig.run(3_600),
+    "a node refuses": lambda rig: setattr(rig, "refusal", "2 jobs run"),
+    "it permits": lambda rig: setattr(rig, "refusal", None),
+    "a device refuses": lambda rig: setattr(rig, "refuses", "not now"),
+    "it obeys": lambda rig: setattr(rig, "refuses", None),
+    "looks fail": lambda rig: rig.finds.update({"look": None}),
+    "looks work": lambda rig: rig.finds.clear(),
+    "an agent is silent": lambda rig: rig.silent.add("n01"),
+    "it speaks": lambda rig: rig.silent.clear(),
+    "on is desired": lambda rig: rig.desire("on"),
+    "off is desired": lambda rig: rig.desire("off"),
+    "an admin lets go": lambda rig: rig.let_go(),
+}
+
+
+@settings(max_examples=30)
+@given(st.lists(st.sampled_from(sorted(DAYS)), min_size=2, max_size=8))
+def test_who_reads_only_what_is_published_sees_all_that_is_shown(days: list[str]) -> None:
+    rig = Listening(("n01", "n02"))
+    for day in (*days, "half a minute"):
+        DAYS[day](rig)
+        assert rig.views == {row.id: view(row, 0) for row in rig.engine.table}, day
+        check_published(rig.engine.table)

@@ -10,6 +10,7 @@ from haptera.core.modules.catalog import Catalog
 from haptera.core.state.limits import MS, S
 from haptera.core.state.side import PARENT, Side
 from haptera.core.views.bus import Bus
+from haptera.core.views.news import check_published
 from haptera.core.views.texts import check_texts
 from haptera.model.declared.remote_schema import told_schema
 from haptera.model.effects import (
@@ -245,6 +246,7 @@ class WorldProcess:
         if self.turns % self.world.checked_every == 0:
             self.engine.check()
             check_texts(self.engine.table, self.clock.now)
+            check_published(self.engine.table)
         if self.world.tape is not None:
             self.world.tape.extend(
                 TapeEntry(now, self.name, self.instance, one)

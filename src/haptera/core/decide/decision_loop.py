@@ -14,6 +14,7 @@ from haptera.core.state.row import EntityState
 from haptera.core.state.table import EntityTable
 from haptera.core.state.turn import Turn
 from haptera.core.sync.neighbours import Neighbours
+from haptera.core.views.news import decides_news
 from haptera.model.answers.views import Condition
 from haptera.model.entity import EntityId
 
@@ -104,6 +105,8 @@ class DecisionLoop:
             self.decisions.decide(turn, row, assessed)
             if row.desired.leaving and row.stance.condition is Condition.CONVERGED:
                 self.neighbours.forget(entity)
+        if row is not None and decides_news(row):
+            turn.changed.add(entity)
 
     def _leave(self, turn: Turn, row: EntityState) -> None:
         """Another parent keeps its node: nothing is looked at here, or asked for."""

@@ -31,7 +31,8 @@ class EntityState:
     Each part has one owner, which alone writes it: `desired` the table, `link` and `report` sync,
     `work` act, `stance` decide. `belief` and `attempts` change by their own methods only.
     `asking`, the safety's, is what the plan needs its node's permit for; `published`, the
-    views', stands for what listeners were told, and `text`, theirs too, is its view as JSON.
+    views', stands for what listeners were told, `decided`, theirs too, for what of that the last
+    decision had changed, and `text` is its view as JSON.
     """
 
     id: EntityId
@@ -45,6 +46,7 @@ class EntityState:
     stance: Stance = field(default_factory=Stance)
     asking: Ask | None = None
     published: Published | None = None
+    decided: tuple[object, ...] | None = None
     text: KeptText | None = None
 
     @property

@@ -6,7 +6,8 @@ import msgspec
 
 from haptera.core.state.row import EntityState, Published
 from haptera.core.state.table import EntityTable
-from haptera.core.views.query import view
+from haptera.core.views.query import doing, view
+from haptera.core.views.unblock import again_at, awaited
 from haptera.model.effects import Publish
 from haptera.model.entity import EntityId
 from haptera.model.news import EVERY_TYPE, News, Types
@@ -22,6 +23,27 @@ def publish(table: EntityTable, changed: Iterable[EntityId]) -> Publish | None:
     told = [(entity, _news(table.get(entity))) for entity in sorted(changed, key=str)]
     entities = tuple(entity for entity, types in told if types)
     return Publish(entities, tuple(types for _, types in told if types)) if entities else None
+
+
+def decides_news(row: EntityState) -> bool:
+    """Whether what is shown of it is another by its last decision than by the one before.
+
+    To make its view takes far longer; and it is made where this says so.
+    """
+    stance, report = row.stance, row.report
+    decided = (
+        *(stance.verdict, stance.since, stance.plan, row.attempts.error),
+        *(report.lost_at, report.suspect, again_at(row, 0), awaited(row, 0), doing(row, 0)),
+    )
+    before, row.decided = row.decided, decided
+    return decided != before
+
+
+def check_published(rows: Iterable[EntityState]) -> None:
+    """Assert that listeners were told of all that is shown."""
+    for row in rows:
+        # One that was never published has not changed since it is there.
+        assert row.published in (None, _published(row)), (row.id, view(row, 0))
 
 
 def _news(row: EntityState | None) -> Types:

@@ -32,7 +32,7 @@ class Belief:
             self.second = {**self.second, name: old}
         self.known[name] = fact
         self.remembered.pop(name, None)
-        return old is None or (old.value, old.method) != (fact.value, fact.method)
+        return old is None or _shown(old) != _shown(fact)
 
     def agree(self, name: str) -> None:
         """What another module last read of a variable does not count beside what is known."""
@@ -62,3 +62,8 @@ class Belief:
     def show(self, known: dict[str, Fact], remembered: dict[str, Fact]) -> None:
         """Take over what another side believes, whole."""
         self.known, self.remembered = known, remembered
+
+
+def _shown(fact: Fact) -> tuple[str, Method, str, str | None]:
+    """All that is shown of a reading but its age."""
+    return fact.value, fact.method, fact.by, fact.note
