@@ -78,7 +78,7 @@ def test_a_parent_that_does_not_answer_has_a_code_as_yaml_too(capsys, tmp_path) 
 
 
 def test_a_file_that_is_not_there_has_a_code(capsys) -> None:
-    code, _, errors = answered(capsys, "plan", "--problem", "none.json", "-o", "json")
+    code, _, errors = answered(capsys, "import", "ansible", "none", "-o", "json")
     assert (code, codes(json.loads(errors))) == (REFUSED, [Code.FILE_UNREADABLE])
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from haptera.cli.input.problem_line import answer_line, explained_line
+from haptera.planner.explain.problem_line import answer_line, explained_line
 from tests.docs.problem_schema import FILE, text, valid
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/reference/problem.md").read_text(

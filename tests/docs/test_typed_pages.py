@@ -132,6 +132,8 @@ NOT_TYPED: dict[str, str] = {
     "git tag -a vX.Y.Z -m vX.Y.Z": "as above, in a repository of its own",
     "haptera get --samples": "tests/cli/test_samples.py types it",
     "haptera serve --samples-mib MIB": "as above",
+    "python -m haptera.planner FILE --explain": "docs/reference/problem.md types it with a file",
+    "haptera plan -": "`apply -` reads a site in the same way: tests/cli/test_bad_input.py",
     "python -m tests.cli.playing NAME": "writes files of the tests'",
     ".venv/bin/python -m tests.cli.playing NAME": "writes files of the tests'",
     ".venv/bin/python -m tests.gate record": "writes a file of the tests'",

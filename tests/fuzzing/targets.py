@@ -11,7 +11,6 @@ import msgspec
 
 from haptera.app.channel_talk import FrameBuffer
 from haptera.cli.input.plan_file import parse_plan
-from haptera.cli.input.problem_line import answer_line
 from haptera.client.address import parse_address
 from haptera.client.http1 import HttpExchange
 from haptera.client.sse import Events
@@ -39,6 +38,7 @@ from haptera.modules.redfish import chassis
 from haptera.modules.redfish.documents import document_of
 from haptera.modules.replica.channels.program_frames import program_frame
 from haptera.modules.sensors import smart
+from haptera.planner.explain.problem_line import answer_line
 from haptera.rest.job_selector import parse_job_selector
 from haptera.rest.schemas import SiteFile
 from haptera.runtime.identity import pki

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from haptera.cli.input.problem_line import answer_line
+from haptera.planner.explain.problem_line import answer_line
 
 PROBLEMS = Path(__file__).parent / "problems"
 LAYERCAKE, KRAKEN = (

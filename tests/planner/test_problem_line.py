@@ -8,8 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from haptera.cli.input.problem_line import PROBLEM_BYTES_MAX, Outcome, answer_line, explained_line
 from haptera.planner.explain.problem_json import COST_MAX, MOVES_MAX, VALUES_MAX
+from haptera.planner.explain.problem_line import (
+    PROBLEM_BYTES_MAX,
+    Outcome,
+    answer_line,
+    explained_line,
+)
 from tests.docs.problem_schema import valid
 from tests.planner.test_worked_examples import PROBLEM
 

@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from haptera.cli.input.problem_line import draw_line
 from haptera.model.answers.graph import DrawingView
+from haptera.planner.explain.problem_line import draw_line
 from tests.planner.test_original_tables import KRAKEN, LAYERCAKE
 from tests.planner.test_worked_examples import PROBLEM
 

@@ -12,8 +12,6 @@ import msgspec
 from haptera.cli.input import completing
 from haptera.cli.input.authored import brought_manifests
 from haptera.cli.input.naming import entity_named
-from haptera.cli.input.problem_file import opened, problems
-from haptera.cli.input.problem_line import draw_line
 from haptera.cli.main import the_client
 from haptera.cli.output.drawing.dot import dot
 from haptera.cli.output.drawing.mermaid import mermaid
@@ -33,6 +31,8 @@ from haptera.planner.domain.domain import compile_class
 from haptera.planner.domain.problem import problem_of
 from haptera.planner.explain.drawing import drawing
 from haptera.planner.explain.graph import graphs_of
+from haptera.planner.explain.problem_line import draw_line
+from haptera.planner.problem_file import opened, problems
 
 PLACE: Final = "--class"
 

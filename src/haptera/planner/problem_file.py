@@ -3,11 +3,10 @@
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 from typing import BinaryIO, Final
 
-from haptera.cli.input.problem_line import PROBLEM_BYTES_MAX, read
 from haptera.model.errors import HapteraError, UnreadableError
+from haptera.planner.explain.problem_line import PROBLEM_BYTES_MAX, read
 
 # How the first line of a problem ends that goes on in the next.
 _OPEN: Final = (b"{", b"[", b",", b":")
@@ -51,7 +50,7 @@ def opened(file: str) -> AbstractContextManager[BinaryIO]:
     if file == "-":
         return nullcontext(sys.stdin.buffer)
     try:
-        return Path(file).open("rb")
+        return open(file, "rb")
     except OSError as error:
         what = f"cannot be read: {error.strerror}"
         raise UnreadableError(what, where=file, do="name a file of problems") from error

@@ -1,17 +1,16 @@
-"""`haptera plan --problem`: what is printed for problems from elsewhere, and the exit codes."""
+"""`python -m haptera.planner`: a line of JSON for each problem from elsewhere, and exit codes."""
 
 import codecs
 import io
 import json
 import subprocess
+import sys
 
 import pytest
-import yaml
 
-from haptera.cli.input.problem_file import problems
-from haptera.cli.input.problem_line import PROBLEM_BYTES_MAX
-from haptera.cli.main import USAGE, run
-from tests.cli.rig import command, environment, told, typed
+from haptera.planner.__main__ import main
+from haptera.planner.explain.problem_line import PROBLEM_BYTES_MAX
+from haptera.planner.problem_file import problems
 from tests.planner.test_problem_line import lights, line
 from tests.planner.test_worked_examples import PROBLEM
 
@@ -20,12 +19,13 @@ NONE = line(steps=[], observed={"power": "on", "agent": "down"})
 HARD = lights(18)
 MALFORMED = b"not JSON"
 MET = line(desired={"power": "off"})
+COMMAND = (sys.executable, "-m", "haptera.planner", "-")
 
 
-def asked(capsys, tmp_path, *lines, output="json"):
+def asked(capsys, tmp_path, *lines):
     path = tmp_path / "problems.jsonl"
     path.write_bytes(b"\n".join(lines))
-    code = run(["plan", "--problem", str(path), "-o", output])
+    code = main([str(path)])
     out, errors = capsys.readouterr()
     assert errors == ""
     return code, out
@@ -102,115 +102,41 @@ def test_no_problem_is_held_that_is_longer_than_it_may_be():
     assert endless.tell() < PROBLEM_BYTES_MAX + 10
 
 
-def test_people_read_the_chain_in_words(capsys, tmp_path):
-    doubted = line(
-        looks=[
-            {"name": "one", "at": "agent", "outcomes": ["down"]},
-            {"name": "other", "at": "agent", "outcomes": ["up"]},
-        ],
-        steps=[],
-        observed={"power": "on"},
-        remembered={"agent": "up"},
-        desired={"agent": "down"},
-    )
-    waiting = line(
-        looks=[],
-        steps=[PROBLEM["steps"][2]],
-        observed={"power": "off", "agent": "down"},
-    )
-    hoped = line(observed={"power": "on"}, remembered={}, desired={"agent": "down"})
-    lines = [CHAIN, MET, hoped, MALFORMED, doubted, waiting, line(desired={"agent": "gone"})]
-    code, out = asked(capsys, tmp_path, *lines, output="table")
-    assert (code, out) == (
-        64,
-        """\
-a chain that costs 4, and none costs less
-1. switch_on
-2. look_agent, expecting down
-3. start
-
-nothing to do: the goal is met
-
-a chain that costs 1, and none costs less
-1. look_agent, hoping for down
-
-malformed: column 1: is not JSON: Expecting value
-
-a chain that costs 1, and none costs less, if a remembered value is wrong
-1. one, hoping for down
-
-no chain: waits for power=on
-
-malformed: desired agent: 'gone' is no value of agent (use unknown, down, up)
-""",
-    )
-
-
-def test_a_call_that_names_both_or_neither_is_wrong_usage(capsys):
-    for arguments in ([], ["site.yaml", "--problem", "-"]):
-        assert run(["plan", *arguments]) == USAGE
-        assert "name either a site file or a file of problems" in capsys.readouterr().err
-
-
-def test_people_read_what_each_link_is_for_and_what_else_there_is(capsys, tmp_path):
+def test_with_explain_each_answer_says_what_else_there_is(capsys, tmp_path):
     force = {"name": "force_off", "changes": {"power": ["on", "off"]}, "cost": 20}
     given = {"observed": {"power": "on", "agent": "up"}, "desired": {"power": "off"}}
     path = tmp_path / "problem.json"
     path.write_bytes(line(steps=[*PROBLEM["steps"], force], **given))
-    assert run(["plan", "--problem", str(path), "--explain"]) == 0
-    assert capsys.readouterr().out == (
-        "a chain that costs 5, and none costs less\n"
-        "1. stop, so that agent is down: switch_off is excluded by agent=up\n"
-        "2. switch_off, so that power is off, as desired\n"
-        "costs  5\n"
-        "else   20 without stop: force_off\n"
-    )
-    assert run(["plan", "--problem", str(path), "--explain", "-o", "json"]) == 0
+    assert main([str(path), "--explain"]) == 0
     assert json.loads(capsys.readouterr().out)["explained"]["runner_up"] == {
         "text": "without stop",
         "cost": 20,
         "parts": ["force_off"],
     }
-    assert run(["plan", str(path), "--explain"]) == USAGE
 
 
 def test_what_cannot_be_asked_is_told(capsys, tmp_path):
     path = tmp_path / "none.json"
-    assert run(["plan", "--problem", str(path)]) == 1
-    mend = "name a file of problems"
-    errors = told("cannot be read: No such file or directory", path, mend)
-    assert capsys.readouterr().err == errors
+    assert main([str(path)]) == 1
+    unreadable = "cannot be read: No such file or directory (name a file of problems)"
+    assert capsys.readouterr() == ("", f"error: {path}: {unreadable}\n")
 
     path.write_bytes(b"\n")
-    assert run(["plan", "--problem", str(path), "-o", "yaml"]) == 1
-    assert yaml.safe_load(capsys.readouterr().err)["errors"] == [
-        {
-            "code": "invalid-value",
-            "what": "problems cannot be answered as YAML",
-            "where": "-o yaml",
-            "do": "use -o json",
-        }
-    ]
-    assert run(["plan", "--problem", str(path), "-o", "json"]) == 64
-    empty = {"what": "holds no problem", "where": str(path), "do": "write one on each line"}
-    assert json.loads(capsys.readouterr().err)["errors"] == [{"code": "invalid-value", **empty}]
+    assert main([str(path)]) == 64
+    empty = f"error: {path} holds no problem (write one on each line)\n"
+    assert capsys.readouterr() == ("", empty)
 
 
 @pytest.mark.net
 def test_it_needs_neither_a_parent_nor_a_client_file(tmp_path):
-    given = CHAIN.decode()
-    code, out, errors = typed("plan", "--problem", "-", "-o", "json", folder=tmp_path, given=given)
-    assert (code, json.loads(out)["verdict"], errors) == (0, "chain", "")
+    done = subprocess.run(COMMAND, cwd=tmp_path, input=CHAIN, capture_output=True, check=True)
+    assert (json.loads(done.stdout)["verdict"], done.stderr) == ("chain", b"")
 
 
 @pytest.mark.net
 def test_a_line_is_answered_before_the_next_is_read(tmp_path):
     with subprocess.Popen(
-        command("plan", "--problem", "-", "-o", "json"),
-        cwd=tmp_path,
-        env=environment(),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
+        COMMAND, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
         verdicts = []
         for one in (CHAIN, NONE, CHAIN):
