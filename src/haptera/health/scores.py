@@ -46,8 +46,8 @@ class Score:
         return replace(self, **{outcome.value: getattr(self, outcome.value) + 1})
 
 
-# A machine, a rule and a sensor.
-_Key = tuple[str, str, str]
+# Predictions of a machine, by rule and sensor: the time at which each is decided; None once it is.
+_Open = dict[tuple[str, str], float | None]
 
 
 class ScoreBoard:
@@ -55,8 +55,7 @@ class ScoreBoard:
 
     def __init__(self, scores: Mapping[str, Score]) -> None:
         self.scores = dict(scores)
-        # By the time at which each is decided; None once it is.
-        self._open: dict[_Key, float | None] = {}
+        self._open: dict[str, _Open] = {}
 
     def look(
         self,
@@ -68,27 +67,29 @@ class ScoreBoard:
         in_care: bool,
     ) -> None:
         """Score what has come of a machine's predictions by now."""
-        there: set[_Key] = set()
+        predicted = self._open.setdefault(machine, {})
+        there = set[tuple[str, str]]()
         for one in symptoms:
             rule = rules.get(one.rule)
             if rule is None or not isinstance(test := rule.pipeline.test, Trend):
                 continue
-            key = machine, one.rule, one.sensor
+            key = one.rule, one.sensor
             there.add(key)
-            due = self._open.setdefault(key, one.since + KEPT_FACTOR * test.within_s)
+            due = predicted.setdefault(key, one.since + KEPT_FACTOR * test.within_s)
             if (
                 due is not None
                 and (outcome := _outcome(one, test, due, now, in_care=in_care)) is not None
             ):
-                self._decide(key, outcome)
-        for key in [key for key in self._open if key[0] == machine and key not in there]:
-            if self._open[key] is not None:
+                predicted[key] = None
+                self._score(one.rule, outcome)
+        for key in predicted.keys() - there:
+            if predicted.pop(key) is not None:
                 # Withdrawn, before its time was over; of a rule that is gone, nobody knows.
-                known = key[1] in rules and not in_care
-                self._decide(
-                    key, PredictionOutcome.CAME_NOT if known else PredictionOutcome.UNDECIDED
-                )
-            del self._open[key]
+                known = key[0] in rules and not in_care
+                outcome = PredictionOutcome.CAME_NOT if known else PredictionOutcome.UNDECIDED
+                self._score(key[0], outcome)
+        if not predicted:
+            del self._open[machine]
 
     def distrusted(self, rules: Mapping[str, HealthRule]) -> frozenset[str]:
         """The rules whose precision is below what the site declares of them."""
@@ -98,9 +99,8 @@ class ScoreBoard:
             if self.scores.get(name, Score()).is_below(one.precision)
         )
 
-    def _decide(self, key: _Key, outcome: PredictionOutcome) -> None:
-        self._open[key] = None
-        self.scores[key[1]] = self.scores.get(key[1], Score()).with_one(outcome)
+    def _score(self, rule: str, outcome: PredictionOutcome) -> None:
+        self.scores[rule] = self.scores.get(rule, Score()).with_one(outcome)
 
 
 def _outcome(

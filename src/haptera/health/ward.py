@@ -60,16 +60,19 @@ class Ward:
                 tracks[key] = Track(rule, sensor)
             tracks[key].add(one, now)
 
-    def keep_only(self, machines: Iterable[str], now: float) -> None:
-        """Forget machines that are gone, and sensors that were not read for a day."""
+    def keep_only(self, machines: Iterable[str]) -> None:
+        """Forget machines that are gone."""
         for name in self._tracks.keys() - {*machines}:
             del self._tracks[name]
             self._several.pop(name, None)
             self._well_since.pop(name, None)
-        for tracks in self._tracks.values():
-            for key, one in [*tracks.items()]:
-                if one.read_at is not None and now - one.read_at > FORGOTTEN_S:
-                    del tracks[key]
+
+    def forget_unread(self, machine: str, now: float) -> None:
+        """Forget the sensors of a machine that were not read for a day."""
+        tracks = self._tracks.get(machine, {})
+        for key, one in [*tracks.items()]:
+            if one.read_at is not None and now - one.read_at > FORGOTTEN_S:
+                del tracks[key]
 
     def symptoms(self, machine: str) -> tuple[Symptom, ...]:
         """The symptoms of a machine now, the worst first."""

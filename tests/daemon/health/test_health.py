@@ -5,11 +5,19 @@ from typing import Any, cast
 
 import pytest
 
-from haptera.daemon.health.health import WHO, HealthKeeper, HealthWrites, limits_of
+from haptera.core.state.allowance import TURN_WORK_MAX
+from haptera.daemon.health.health import (
+    JUDGED_AT_ONCE,
+    WHO,
+    HealthKeeper,
+    HealthWrites,
+    limits_of,
+)
 from haptera.health.care import CareLimits
 from haptera.health.readings import Timed
 from haptera.model.answers.views import BrakeView, Condition, DesiredView, EntityView, ObservedView
 from haptera.model.entity import parse_entity
+from haptera.planner.domain.pieces import at_once
 
 BEGIN = 1_795_284_000.0
 SITE = "site"
@@ -71,7 +79,7 @@ class Cluster:
                 self.health.ward.add(name, "temp.inlet", Timed(self.now, value), self.now)
 
     def looked(self) -> HealthWrites:
-        writes = self.health.decide(self.views, self.now)
+        writes = at_once(self.health.decide(self.views, self.now))
         assert {*writes.declare} == writes.desired.keys() - self.views.keys()
         for name, patch in writes.desired.items():
             self.desire(name, WHO, **patch)
@@ -303,3 +311,19 @@ def test_a_rule_that_was_wrong_too_often_only_suggests(cluster) -> None:
     cluster.start_anew()
     rises(cluster)
     assert cluster.care() == {"n1": "out"}
+
+
+def test_all_nodes_are_judged_in_slices_while_others_measure() -> None:
+    cluster = Cluster()
+    cluster.passes(60, n1=40.0)
+    for number in range(500):
+        name = f"node:more{number}"
+        cluster.views[name] = a_view(name)
+    costs = []
+    for cost in cluster.health.decide(cluster.views, cluster.now):
+        costs.append(cost)
+        new = Timed(cluster.now, 20.0)
+        cluster.health.ward.add(f"new{len(costs)}", "temp.inlet", new, cluster.now)
+    assert len(costs) > 500 / JUDGED_AT_ONCE
+    assert max(costs) <= TURN_WORK_MAX / 2
+    assert "health:n1" in cluster.looked().desired

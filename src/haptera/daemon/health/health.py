@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Final, Protocol
 
 from haptera.controllers.node_work import work_patch
+from haptera.core.state.allowance import READ_AT_ONCE, READING_EACH
 from haptera.daemon.queue.linked import linked
 from haptera.daemon.queue.parent_side import ParentQueue
 from haptera.daemon.samples.sample_board import SampleBoard
@@ -40,7 +41,9 @@ from haptera.model.answers.views import BrakeView, EntityView
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.model.samples import SampleBatch
+from haptera.planner.domain.pieces import Pieces, slices
 from haptera.runtime import clock
+from haptera.runtime.over_turns import over_turns
 from haptera.runtime.processes.control import Source
 from haptera.sdk import Cluster, Conflict
 from haptera.sdk.boundary import Boundary
@@ -50,6 +53,10 @@ NAME: Final = "health"
 # The author of the controller's own drains.
 WHO: Final = f"controller:{NAME}"
 LOOK_EVERY_S: Final = 5.0
+# A node is judged by the tracks of all its sensors. Nodes judged at once, and what one costs, in
+# moves that a search could try.
+JUDGED_AT_ONCE: Final = 20
+JUDGING_EACH: Final = 250
 KINDS: Final = tuple(
     one.kind.name for one in (node, replica, health, health_rules, health_score, budget)
 )
@@ -117,35 +124,40 @@ class HealthKeeper:
             self.ward.add(batch.entity.name, series, Timed(batch.at, value), now)
 
     async def _keep(self, cluster: Cluster[None], views: Views) -> None:
-        writes = self.decide(views, clock.wall_s())
+        writes = await over_turns(self.decide(views, clock.wall_s()))
         if not (writes.desired or writes.undeclare):
             return
         with suppress(Conflict):  # the next look decides on what is so then
             await cluster.write(writes.desired, declare=writes.declare, undeclare=writes.undeclare)
 
-    def decide(self, views: Views, now: float) -> HealthWrites:
-        """The writes that are due now."""
-        by_kind: dict[str, dict[str, EntityView]] = {kind: {} for kind in KINDS}
-        for view in views.values():
-            by_kind[view.kind][view.name if view.node is None else view.entity] = view
+    def decide(self, views: Views, now: float) -> Pieces[HealthWrites]:
+        """The writes that are due now; what is measured meanwhile counts where it is in time."""
+        by_kind = yield from _by_kind(views.values())
         nodes = {one.name: one for one in by_kind[node.kind.name].values()}
         self._follow(by_kind[health_rules.kind.name].values())
-        self.ward.keep_only(nodes, now)
+        self.ward.keep_only(nodes)
         there = by_kind[health.kind.name]
         held = holders(by_kind[replica.kind.name].values())
         scores = by_kind[health_score.kind.name]
         board = self._scores = self._scores or ScoreBoard(_read_scores(scores.values()))
         self.ward.distrusted = board.distrusted(self.ward.rules)
-        by_name = (nodes[name] for name in sorted(nodes))
-        patients = [self._patient(one, there.get(one.name), held, now) for one in by_name]
+        patients = list[Patient]()
+        for some in slices(sorted(nodes), JUDGED_AT_ONCE):
+            patients += (self._patient(nodes[one], there.get(one), held, now) for one in some)
+            yield JUDGING_EACH * len(some)
         brake = self._source.brake().why
         why = None if brake is None else f"the brake is on: {brake}"
         limits = limits_of(by_kind[budget.kind.name].values(), self._limits)
         decision = decide_care(patients, limits, now, why)
-        for one in patients:
-            in_care = one.stage is not None or one.name in decision.spare
-            board.look(one.name, one.symptoms, self.ward.rules, now, in_care=in_care)
-        writes = self._writes(patients, nodes, there, decision)
+        writes = HealthWrites()
+        for ones in slices(patients, READ_AT_ONCE):
+            for one in ones:
+                in_care = one.stage is not None or one.name in decision.spare
+                board.look(one.name, one.symptoms, self.ward.rules, now, in_care=in_care)
+                self._write(one, nodes[one.name], there.get(one.name), decision, writes)
+            yield 2 * READING_EACH * len(ones)
+        for name in sorted(there.keys() - nodes.keys()):
+            _write(there[name].entity, there[name], _NOTHING, writes)
         for name, score in board.scores.items():
             entity = str(EntityId(health_score.kind.name, name, None))
             _write(entity, scores.get(name), asdict(score), writes)
@@ -164,6 +176,7 @@ class HealthKeeper:
         self, on: EntityView, view: EntityView | None, held: frozenset[str], now: float
     ) -> Patient:
         name = on.name
+        self.ward.forget_unread(name, now)
         care = None if view is None else view.desired.get(health.care.name)
         # One that a person has spared is not ours to take out or to give back.
         own = care is not None and care.owner == WHO
@@ -181,19 +194,19 @@ class HealthKeeper:
         drains = on.known_value(node.work.name) == NodeWork.DRAINING
         return drains or (holder is not None and bool(holder.held))
 
-    def _writes(
-        self, patients: Iterable[Patient], nodes: Views, there: Views, decision: CareDecision
-    ) -> HealthWrites:
-        writes = HealthWrites()
-        patients = [*patients]
-        for one in patients:
-            stage = _stage(one, decision)
-            entity = str(EntityId(health.kind.name, one.name, None))
-            _write(entity, there.get(one.name), _wish(one, stage, decision), writes)
-            self._set_work(one, nodes[one.name], stage, decision, writes)
-        for name in sorted(there.keys() - {one.name for one in patients}):
-            _write(there[name].entity, there[name], _NOTHING, writes)
-        return writes
+    def _write(
+        self,
+        one: Patient,
+        view: EntityView,
+        held: EntityView | None,
+        decision: CareDecision,
+        writes: HealthWrites,
+    ) -> None:
+        """What is due of a node, and of its health as it is `held`."""
+        stage = _stage(one, decision)
+        entity = str(EntityId(health.kind.name, one.name, None))
+        _write(entity, held, _wish(one, stage, decision), writes)
+        self._set_work(one, view, stage, decision, writes)
 
     def _set_work(
         self,
@@ -210,6 +223,16 @@ class HealthKeeper:
             writes.desired[view.entity] = {**work_patch(view, WHO, why)}
         elif stage is None and (patch := work_patch(view, WHO, None)):
             writes.desired[view.entity] = {**patch}
+
+
+def _by_kind(views: Iterable[EntityView]) -> Pieces[dict[str, dict[str, EntityView]]]:
+    """The views of each kind, by name; of those on nodes, by entity."""
+    by_kind: dict[str, dict[str, EntityView]] = {kind: {} for kind in KINDS}
+    for some in slices(views, READ_AT_ONCE):
+        for view in some:
+            by_kind[view.kind][view.name if view.node is None else view.entity] = view
+        yield READING_EACH * len(some)
+    return by_kind
 
 
 def _read_scores(views: Iterable[EntityView]) -> dict[str, Score]:
