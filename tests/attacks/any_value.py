@@ -87,11 +87,12 @@ _ROLL: Final = {
     "health": "true",
     "deadline_s": 60,
 }
+_OVERFLOW: Final = {"backend": "far", "after_s": 1}
 # Of each endpoint that takes a body, some that are right: together they have each field.
 RIGHT: Final[Mapping[Endpoint[Any], tuple[Any, ...]]] = MappingProxyType(
     {
         endpoints.SUBMIT: (
-            {"spec": _SPEC | {"backend": "near"}, **_JOB},
+            {"spec": _SPEC | {"backend": "near", "overflow": [_OVERFLOW]}, **_JOB},
             {"spec": _SPEC | _IN_IMAGE, **_JOB},
         ),
         endpoints.PRIORITIZE: ({"priority": 1},),

@@ -25,7 +25,7 @@ from haptera.model.facts import Method
 from haptera.model.parts import ANY, Change, Look, Part, Step
 
 NODE = layout_of(node.kind)
-NAMES = ("agent", "bootable", "booted", "busy", "netboot", "power")
+NAMES = ("agent", "bootable", "booted", "busy", "netboot", "power", "power_profile", "work")
 LOOK = Look("bmc", "power", "node", "power", ("off", "on"))
 STEP = Step("bmc", "on", "node", (Change("power", (ANY,), "on"),), disruptive=True)
 

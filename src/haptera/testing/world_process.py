@@ -246,7 +246,9 @@ class WorldProcess:
         if self.turns % self.world.checked_every == 0:
             self.engine.check()
             check_texts(self.engine.table, self.clock.now)
-            check_published(self.engine.table)
+            # What happened to an entity is announced once it was decided on.
+            overdue = self.engine.rounds.backlog.is_overdue
+            check_published(row for row in self.engine.table if not overdue(row.id))
         if self.world.tape is not None:
             self.world.tape.extend(
                 TapeEntry(now, self.name, self.instance, one)

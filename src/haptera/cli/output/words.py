@@ -259,7 +259,7 @@ def as_read(kind: str, name: str, desired: str | int) -> str:
     """
     declared = KINDS.get(kind)
     variable = None if declared is None else declared.variable(name)
-    return str(desired) if variable is None else variable.goal(str(desired))
+    return str(desired if variable is None else variable.goal(str(desired)))
 
 
 def _value(view: EntityView, name: str) -> str:
