@@ -87,13 +87,14 @@ _ROLL: Final = {
     "health": "true",
     "deadline_s": 60,
 }
-_OVERFLOW: Final = {"backend": "far", "after_s": 1}
+_OVERFLOW: Final = {"user": None, "overflow": [{"backend": "far", "after_s": 1}]}
 # Of each endpoint that takes a body, some that are right: together they have each field.
 RIGHT: Final[Mapping[Endpoint[Any], tuple[Any, ...]]] = MappingProxyType(
     {
         endpoints.SUBMIT: (
-            {"spec": _SPEC | {"backend": "near", "overflow": [_OVERFLOW]}, **_JOB},
+            {"spec": _SPEC | {"backend": "near"}, **_JOB},
             {"spec": _SPEC | _IN_IMAGE, **_JOB},
+            {"spec": _SPEC | _OVERFLOW, **_JOB},
         ),
         endpoints.PRIORITIZE: ({"priority": 1},),
         endpoints.DESIRE: ({"agent": "up"},),
