@@ -95,6 +95,14 @@ finished() { haptera roll status a | grep -q ' done '; }
 wait_for "the roll is done" finished
 echo "a parent that was killed in mid roll went on with it"
 
+# A rehearsal of that roll, from the state before it, has the same nodes in the same order.
+compared() { haptera rehearse compare a --runs 20 -o json >"$root/compared.json" && tr -d ' \n' <"$root/compared.json"; }
+alike() { compared | grep -q '"same_order":1.0,'; }
+wait_for "the rehearsal is compared with the roll" alike # the record is written a moment later
+changed='"name":"systemschanged","happened":2,"rehearsed":{"least":2,"median":2,"p90":2,"most":2}'
+tr -d ' \n' <"$root/compared.json" | grep -qF "$changed" || fail "not two systems: $(cat "$root/compared.json")"
+haptera rehearse compare a --runs 20
+
 # And back, with nothing to fetch.
 haptera roll undo a
 wait_for "all nodes run b" all_run b

@@ -200,11 +200,13 @@ def test_each_verb_with_a_shape_was_asked():
         "health scores",
         "roll timeline",
         "rehearse apply",
+        "rehearse compare",
         "rehearse roll",
         "health",
         "health rules",
         "health test",
         "doctor",
+        "top",
     }
     assert asked | others == ANSWERS.keys()
     assert not has_shape({"free": []}, "thaw")

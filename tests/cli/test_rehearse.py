@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -187,3 +188,40 @@ def test_a_roll_is_played_and_nothing_of_it_is_written(systems, capsys):
 def test_a_roll_that_could_not_begin_is_not_rehearsed(systems, capsys, words, said):
     code, _, errors = typed(capsys, "rehearse", "roll", SYSTEM, "--image", "b", *words)
     assert (code, said in errors) == (REFUSED, True), errors
+
+
+def test_a_roll_whose_rehearsal_ends_badly_is_not_begun(systems, capsys):
+    revision = systems.backend.revision()
+    words = ("roll", SYSTEM, "--image", "b", "--take", "--no-wait", "--rehearsed")
+    code, _, errors = typed(capsys, *words, "--deadline", "1s")
+    assert (code, systems.backend.revision()) == (REFUSED, revision)
+    assert "its rehearsal was done in 0 of 5 runs; roll:b: halted: " in errors
+    assert f"see haptera rehearse roll '{SYSTEM}' --image b" in errors
+    # One that ends well begins: only the token stands in its way here.
+    code, _, errors = typed(capsys, *words)
+    assert (code, "rehearsal" in errors, "scope write" in errors) == (REFUSED, False, True)
+
+
+def test_a_roll_that_never_was_is_not_compared(systems, capsys):
+    for words in (("compare", "b"), ("--compare", "b")):
+        code, out, errors = typed(capsys, "rehearse", *words)
+        assert (code, out) == (REFUSED, "")
+        assert errors.splitlines()[:2] == ["error: no roll is recorded", "  roll:b"]
+
+
+def test_a_run_is_drawn_with_a_line_for_each_node(cluster, capsys, tmp_path):
+    picture = tmp_path / "run.svg"
+    words = ("rehearse", "site.yaml", "--runs", "1", "--timeline")
+    code, _, errors = typed(capsys, *words, str(picture))
+    drawn = ElementTree.parse(picture).getroot()
+    names = [one.text for one in drawn if one.text in NODES]
+    titles = [one.text for one in drawn.iter() if one.tag.endswith("title")]
+    assert (code, errors, sorted(names)) == (OK, "", sorted(NODES))
+    assert sorted(one.partition(" for ")[0] for one in titles) == sorted(
+        f"labnode.switch_on on node:{name}" for name in NODES
+    )
+    code, _, errors = typed(capsys, *words, str(tmp_path / "nowhere" / "run.svg"))
+    assert (code, "cannot be written: No such file or directory" in errors) == (REFUSED, True)
+    find = ("--find", "--hold", "always: count(power=on) < 15")
+    code, _, errors = typed(capsys, *words, str(picture), *find)
+    assert (code, "leave out --timeline" in errors) == (2, True)

@@ -16,7 +16,7 @@ from haptera.model.answers.past import Changed, Happened, PastView, Sort
 from haptera.model.errors import HapteraError
 
 N1, N2 = "system:compute@n1", "system:compute@n2"
-START = RollBegun("b", "b", 100.5, (N1,))
+START = RollBegun("b", "b", 100.5, (N1,), 7)
 RUNS = {"run": "running", "applied": "current", "staged": "current", "refused": "stale"}
 JOB = "jobs: 1 job runs: sleep 30"
 STAGING, READY, WAITING, CHANGING, NEW, REFUSED, BACK, SILENT = RollPhase
@@ -167,8 +167,8 @@ def test_the_last_beginning_is_found_with_its_systems_though_it_was_deleted_sinc
         changed(53.0, "roll:b", "image", None, "b-2", revision=10),
         changed(53.0, "roll:b", "deadline", None, 70, revision=10),
     ]
-    assert begun("b", first[::-1]) == RollBegun("b", "b-1", 10.0, (N1, N2))
-    assert begun("b", [*first, *again][::-1]) == RollBegun("b", "b-2", 50.0, (N2,))
+    assert begun("b", first[::-1]) == RollBegun("b", "b-1", 10.0, (N1, N2), 1)
+    assert begun("b", [*first, *again][::-1]) == RollBegun("b", "b-2", 50.0, (N2,), 7)
 
 
 def test_what_was_never_begun_has_no_course():

@@ -99,6 +99,8 @@ NOT_TYPED: dict[str, str] = {
     "haptera get --watch lease": "tests/cli/test_watching.py watches kinds",
     "haptera roll start": "tests/cli/test_roll.py does it",
     "haptera rehearse roll": "tests/cli/test_rehearse.py does it",
+    "haptera rehearse compare ROLL": ROLLED,
+    "haptera roll SELECTOR --image NAME --rehearsed": "tests/cli/test_rehearse.py does it",
     "make demo DEMO=queue ARGS=--once": "tests/test_demos.py runs it",
     "haptera health scores": "tests/cli/sessions/health.txt",
     "make demo DEMO=health ARGS=--once": "needs root: tests/test_demos.py runs it",

@@ -10,6 +10,7 @@ from haptera.controllers.roll.controller import controller as roll
 from haptera.kinds import KINDS, module, node
 from haptera.kinds.brought import MODULES_GROUP, brought, imported, the_one
 from haptera.kinds.node import Agent, Busy, Power
+from haptera.model.answers.past import REMEMBERED, PastView
 from haptera.model.changes import Desired, Stored, StoredEntity
 from haptera.model.declared.schema import Applied, Kind
 from haptera.model.entity import EntityId, parse_entity
@@ -83,6 +84,35 @@ def present_of(
         entities.append(StoredEntity(entity, view.attributes, owner, desired, view.revision))
         values[entity] = {name: one.value for name, one in view.observed.items()}
     there = _with_modules(Present(answer.revision, tuple(entities), values), names, besides)
+    measured = measured_jobs(jobs, wall_s)
+    return replace(there, pace=pace_of(metrics), jobs=measured, wall_s=wall_s)
+
+
+def present_of_past(
+    then: Iterable[PastView],
+    revision: int,
+    wall_s: float,
+    owner: str,
+    modules: Iterable[str],
+    metrics: str = "",
+    jobs: Iterable[JobView] = (),
+) -> Present:
+    """The cluster as it was at a time, with durations as they are measured today.
+
+    Who owned what is not in the past: all of it is its `owner`'s, whose write was accepted.
+
+    Raises:
+        HapteraError: a package of this machine brings a kind or module that cannot be used.
+    """
+    entities, values = [], {}
+    for view in then:
+        entity = parse_entity(view.entity)
+        if entity.kind == module.kind.name or entity.kind not in KINDS:
+            continue
+        desired = {name: Desired(one, owner) for name, one in view.desired.items()}
+        entities.append(StoredEntity(entity, view.attributes, owner, desired, revision))
+        values[entity] = {name: one.removesuffix(REMEMBERED) for name, one in view.observed.items()}
+    there = _with_modules(Present(revision, tuple(entities), values), {*modules}, Additions())
     measured = measured_jobs(jobs, wall_s)
     return replace(there, pace=pace_of(metrics), jobs=measured, wall_s=wall_s)
 

@@ -84,7 +84,7 @@ class RehearsalRun(msgspec.Struct, frozen=True):
     @property
     def disrupted_at_once(self) -> int:
         """The most disruptive steps that ran at once."""
-        return _at_once(one for one in self.spans if one.disruptive)
+        return most_at_once(one for one in self.spans if one.disruptive)
 
 
 class Rehearsal(NamedTuple):
@@ -279,7 +279,7 @@ def _reason(row: EntityState) -> str:
     return _NAMED.sub("…", row.stance.why or str(row.stance.condition))
 
 
-def _at_once(spans: Iterable[Span]) -> int:
+def most_at_once(spans: Iterable[Span]) -> int:
     """The most spans that overlap."""
     edges = sorted(edge for one in spans for edge in ((one.from_s, 1), (one.to_s, -1)))
     most = now = 0

@@ -18,13 +18,15 @@ from haptera.rehearsal.rehearse import DAYS_MAX, Rehearsal
 RUNS: Final = 5
 RUNS_MAX: Final = 1_000
 _DAY_MS: Final = 86_400_000
+runs_option: Final = click.option(
+    "--runs", metavar="N", type=click.IntRange(1, RUNS_MAX), default=RUNS, show_default=True
+)
+seed_option: Final = click.option(
+    "--seed", metavar="N", type=int, default=1, show_default=True, help="Of the first run."
+)
 _OPTIONS: Final = (
-    click.option(
-        "--runs", metavar="N", type=click.IntRange(1, RUNS_MAX), default=RUNS, show_default=True
-    ),
-    click.option(
-        "--seed", metavar="N", type=int, default=1, show_default=True, help="Of the first run."
-    ),
+    runs_option,
+    seed_option,
     click.option("--within", metavar="TIME", default="1d", show_default=True, help="The horizon."),
     click.option(
         "--fault",
@@ -53,6 +55,12 @@ _OPTIONS: Final = (
         is_flag=True,
         help="Search, with a seed a run, for faults that break a condition of --hold.",
     ),
+    click.option(
+        "--timeline",
+        metavar="FILE",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Write the first run to this file as a picture (SVG).",
+    ),
     output_option,
 )
 
@@ -69,6 +77,7 @@ class RehearsalOptions:
     output: str
     backup: Path | None
     finds: bool
+    timeline: Path | None
 
     @property
     def seeds(self) -> range:

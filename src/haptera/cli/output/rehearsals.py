@@ -10,6 +10,7 @@ from haptera.rehearsal.comparing import ComparedRehearsals
 from haptera.rehearsal.finding import SearchedHistories
 from haptera.rehearsal.rehearse import Span
 from haptera.rehearsal.summary import RehearsalSummary, Spread
+from haptera.rehearsal.truth import ComparedRoll
 
 # The most rows shown of what waits and of what is left.
 SHOWN_MAX: Final = 5
@@ -42,6 +43,26 @@ def print_compared(compared: ComparedRehearsals) -> None:
     for difference in compared.first[:SHOWN_MAX]:
         text = f"{_step(difference.one)} | {_step(difference.other)}"
         say(printable(f"step {difference.number}: {text}"))
+
+
+def print_compared_roll(compared: ComparedRoll) -> None:
+    """Print each figure as it happened and as rehearsed, and how far the two are apart."""
+    runs = "once" if compared.runs == 1 else f"{compared.runs} times"
+    say(f"roll {compared.name}, begun by revision {compared.revision}; rehearsed {runs}")
+    rows: list[tuple[str, ...]] = [("", "happened", "median", "least", "most", "off")]
+    for one in compared.figures:
+        show = _time if one.is_time else "{:g}".format
+        spread = one.rehearsed
+        told = (spread.median, spread.least, spread.most) if spread else (None, None, None)
+        cells = ("-" if value is None else show(value) for value in (one.happened, *told))
+        rows.append((one.name, *cells, "-" if one.off is None else f"{one.off:+.0%}"))
+    width = max(len(row[0]) for row in rows)
+    for row in rows:
+        say("  ".join([row[0].ljust(width), *(cell.rjust(8) for cell in row[1:])]).rstrip())
+    if compared.same_order is not None:
+        say(f"in the same order: {compared.same_order:.0%} of pairs that followed each other")
+    if compared.missing:
+        say(f"not installed here, so left as it was: {', '.join(compared.missing)}", fg="yellow")
 
 
 def _step(one: Span | None) -> str:

@@ -11,7 +11,7 @@ import msgspec
 from haptera.kinds import roll, system
 from haptera.kinds.roll import RollWish
 from haptera.kinds.system import SystemRun
-from haptera.model.answers.past import Changed, Happened, PastView, Sort
+from haptera.model.answers.past import REMEMBERED, Changed, Happened, PastView, Sort
 from haptera.model.answers.views import Condition
 from haptera.model.declared.schema import Applied
 from haptera.model.errors import Code, HapteraError
@@ -35,8 +35,6 @@ BLINK_S: Final = 0.05
 _AT_REST: Final = (RollPhase.NEW, RollPhase.BACK)
 # So much of a roll's time is shown after it was over too: an eighth.
 _AFTER: Final = 8
-# What a value ends in that is only remembered.
-_REMEMBERED: Final = "?"
 _Told = Changed | Happened
 
 
@@ -81,6 +79,7 @@ class RollBegun(NamedTuple):
     image: str
     at_s: float
     systems: tuple[str, ...]
+    revision: int
 
 
 class _Moment(NamedTuple):
@@ -111,7 +110,7 @@ def begun(name: str, changes: Sequence[Changed]) -> RollBegun:
         if one.name == roll.image.name and one.after is not None and one.revision <= last.revision
     )
     systems = sorted(one.entity for one in tried if one.revision == last.revision)
-    return RollBegun(name, next(images, name), last.at_s, tuple(systems))
+    return RollBegun(name, next(images, name), last.at_s, tuple(systems), last.revision)
 
 
 def timeline(
@@ -257,7 +256,7 @@ class _Course:
         run, acts = self._facts.get(system.run.name), self._condition == Condition.ACTING
         if self._is_current(system.refused.name):
             return RollPhase.REFUSED
-        if not acts and (run is None or run.endswith(_REMEMBERED)):
+        if not acts and (run is None or run.endswith(REMEMBERED)):
             return RollPhase.SILENT
         if not self._was_taken:
             ready = self._is_current(system.staged.name)

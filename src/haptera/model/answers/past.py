@@ -1,6 +1,7 @@
 """What was changed: each value with what it was before, who asked for it, when, and why."""
 
 from enum import StrEnum
+from typing import Final
 
 import msgspec
 
@@ -66,6 +67,10 @@ class Happened(msgspec.Struct, frozen=True, gc=False):
     name: str | None = None
     value: str | None = None
     note: str | None = None
+
+
+# The end of a value that was only remembered.
+REMEMBERED: Final = "?"
 
 
 class PastView(msgspec.Struct, frozen=True, gc=False):

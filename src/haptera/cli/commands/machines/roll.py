@@ -1,6 +1,7 @@
 """`haptera roll`: rolling updates of systems to another image, and their progress."""
 
-from collections.abc import Collection
+import shlex
+from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from typing import Any, Final
 
@@ -59,10 +60,19 @@ _name_argument = click.argument("name", metavar="ROLL")
 @unwatched("`haptera roll status --watch` shows the progress of rolls")
 @roll_options
 @click.option("--no-wait", is_flag=True, help="Do not wait; see `haptera roll status`.")
+@click.option("--rehearsed", is_flag=True, help="Rehearse it first; begin only if that ends well.")
 @why_option
 @within_option
 @click.pass_context
-def start(ctx: click.Context, /, selector: str, no_wait: bool, within: str, **options: Any) -> int:
+def start(
+    ctx: click.Context,
+    /,
+    selector: str,
+    no_wait: bool,
+    rehearsed: bool,
+    within: str,
+    **options: Any,
+) -> int:
     r"""Update the systems that SELECTOR matches to an image, a few at a time.
 
     All of them get the image ready beside what they run. Then the canaries change over, and if
@@ -76,9 +86,20 @@ def start(ctx: click.Context, /, selector: str, no_wait: bool, within: str, **op
     """
     client = the_client(ctx)
     body = roll_body(selector, options)
+    if rehearsed:
+        _check_rehearsed(ctx, selector, options)
     begun = client.ask(calls.begin_roll(body, take=options["take"], why=options["why"]))
     say(f"roll {begun.name}: {begun.systems} systems to {body.image}")
     return OK if no_wait else _awaited(client, begun.name, within)
+
+
+def _check_rehearsed(ctx: click.Context, selector: str, options: Mapping[str, Any]) -> None:
+    # Only here: without a rehearsal nobody waits for the engine to be imported.
+    from haptera.cli.rehearsed import check_rehearsed, rehearsed_roll
+
+    image = shlex.quote(options["image_name"])
+    command = f"haptera rehearse roll {shlex.quote(selector)} --image {image}"
+    check_rehearsed(rehearsed_roll(ctx, selector, options), command)
 
 
 @roll_group.command()

@@ -1,26 +1,22 @@
 """`haptera roll timeline`: the course of a roll, from the record of the parent."""
 
-import math
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import Final
 
 import click
 
+from haptera.cli.input.recorded import recorded_roll
 from haptera.cli.main import the_client
 from haptera.cli.output.drawing.roll_picture import roll_picture
-from haptera.cli.output.printing import Format, print_data, print_document, say
+from haptera.cli.output.printing import Format, print_data, print_document
 from haptera.cli.output.tables import print_table
 from haptera.cli.output.words import printable
 from haptera.cli.verb import answers, unwatched
-from haptera.client import Client, calls
-from haptera.controllers.roll.timeline import RollTimeline, begun, timeline
-from haptera.kinds import roll, system
-from haptera.model.entity import check_name, parse_entity
+from haptera.controllers.roll.timeline import RollTimeline
+from haptera.kinds import roll
+from haptera.model.entity import check_name
 from haptera.model.walltime import duration, utc_text_s
-from haptera.rest.query import LIMIT_MAX
-from haptera.runtime.clock import wall_s
-from haptera.selectors.selector import fold_entities
 
 _HEADERS: Final = ("SYSTEM", "FROM", "FOR", "PHASE", "WHY")
 _MS_PER_S: Final = 1_000
@@ -55,7 +51,7 @@ def timeline_command(ctx: click.Context, name: str, output: str) -> None:
       haptera roll timeline debian-b
       haptera roll timeline debian-b -o svg > roll.svg
     """
-    told = _recorded(the_client(ctx), check_name(name))
+    _, told = recorded_roll(the_client(ctx), check_name(name))
     match TimelineForm(output):
         case TimelineForm.TABLE:
             print_table(_HEADERS, [*_rows(told)], output)
@@ -63,21 +59,6 @@ def timeline_command(ctx: click.Context, name: str, output: str) -> None:
             print_document(roll_picture(told))
         case TimelineForm.JSON:
             print_data(told, Format.JSON)
-
-
-def _recorded(client: Client, name: str) -> RollTimeline:
-    select = f"{roll.kind.name}:{name} or {system.kind.name}:*"
-    changes = client.ask(calls.history(select, limit=LIMIT_MAX)).changes
-    start = begun(name, changes)
-    systems = fold_entities(map(parse_entity, start.systems))
-    happened = client.ask(calls.happenings(systems, limit=LIMIT_MAX)).happened
-    known_s = int(start.at_s)
-    if len(happened) == LIMIT_MAX and happened[-1].at_s > known_s:
-        known_s = math.ceil(happened[-1].at_s)
-        text = f"what happened before {utc_text_s(known_s)} is not shown: the record is too long"
-        say(text, err=True)
-    known = client.ask(calls.past(known_s, systems)).entities
-    return timeline(start, known, changes, happened, known_s=known_s, now_s=wall_s())
 
 
 def _rows(told: RollTimeline) -> Iterator[tuple[str, ...]]:

@@ -20,7 +20,6 @@ from haptera.cli.verb import answers, unwatched
 from haptera.client import ApiCall, calls, find
 from haptera.core.desired.ownership import Claim
 from haptera.model.entity import EntityId, parse_entity
-from haptera.model.errors import HapteraError
 from haptera.rest.schemas import AppliedView
 from haptera.selectors.selector import fold_entities
 from haptera.selectors.selector_ast import NODE
@@ -92,14 +91,10 @@ def apply(  # noqa: PLR0913 (an argument for each option)
 
 def _check_rehearsed(ctx: click.Context, files: Sequence[str], claim: Claim) -> None:
     # Only here: without a rehearsal nobody waits for the engine to be imported.
-    from haptera.cli.commands.site.rehearse import rehearsed_apply
+    from haptera.cli.rehearsed import check_rehearsed, rehearsed_apply
 
     summary = rehearsed_apply(ctx, files, claim)
-    if not summary.is_good:
-        left = "".join(f"; {one.entity}: {one.why}" for one in summary.left[:1])
-        what = f"its rehearsal was done in {summary.settled} of {summary.runs} runs{left}"
-        do = f"see haptera rehearse {shlex.join(files)}, or leave out --rehearsed"
-        raise HapteraError(what, do=do)
+    check_rehearsed(summary, f"haptera rehearse {shlex.join(files)}")
 
 
 def _tell(answer: AppliedView, *, dry_run: bool) -> None:
