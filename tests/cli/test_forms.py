@@ -110,7 +110,7 @@ ANSWERED = [
     "submit true; queue",
     "drain rack1n1 -m disk",
     "hold rack1n1 -m disk",
-    "drain rack1n1 -m disk; resume rack1n1",
+    "drain rack1n1 -m disk; undrain rack1n1",
     "brake",
     "freeze rack1n1 -m fans; freeze",
     "freeze rack1n1 -m fans",

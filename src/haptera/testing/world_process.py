@@ -239,7 +239,6 @@ class WorldProcess:
         if self._paused is not None:
             self._paused.extend(events)
             return
-        now = self.world.clock.now
         self.turns += 1
         batch = list(events)
         effects = self.engine.handle(batch, self.clock.now)
@@ -247,11 +246,11 @@ class WorldProcess:
             self.engine.check()
             check_texts(self.engine.table, self.clock.now)
             # What happened to an entity is announced once it was decided on.
-            overdue = self.engine.rounds.backlog.is_overdue
-            check_published(row for row in self.engine.table if not overdue(row.id))
+            waits = self.engine.rounds.backlog.is_overdue
+            check_published(one for one in self.engine.table if not waits(one.id))
         if self.world.tape is not None:
             self.world.tape.extend(
-                TapeEntry(now, self.name, self.instance, one)
+                TapeEntry(self.world.clock.now, self.name, self.instance, one)
                 for one in (*batch, *effects)
                 if not isinstance(one, UNTAPED)
             )
