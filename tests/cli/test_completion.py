@@ -37,7 +37,7 @@ OFFERED = [
     ("haptera chain node:rack2", ["node:rack2n1"]),
     ("haptera chain service:", ["service:web@rack1n1"]),
     ("haptera chain service:web@r", ["service:web@rack1n1"]),
-    ("haptera set node:rack1n1 pow", ["power="]),
+    ("haptera set node:rack1n1 pow", ["power=", "power_profile=", "power_why="]),
     ("haptera set node:rack1n1 power=o", ["power=off", "power=on"]),
     ("haptera set node:rack1n1 power=on bu", ["busy="]),
     ("haptera unset service:web@rack1n1 com", ["command"]),
