@@ -12,11 +12,12 @@ from tests.world.history import CALM, cluster
 N01 = node_id("n01")
 
 
-def switched_off(trouble: Trouble) -> World:
+def switched_off(trouble: Trouble, *, restores: bool = False) -> World:
     """A node that should be off, for half an hour in which each wait is cut short by a person."""
     world = cluster(3, CALM)
     assert world.settle(30)
     world.machines["n01"].trouble = trouble
+    world.machines["n01"].restores = restores
     freed = Declare(N01, {"platform": "labnode", "jobs": "none"}, "site")
     world.propose([freed, SetDesired(N01, "power", "off", "site"), UnsetDesired(N01, "agent")])
     for _ in range(30):
@@ -36,7 +37,7 @@ def test_commands_that_a_bmc_never_carries_out_leave_room_for_the_one_that_it_do
 
 
 def test_a_node_that_has_its_power_again_at_once_is_disturbed_three_times_an_hour_at_most() -> None:
-    world = switched_off(Trouble(restores=True))
+    world = switched_off(Trouble(), restores=True)
     taken = [one for one in world.machines["n01"].commands if one.power == "off"]
     assert len(taken) == AN_HOUR_MAX
     budgets_hold(gather(world, [*world.catalog.manifests.values()], []))

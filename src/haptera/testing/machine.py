@@ -78,7 +78,6 @@ class ToldValue(NamedTuple):
 class Trouble:
     """How badly a machine behaves, within what its modules declare; shares between 0 and 1.
 
-    One that `restores` its power has it again at once, whoever took it.
     `silent` calls are never answered, of those that are done `fatal` ones kill the module before
     it answers; `idle` commands are accepted and come to nothing; looks are `slow`, fail, or lie
     (of power); reports of the watch of power are `stale`. A gate may be all that a look may; where
@@ -93,7 +92,6 @@ class Trouble:
     lying: float = 0.0
     stale: float = 0.0
     crowded: float = 0.0
-    restores: bool = False
 
 
 @dataclass
@@ -124,6 +122,8 @@ class Machine:
     jobs: int = 0
     killed: list[Killed] = field(default_factory=list)
     outages: list[Outage] = field(default_factory=list)
+    # Its power is there again at once, whoever took it.
+    restores: bool = False
     # Services that end as soon as they are started.
     breaks: set[str] = field(default_factory=set)
     _watches: dict[str, tuple[int, Answer]] = field(default_factory=dict)
@@ -253,7 +253,7 @@ class Machine:
         if command.power == "off":
             self.clock.happened["power taken by a step"] += self.power == "on"
             self.cut(command.intent)
-            if self.trouble.restores:
+            if self.restores:
                 self._start_up()
         elif self.power == "off":
             self._start_up()
