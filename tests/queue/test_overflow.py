@@ -126,6 +126,7 @@ def test_it_is_said_where_a_job_may_begin_and_when() -> None:
     ("more", "told"),
     [
         ({"image": "tools"}, "backend slurm runs no images: omit one of both"),
+        ({"backend": "slurm"}, "backend slurm is named twice: name each once, with one time"),
         ({"user": "eve"}, "backend slurm runs all jobs as its own user: omit user or overflow"),
     ],
 )

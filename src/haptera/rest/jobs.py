@@ -87,6 +87,9 @@ class SubmitSpec(JobSpec, frozen=True, gc=False, forbid_unknown_fields=True, omi
         backends = [self.backend, *(one.backend for one in self.overflow)]
         if self.image is not None and (named := [one for one in backends if one is not None]):
             raise ValueError(f"backend {named[0]} runs no images: omit one of both")
+        if len({*backends}) < len(backends):
+            what = f"backend {max(backends[1:], key=backends.count)} is named twice"
+            raise ValueError(f"{what}: name each once, with one time")
         if self.user is not None and self.overflow:
             what = f"backend {self.overflow[0].backend} runs all jobs as its own user"
             raise ValueError(f"{what}: omit user or overflow")
