@@ -1,9 +1,9 @@
-"""What counts in the hour of a node, by what really became of it."""
+"""Steps that count in a node's hour, by what really became of them."""
 
 from haptera.model.changes import Declare, SetDesired, UnsetDesired
 from haptera.model.entity import node_id
 from haptera.model.events import Asked
-from haptera.testing.machine import Trouble
+from haptera.testing.machine import Machine, Trouble
 from haptera.testing.world import World
 from tests.world.evidence import gather
 from tests.world.harm import AN_HOUR_MAX, budgets_hold
@@ -17,13 +17,25 @@ def switched_off(trouble: Trouble, *, restores: bool = False) -> World:
     world = cluster(3, CALM)
     assert world.settle(30)
     world.machines["n01"].trouble = trouble
-    world.machines["n01"].restores = restores
+    if restores:
+        _restored(world, world.machines["n01"])
     freed = Declare(N01, {"platform": "labnode", "jobs": "none"}, "site")
     world.propose([freed, SetDesired(N01, "power", "off", "site"), UnsetDesired(N01, "agent")])
     for _ in range(30):
         world.run(60)
         world.parent.deliver([Asked(N01)])
     return world
+
+
+def _restored(world: World, machine: Machine) -> None:
+    """Have a machine get its power again at once, whoever took it."""
+    told = machine.stopped
+
+    def stopped(name: str) -> None:
+        told(name)
+        world.clock.after(0, machine.start_up)
+
+    machine.stopped = stopped
 
 
 def test_commands_that_a_bmc_never_carries_out_leave_room_for_the_one_that_it_does() -> None:

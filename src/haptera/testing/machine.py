@@ -122,8 +122,6 @@ class Machine:
     jobs: int = 0
     killed: list[Killed] = field(default_factory=list)
     outages: list[Outage] = field(default_factory=list)
-    # Its power is there again at once, whoever took it.
-    restores: bool = False
     # Services that end as soon as they are started.
     breaks: set[str] = field(default_factory=set)
     _watches: dict[str, tuple[int, Answer]] = field(default_factory=dict)
@@ -253,17 +251,16 @@ class Machine:
         if command.power == "off":
             self.clock.happened["power taken by a step"] += self.power == "on"
             self.cut(command.intent)
-            if self.restores:
-                self._start_up()
         elif self.power == "off":
-            self._start_up()
+            self.start_up()
 
     def reset(self) -> None:
         """It loses its power, and has it again at once: nobody of ours did that."""
         self.cut()
-        self._start_up()
+        self.start_up()
 
-    def _start_up(self) -> None:
+    def start_up(self) -> None:
+        """It has its power again, and boots."""
         self.power = "on"
         self._report()
         self.clock.after(self._delay_ns(300, 1_500), self._boot, self.cuts)
