@@ -151,7 +151,7 @@ class Values:
         return self.rng.choice(NUMBERS) if self.rng.random() < 0.3 else self.text()
 
     def varied(self, kind: Any, right: Any, each: int) -> Iterator[Any]:
-        """What is right, with a value at one place of it that may be anything."""
+        """A right body with any value at one place of it."""
         match kind:
             case inspect.Metadata(type=inner):
                 yield from self.varied(inner, right, each)

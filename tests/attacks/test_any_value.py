@@ -152,7 +152,7 @@ def sites(each: int) -> Iterator[tuple[tuple[str | int, ...], Any]]:
 
 
 def is_read(site: Any) -> bool:
-    """Whether it is a site; refused is what is none, and nothing else happens."""
+    """True if it is a site; what is none is refused, and nothing else happens."""
     try:
         parse_site([SiteFile("site.yaml", json.dumps(site))], CONSTANTS)
     except HapteraError:

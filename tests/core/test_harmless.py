@@ -92,7 +92,7 @@ def test_what_disturbs_nobody_by_its_nature_takes_nothing_back() -> None:
 
 
 def said(rig: Rig, *asks: RoomAsk) -> list[str]:
-    """What the parent of an agent that says this answers; nothing to what it grants."""
+    """The answer of a parent to an agent that says this; none to what it grants."""
     rig.room_asks = asks
     rig.hello("n01")
     rig.run(0.1)

@@ -1,4 +1,4 @@
-"""What waits for a known time says which."""
+"""Entities that wait for a known time say which."""
 
 from haptera.core.state.limits import MS, S
 from haptera.core.state.row import EntityState

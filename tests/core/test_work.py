@@ -1,4 +1,4 @@
-"""Whether a node takes jobs: the queue's word counts, unless a module serves it."""
+"""A node's `work`: the queue's word counts, unless a module serves it."""
 
 import pytest
 

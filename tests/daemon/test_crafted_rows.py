@@ -87,7 +87,7 @@ def columns(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def crafted(path: Path, table: str, column: str, value: Any) -> bool:
-    """Whether the file can have this value there."""
+    """True if the file can have this value there."""
     given = ("CAST(x'ff41' AS TEXT)", ()) if value is NO_UTF8 else ("?", (value,))
     with closing(sqlite3.connect(path)) as connection, suppress(sqlite3.IntegrityError):
         connection.execute("PRAGMA ignore_check_constraints = ON")

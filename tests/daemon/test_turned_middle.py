@@ -99,7 +99,7 @@ class OfTree:
         asyncio.run(self.below.take(body))
 
     def known(self) -> Mapping[EntityId, Any]:
-        """What is believed of those that are not below t1."""
+        """The rows of a report on nodes that are not below t1."""
         rows = [(one, self.engine.table.get(one)) for one in OTHERS]
         return {one: row and (row.belief.known, row.stance.condition) for one, row in rows}
 
@@ -110,7 +110,7 @@ def seen(node: str) -> ObservedUpdate:
 
 
 def report(parent: str, middle: str, node: str) -> SubtreeReport:
-    """What an honest parent reports of itself, of one below it, and of a node that this one has."""
+    """An honest parent's report of itself, of one below it, and of a node that this one has."""
     agreement = Agreement(bytes(SECRET_BYTES), UUID(int=7), UUID(int=1), 1, 2, 3)
     return SubtreeReport(
         parent,
@@ -124,7 +124,7 @@ def report(parent: str, middle: str, node: str) -> SubtreeReport:
 
 
 def altered(right: Any) -> Iterator[Any]:
-    """What is right with anything else at one place, on every level, or one thing more."""
+    """Right bodies with any other value at one place, on every level, or with one thing more."""
     yield from ODD
     match right:
         case dict():

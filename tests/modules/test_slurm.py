@@ -96,7 +96,7 @@ async def answers(one: SlurmController) -> bool:
 
 
 async def used(one: SlurmController) -> str:
-    """Whether it takes jobs, as the module sees it."""
+    """The node's `work`, as the module sees it."""
     return str((await look_work({one.target.entity: one}))[one.target.entity])
 
 

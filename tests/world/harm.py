@@ -113,7 +113,7 @@ def budgets_hold(evidence: Evidence) -> None:
 
 
 def took_power(evidence: Evidence, one: Taken) -> bool:
-    """Whether the machine itself did what the step asked of it."""
+    """True if the machine itself did what the step asked of it."""
     commands = evidence.world.machines[str(one.call.entity.node)].commands
     return any(
         told.intent == one.intent.id and told.done_at is not None and told.before == "on"

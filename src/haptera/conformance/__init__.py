@@ -1,4 +1,4 @@
-"""Whether a module speaks the frames as it must, and a backend keeps jobs: found out by use."""
+"""Conformance by use: of modules with the frames, of backends with the keeping of jobs."""
 
 from haptera.conformance.report import CheckResult, CheckVerdict, Report
 from haptera.conformance.subject import CheckedModule

@@ -126,7 +126,7 @@ class Life:
         self._last = changes.job_last, changes.token_last
 
     def note_release(self, job: EngineJob) -> None:
-        """What is to begin is to be running by the disk, or over there already."""
+        """Nothing begins that is not running by the disk, or over there already."""
         stored = self._disk[job.name.job]
         if stored.token != job.name.token or stored.state is JobState.LOCKED:
             self._early.append(job.name)
@@ -137,7 +137,7 @@ class Life:
             raise ParentKilled
 
     def fails(self) -> bool:
-        """Whether something goes wrong at the next point, which its seed says."""
+        """True if something goes wrong at the next point, by the seed."""
         self._points += 1
         drawn = blake2b(f"{self._seed} {self._points}".encode(), digest_size=1).digest()[0]
         failing = self._faults > 0 and drawn < FAULTY_OF_256

@@ -1,4 +1,4 @@
-"""Whether a backend is as the queue needs it, found out by having its engine run small jobs.
+"""Conformance of a backend with the queue's needs, by having its engine run small jobs.
 
     report = await check_backend(BackendSubject(lambda: Mine(terms), Path("/shared/effects")))
 
@@ -44,7 +44,7 @@ class BackendSubject:
 
 
 class BackendExam:
-    """What all checks of a backend share; its jobs have a cluster's tag of their own."""
+    """The state that all checks of a backend share; its jobs have a cluster's tag of their own."""
 
     def __init__(self, subject: BackendSubject) -> None:
         self.subject = subject

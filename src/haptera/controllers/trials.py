@@ -63,7 +63,7 @@ def trial_statuses(views: Iterable[EntityView]) -> Iterator[TrialStatus]:
 
 
 def is_on_trial(one: EntityView) -> bool:
-    """Whether this is a replica that is to run another version of its group."""
+    """True of a replica that is to run another version of its group."""
     return (
         one.kind == replica.kind.name
         and is_trial(rank_of(one))

@@ -74,7 +74,7 @@ def outlasting(
 
 
 def is_leading(one: EntityView, leading: Leading) -> bool:
-    """Whether this replica does."""
+    """True if this replica is one that leads."""
     return (rank_of(one), str(one.node)) in leading
 
 

@@ -62,7 +62,7 @@ class CappedNode:
 
     @property
     def expected_watts(self) -> float | None:
-        """What it draws once what is desired is in force."""
+        """The watts that it draws once what is desired is in force."""
         if self.watts is None or self.in_force is None:
             return self.watts
         return self.watts * SHARES[self.restraint] / SHARES[self.in_force]
@@ -83,7 +83,7 @@ class CappedNode:
         return replace(self, restraint=restraint)
 
     def more_watts(self, restraint: Restraint) -> float:
-        """What it draws more with this desired of it; less than 0 where it draws less."""
+        """The watts that it draws more with this desired of it; less than 0 where it draws less."""
         return (self.to(restraint).expected_watts or 0.0) - (self.expected_watts or 0.0)
 
 
@@ -119,7 +119,7 @@ def decide_cap(nodes: Iterable[CappedNode], cap: PowerCap, *, calm_s: float) -> 
 
 
 def drawn_watts(nodes: Iterable[CappedNode]) -> float | None:
-    """What all of them draw; one that is not measured counts as the largest that is.
+    """The watts that all of them draw; an unmeasured one counts as the largest measured one.
 
     None where none is measured: nothing follows from that.
     """
@@ -131,7 +131,7 @@ def drawn_watts(nodes: Iterable[CappedNode]) -> float | None:
 
 
 def _sort(one: CappedNode) -> tuple[bool, bool]:
-    """Who is lowered before others: who runs nothing, and who is not among those that lead."""
+    """The sort key by which nodes are lowered: first idle ones, then those that do not lead."""
     return one.leads, one.busy
 
 

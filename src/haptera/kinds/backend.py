@@ -16,7 +16,7 @@ BUNDLED: Final = {"slurm": "haptera.modules.slurm.jobs:Slurm"}
 
 
 def engine_named(name: str) -> Brought:
-    """What makes backends of an engine.
+    """A maker of backends of one engine.
 
     Raises:
         HapteraError: nothing here does, or several packages do.

@@ -54,7 +54,7 @@ class Netboot(StrEnum):
 
 
 class PowerProfile(StrEnum):
-    """What the processors of a node give up for less power; `other` is a mixture, or none of these.
+    """How much speed a node's processors give up for less power; `other` is a mixture, or none.
 
     Each is an order of the node's to itself: what the kernel limits for heat stays limited.
     """

@@ -1,4 +1,4 @@
-"""What a node is to a Slurm; whether it takes new jobs is its `work`, as for the queue."""
+"""Variables of a node in a Slurm; that it takes new jobs is its `work`, as for the queue."""
 
 from enum import StrEnum
 from typing import Final

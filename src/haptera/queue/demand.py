@@ -19,7 +19,7 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 def demand(lanes: Lanes, rooms: Iterable[Room], backend: str | None = None) -> list[Wanted]:
-    """What waits and finds no place, the most urgent first; each place is counted once.
+    """The jobs that wait and find no place, the most urgent first; each place is counted once.
 
     What may overflow to others is its own backend's as long as it waits.
     """

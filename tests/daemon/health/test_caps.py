@@ -1,4 +1,4 @@
-"""What a parent writes of the power profiles of its nodes, by what they draw and what is capped."""
+"""A parent's writes of power profiles, by what its nodes draw and what is capped."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple, cast

@@ -252,7 +252,7 @@ def _read(one: ReadingView) -> str:
 
 
 def as_read(kind: str, name: str, desired: str | int) -> str:
-    """What is read of a variable once this, which is desired, has come about.
+    """The reading of a variable once this desired value has come about.
 
     >>> as_read("node", "work", "draining"), as_read("node", "power", "on")
     ('drained', 'on')

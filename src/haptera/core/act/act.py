@@ -82,7 +82,7 @@ class StepRunner:
         return f"{self._side.instance:x}-{self._count}"
 
     def slot_for(self, row: EntityState, node: EntityState | None, step: Step) -> Assent | Delay:
-        """Whether a step begun now would have its slot."""
+        """The answer to a claim of a slot for a step that begins now."""
         return self._calls.slot_for(row, node, step)
 
     def claim_slot(

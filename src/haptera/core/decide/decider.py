@@ -218,13 +218,13 @@ class Decider:
         return Decision(verdict, part, module)
 
     def _served(self, entity: EntityId, part: Part) -> Assent | Delay:
-        """Whether the side of this part takes it now, if nothing else is in its way."""
+        """The answer of the side of this part, if nothing else is in its way."""
         if (differs := self.near.differs_over(entity, self.catalog.schema)) is not None:
             return Delay(differs, "the same kinds and modules on both sides")
         return self._process(part) if self.side.runs(part) and not is_hearing(part) else ASSENT
 
     def _process(self, part: Part) -> Assent | Delay:
-        """Whether the process of the part's module serves."""
+        """The answer of the process of the part's module: given while it serves."""
         text = self.supervisor.blocked(part.module)
         return ASSENT if text is None else Delay(text, f"module {part.module}, to serve")
 

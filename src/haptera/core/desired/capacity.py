@@ -49,7 +49,7 @@ def checking_work(table: EntityTable, changes: Sequence[Change]) -> Pieces[str |
 def _closed(
     table: EntityTable, changes: Sequence[Change]
 ) -> Pieces[tuple[Mapping[EntityId, bool], set[EntityId]]]:
-    """Whether each node whose work a write concerns is closed after it, and which it closes."""
+    """Of the nodes of a write: closed to jobs after it or not; and those that it closes."""
     closed, asked = dict[EntityId, bool](), set[EntityId]()
     for some in slices(changes, AT_ONCE):
         for change in some:

@@ -77,7 +77,7 @@ class Contradictions:
 
 
 def _is_brought(row: EntityState, name: str) -> bool:
-    """Whether parts bring about what is desired of this; what is heeded rules nothing out."""
+    """True if parts bring about what is desired of this; what is heeded rules nothing out."""
     variable = row.kind.variable(name)
     return variable is not None and not variable.heeded
 

@@ -65,7 +65,7 @@ class Calls:
         return self.slots.acquire(_caller(row.id, part), self._claim(row, node, part), since)
 
     def slot_for(self, row: EntityState, node: EntityState | None, part: Part) -> Assent | Delay:
-        """Whether a call of this part would have its slot now."""
+        """The answer to a claim of a slot for a call of this part."""
         return self.slots.answer(_caller(row.id, part), self._claim(row, node, part))
 
     def is_queued(self, entity: EntityId, part: Part) -> bool:

@@ -211,7 +211,7 @@ class Slots:
             assert not self._has_room(caller.module, one.claim), caller
 
     def _why(self, module: str, claim: SlotClaim) -> str:
-        """What a caller in line waits for."""
+        """The reason why a caller in line waits."""
         if claim.device is not None and not self._is_idle(module, claim.device):
             busy = self._busy[module, claim.device]
             return f"module {module} has {busy} under way at {claim.device}"

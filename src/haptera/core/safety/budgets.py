@@ -82,7 +82,7 @@ class Budgets:
         return answer
 
     def answer(self, entity: EntityId, where: Where, now: int) -> Assent | Delay:
-        """Whether the entity has its place, or would be given one."""
+        """The answer to a claim of a place: given, or not yet."""
         if entity in self._held:
             return ASSENT
         full = (
@@ -92,7 +92,7 @@ class Budgets:
         return ASSENT if text is None else Delay(text, ROOM, self._room_at(entity, where, now))
 
     def answer_of_node(self, entity: EntityId, where: Where) -> Assent | Delay:
-        """Whether the entity's node may have a place for it beside those that it has."""
+        """The answer to a claim of a place of its node, beside those that it has."""
         if entity in self._held:
             return ASSENT
         of_nodes = (one for one in self._budgets(entity, where) if one[0].per is Per.NODE)

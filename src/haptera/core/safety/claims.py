@@ -59,7 +59,7 @@ class Claims:
         return entity in self._holders
 
     def turn_to_boot(self, row: EntityState, now: int) -> Assent | Delay:
-        """Whether it is this one's turn to boot."""
+        """The answer to a claim of a turn to boot."""
         return self._pace.answer(now, row.id, group_of(self._table.node_of(row)))
 
     def renew(self, turn: Turn, row: EntityState) -> None:

@@ -26,7 +26,7 @@ class Pace:
         self._forgotten = 0
 
     def answer(self, now: int, entity: EntityId, group: Group) -> Assent | Delay:
-        """Whether it is this entity's turn, or when it will be."""
+        """The answer to a claim of a turn: given, or until when not."""
         at = self._turn_at(now, entity, group)
         return ASSENT if at <= now else Delay("others boot first", "its turn to boot", at)
 

@@ -54,7 +54,7 @@ class Permits:
     def answer(
         self, row: EntityState, step: Step, asked: Collection[Context], now: int
     ) -> ClaimAnswer:
-        """What those say to a step whose gates are `asked` for it, all together."""
+        """The one answer of all gates that are `asked` for a step."""
         said = list[Permit | None]()
         standing, ask = self.standing(row, step), self.ask_of(row.id)
         if standing is None or ask is None or ask.id != standing.id:
@@ -159,7 +159,7 @@ class Permits:
             del self._theirs[node]
 
     def answer_theirs(self, entity: EntityId, now: int) -> ClaimAnswer:
-        """What the gates of this side say to what the entity's agent means to do."""
+        """The answer of this side's gates to what the entity's agent means to do."""
         ask = self._theirs.get(_node(entity), {}).get(entity)
         assert ask is not None
         said = self.gates.said(_node(entity), ask)

@@ -69,7 +69,7 @@ class RoomAsks:
             self._put(self._next_id(), entity, late_ms)
 
     def answer(self, entity: EntityId, now: int) -> Assent | Delay:
-        """What the parent says now to a step on this entity."""
+        """The parent's answer to a step on this entity, as of now."""
         if self._side.is_root:
             return ASSENT
         ask = self._asks.get(entity)
@@ -114,7 +114,7 @@ class RoomAsks:
             self._changed = True
 
     def settle(self, now: int) -> None:
-        """What was harmless is said until the parent says nothing to it any more."""
+        """Keep saying what was harmless until the parent answers nothing to it any more."""
         if self._harmless and (permits := self._permits(now)) is not None:
             open_ = {one.id for one in permits}
             self._harmless = {id_: one for id_, one in self._harmless.items() if id_ in open_}
@@ -338,7 +338,7 @@ class RoomLoans:
         self._counted = {**lately, (name, ask.id): now}
 
     def _discount(self, name: str, ask: RoomAsk) -> None:
-        """What began has disturbed nobody: it counts in no hour, here and above."""
+        """Take back a step that has disturbed nobody: it counts in no hour, here and above."""
         at = self._counted.pop((name, ask.id), None)
         if at is not None:
             self._budgets.take_back(ask.entity, self._lender.where(ask.entity), at)
@@ -359,7 +359,7 @@ class RoomLoans:
             self._permits.put_theirs(turn, ask.entity, Ask(ask.id, "", ask.late_ms))
 
     def _permitted(self, turn: Turn, ask: RoomAsk) -> ClaimAnswer:
-        """What the gates say to it; while one refuses, the place is others'."""
+        """The gates' answer to it; while one refuses, the place is others'."""
         if self._permits is None:
             return ASSENT
         self._ask_gates(turn, ask)

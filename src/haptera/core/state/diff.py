@@ -34,12 +34,12 @@ def goal(row: EntityState, domain: Domain) -> dict[str, str]:
 
 
 def _is_brought(name: str, domain: Domain) -> bool:
-    """Whether steps of the class bring about what is desired of this variable."""
+    """True if steps of the class bring about what is desired of this variable."""
     return any(name == change.variable for step in domain.steps for change in step.changes)
 
 
 def _is_released(row: EntityState) -> bool:
-    """Whether a node is kept from jobs as was desired, and is not any more."""
+    """True of a node that is kept from jobs as was desired, and is not any more."""
     fact = row.belief.known.get(node.work.name)
     return fact is not None and fact.note == AS_DESIRED and row.id.kind == node.kind.name
 

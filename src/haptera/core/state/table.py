@@ -77,7 +77,7 @@ class EntityTable:
         return {} if row is None else row.desired.values
 
     def work_of(self, node: str) -> str | None:
-        """Whether a node takes jobs, as the queue has said; None where it has not."""
+        """The queue's last word on whether a node takes jobs; None where there is none."""
         row = self._rows.get(node_id(node))
         fact = None if row is None else row.belief.known.get(work.name)
         return None if fact is None or fact.by != QUEUE else fact.value

@@ -26,7 +26,7 @@ def publish(table: EntityTable, changed: Iterable[EntityId]) -> Publish | None:
 
 
 def decides_news(row: EntityState) -> bool:
-    """Whether what is shown of it is another by its last decision than by the one before.
+    """True if its last decision changed what is shown of it.
 
     To make its view takes far longer; and it is made where this says so.
     """

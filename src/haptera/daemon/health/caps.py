@@ -115,7 +115,7 @@ class CapKeeper:
     def _wanted(
         self, view: EntityView, nodes: Views, there: Mapping[str, CappedNode], now: float
     ) -> dict[str, tuple[Restraint, str]]:
-        """What a cap has its nodes be, each with the reason."""
+        """The profiles that a cap gives to its nodes, each with the reason."""
         cap, sensors = _cap(view), str(view.desired_value(power_cap.sensors.name) or WATTS)
         of, leads = self._meant(view, power_cap.of.name), self._meant(view, power_cap.leads.name)
         mine = [
@@ -192,7 +192,7 @@ def _is_on(view: EntityView) -> bool:
 
 
 def _patch(view: EntityView, there: CappedNode, to: Restraint, why: str) -> Patch:
-    """What is to be desired of a node otherwise than now; nothing where that is all right."""
+    """The changes of a node's desired values; none where they are right."""
     profile, words = node.power_profile.name, node.power_why.name
     if to is not there.restraint and (to > there.restraint or there.ours):
         return {profile: str(PROFILES[to]), words: cut(why, node.POWER_WHY_BYTES_MAX)}

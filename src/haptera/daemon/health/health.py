@@ -189,7 +189,7 @@ class HealthKeeper:
         )
 
     def _is_busy(self, on: EntityView) -> bool:
-        """Whether jobs are there: the queue's own, or those of another batch system."""
+        """True if jobs are there: the queue's own, or those of another batch system."""
         holder = self._jobs.queue.holders.get(on.name)
         drains = on.known_value(node.work.name) == NodeWork.DRAINING
         return drains or (holder is not None and bool(holder.held))
@@ -202,7 +202,7 @@ class HealthKeeper:
         decision: CareDecision,
         writes: HealthWrites,
     ) -> None:
-        """What is due of a node, and of its health as it is `held`."""
+        """The changes that are due of a node, and of its health as it is `held`."""
         stage = _stage(one, decision)
         entity = str(EntityId(health.kind.name, one.name, None))
         _write(entity, held, _wish(one, stage, decision), writes)

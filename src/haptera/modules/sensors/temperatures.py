@@ -57,7 +57,7 @@ def temperatures(tree: KernelTree) -> Measured:
 
 
 def _powers(tree: KernelTree, chip: str, path: str) -> dict[Reading | Series, float | None]:
-    """What each meter of a chip measures: its average where it has one."""
+    """The value of each meter of a chip: its average where it has one."""
     found: dict[Reading | Series, float | None] = {}
     for name in tree.names(path, r"power[0-9]{1,3}_(?:input|average)"):
         stem, _, sort = name.partition("_")

@@ -104,7 +104,7 @@ class Slurm:
 
 
 def job_of(name: JobName, job: SlurmJob) -> EngineJob:
-    """What one of Slurm's jobs is, in the words of all engines."""
+    """One of Slurm's jobs in the words of all engines."""
     key, state, said = str(job.job_id), job.job_state, f"Slurm: {job.job_state}"
     if state in UNBEGUN_STATES:
         return EngineJob(name, key, JobStage.RETURNED, None, f"{said} on {job.nodes}")

@@ -61,7 +61,7 @@ class SlurmStanding:
 
     @property
     def as_desired(self) -> bool:
-        """Whether nothing but what is desired here keeps jobs from it."""
+        """True if nothing but what is desired here keeps jobs from it."""
         return bool(self.claims and self.claims & WISHES) and not self.others
 
 

@@ -29,7 +29,7 @@ def read_rows(
     make: Callable[[Row], Made],
     parameters: Sequence[Any] | Mapping[str, Any] = (),
 ) -> Iterator[Made]:
-    """What `make` makes of each row that the query finds; the first column is its key.
+    """The values that `make` makes of the rows that a query finds; the first column is the key.
 
     Raises:
         StorageError: a column is not of the type that it has in `row`, or means nothing.

@@ -1,4 +1,4 @@
-"""What the author of a backend imports: the protocol, and the values that it exchanges."""
+"""The protocol of a backend of jobs, and the values that it exchanges, for its author."""
 
 from haptera.queue.job import Size
 from haptera.sdk.backends.protocol import (

@@ -69,7 +69,7 @@ class AskedQueue(Protocol):
 
 
 class BackendHolder:
-    """What holds the jobs of one backend, `name`; `cluster` is this cluster's tag in job names.
+    """The holder of the jobs of one backend, `name`; `cluster` is this cluster's tag in job names.
 
     `boot` is another one of each holder.
     """
@@ -112,12 +112,12 @@ class BackendHolder:
         return AWAY_S if told is None else await self._follow(held, told)
 
     def _held_before(self) -> dict[int, Holding]:
-        """What the queue says that the engine has."""
+        """The jobs that the engine has by the queue's word."""
         held = self._queue.held_by(self.holder)
         return {token: Holding(job, token, HoldingPhase.LOCKED) for token, job in held.items()}
 
     def _see(self, jobs: Iterable[EngineJob]) -> None:
-        """Which of the engine's jobs are ours, by token.
+        """Note our jobs among the engine's, by token.
 
         Of one name there are two where the answer to the first was lost, and it came after all.
         """
@@ -217,7 +217,7 @@ class BackendHolder:
 
 
 def holding_of(job: EngineJob, *, stopping: bool) -> Holding:
-    """What one of an engine's jobs is to the queue."""
+    """The stage of an engine's job, as the queue acts on it."""
     match job.stage:
         case JobStage.RETURNED:
             phase = HoldingPhase.RETURNED

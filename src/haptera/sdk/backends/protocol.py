@@ -66,7 +66,7 @@ class EngineJob:
 
 @dataclass(frozen=True, slots=True)
 class JobOrder:
-    """What is to be run, and how much of one node it has."""
+    """The command of a job, and how much of one node it has."""
 
     name: JobName
     command: Sequence[str]
@@ -131,7 +131,7 @@ class JobBackend(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BackendTerms:
-    """What a site says of a backend: a configuration, a folder for output; commands run `lesser`.
+    """A backend's settings in a site: a configuration, a folder for output; commands run `lesser`.
 
     Both are paths, or as the engine reads them.
     """

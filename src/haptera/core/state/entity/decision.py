@@ -35,11 +35,11 @@ class Awaited(StrEnum):
 
 
 class Assent(msgspec.Struct, frozen=True, gc=False):
-    """What is claimed is there for the entity."""
+    """An answer to a claim: it is there for the entity."""
 
 
 class Delay(msgspec.Struct, frozen=True, gc=False):
-    """What is claimed is not there yet: the entity waits for it.
+    """An answer to a claim: it is not there yet, and the entity waits for it.
 
     `needs` says who or what would have to change, `until` when that is known to happen; `on` that
     an answer is outstanding, which has to be asked for again.
@@ -52,7 +52,7 @@ class Delay(msgspec.Struct, frozen=True, gc=False):
 
 
 class Denial(msgspec.Struct, frozen=True, gc=False):
-    """What is claimed is refused: the entity leaves all that it has for this part to others.
+    """An answer to a claim: refused; the entity leaves all that it has for this part to others.
 
     It claims that again from `again_at` on.
     """

@@ -52,7 +52,7 @@ class _Place(NamedTuple):
 
 @dataclass(slots=True)
 class _Side:
-    """What one side has said and the other has not yet."""
+    """Messages that one side has said and the other has not yet."""
 
     waiting: dict[_Place, NumberedOutput] = field(default_factory=dict)
     # Of the message that it answers now: how often it has named each key.
@@ -130,7 +130,7 @@ class TrialComparison:
             self._differs(side, found, output)
 
     def _is_past(self, side: _Side, position: OutputPosition) -> bool:
-        """Whether a side says nothing more that belongs there; by a key, a message is one place."""
+        """True if a side says nothing more that belongs there; by a key, a message is one place."""
         return side.last.number > position.number if self.how.by else side.last > position
 
     def _place(self, output: NumberedOutput, side: _Side) -> _Place:
@@ -143,7 +143,7 @@ class TrialComparison:
         return _Place(number, key, nth)
 
     def _content(self, data: bytes) -> bytes:
-        """What of an output is compared."""
+        """The part of an output that is compared."""
         members = self._members(data)
         if members is None:
             return data
