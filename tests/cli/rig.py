@@ -157,6 +157,8 @@ def desired(home):
 @contextmanager
 def held(address, port, sort=socket.SOCK_STREAM):
     with socket.socket(socket.AF_INET, sort) as one:
+        # What an earlier lab left in TIME_WAIT at this address is nobody's.
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, sort is socket.SOCK_STREAM)
         one.bind((address, port))
         if sort is socket.SOCK_STREAM:
             one.listen()
