@@ -114,10 +114,8 @@ class DesiredReader:
         else:
             raise HapteraError(f"{key.text!r} selects nothing", do=_DO, code=Code.SELECTS_NOTHING)
 
-    def _check_group(self, values: Values, place: Place) -> None:
-        """What its replicas run, the nodes that may run them, and the rank that is to lead."""
-        with self._errors.at(place):
-            group.check_command(values.given)
+    def _check_group(self, values: Values) -> None:
+        """The nodes that may run its replicas, and the rank that is to lead, each in its place."""
         count = values.given.get(group.replicas.name)
         for name, one in values.given.items():
             with self._errors.at(one.place):
@@ -153,13 +151,19 @@ class DesiredReader:
 
     def _filled(self) -> Iterator[tuple[EntityId, Mapping[str, str | int]]]:
         for entity, values in self._found.items():
+            kind, before = KINDS[entity.kind], len([*self._errors])
             if entity.kind == group.kind.name:
-                self._check_group(values, self._keys[entity])
+                self._check_group(values)
             if entity.node is None:
                 known = self._entities.known_of(entity).known
             else:
                 known = self._nodes.by_name[entity.node].attributes.known
-            yield entity, values.desired(KINDS[entity.kind], known, self._errors)
+            desired = values.desired(kind, known, self._errors)
+            # What a value does by itself is said of it, and not of the whole once more.
+            if kind.whole is not None and desired and len([*self._errors]) == before:
+                with self._errors.at(self._keys[entity]):
+                    kind.whole(desired)
+            yield entity, desired
 
 
 _DO: Final = "write NODESET, SERVICE@NODESET, module:NAME@NODESET or image:NAME"
