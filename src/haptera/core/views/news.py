@@ -7,7 +7,7 @@ import msgspec
 from haptera.core.state.row import EntityState, Published
 from haptera.core.state.table import EntityTable
 from haptera.core.views.query import doing, view
-from haptera.core.views.unblock import again_at, awaited
+from haptera.core.views.unblock import again_at
 from haptera.model.effects import Publish
 from haptera.model.entity import EntityId
 from haptera.model.news import EVERY_TYPE, News, Types
@@ -33,7 +33,7 @@ def decides_news(row: EntityState) -> bool:
     stance, report = row.stance, row.report
     decided = (
         *(stance.verdict, stance.since, stance.plan, row.attempts.error),
-        *(report.lost_at, report.suspect, again_at(row, 0), awaited(row, 0), doing(row, 0)),
+        *(report.lost_at, report.suspect, again_at(row, 0), doing(row, 0)),
     )
     before, row.decided = row.decided, decided
     return decided != before
