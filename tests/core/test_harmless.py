@@ -4,6 +4,7 @@ import dataclasses
 
 from msgspec.structs import replace
 
+from haptera.core.act.outcome import changed_nothing
 from haptera.core.safety.room import RoomAsks
 from haptera.core.state.limits import MS
 from haptera.core.state.side import Side
@@ -39,6 +40,19 @@ def test_a_command_without_effect_counts_in_no_hour_once_the_nodes_agent_has_liv
     rig.run(600)
     assert len(rig.called) > 3
     assert FULL not in str(rig.why("n01"))
+
+
+def test_only_a_reading_after_its_last_effect_shows_that_a_step_changed_nothing() -> None:
+    rig = without_effect()
+    until_called(rig)
+    row = rig.engine.table.get(node_id("n01"))
+    assert row is not None
+    stepping, read = row.work.stepping, row.belief.known["power"]
+    assert stepping is not None
+    assert read.at < stepping.settled_at
+    assert not changed_nothing(row, stepping)
+    row.belief.known["power"] = replace(read, at=stepping.settled_at)
+    assert changed_nothing(row, stepping)
 
 
 def test_a_node_that_is_on_as_before_but_has_booted_meanwhile_was_disturbed() -> None:
