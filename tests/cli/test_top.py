@@ -71,6 +71,11 @@ def test_where_there_is_nothing_to_show_it_says_what_to_type(cluster, capsys) ->
     code, out, errors = typed(capsys, "top", "node:n1")
     assert (code, out) == (OK, "")
     assert "order by a number with --by SERIES" in errors
+    code, out, errors = typed(capsys, "top", "--by", "power.watts")
+    assert (code, out) == (OK, "")
+    assert errors == "no power.watts was measured of any of them in the last two minutes\n"
+    code, _, errors = typed(capsys, "top", "(")
+    assert (code, "'('" in errors) == (1, True)
     assert typed(capsys, "top", "--lowest")[0] == 2
     code, _, errors = typed(capsys, "top", "--by", "temp inlet")
     assert (code, "is no series" in errors) == (1, True)

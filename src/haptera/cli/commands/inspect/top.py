@@ -19,7 +19,7 @@ from haptera.kinds import health, node
 from haptera.model.entity import node_id
 from haptera.rest.query import RANKED_MAX
 from haptera.rest.samples import EntitySamples
-from haptera.selectors.selector import fold_entities
+from haptera.selectors.selector import fold_entities, parse_selector
 
 ROWS: Final = 20
 # The series that are shown where none is named, as far as they are measured.
@@ -74,6 +74,8 @@ def top(  # noqa: PLR0913 (an argument for each option)
     """
     if lowest and by is None:
         raise click.UsageError("--lowest is an order of --by SERIES: name one")
+    if selector is not None:
+        parse_selector(selector)
     client = the_client(ctx)
     meant = f"{node.kind.name}:*" if selector is None else f"({selector}) and {node.kind.name}:*"
     ranking = _Ranking(client, meant, by, lowest=lowest, limit=limit)
@@ -82,13 +84,16 @@ def top(  # noqa: PLR0913 (an argument for each option)
         print_entities([one.entity for one in found], found, output)
         return
     names = tuple(dict.fromkeys([*([by] if by else []), *(shown or SHOWN)]))
-    _show(ranking, names, output)
+    none = "no health rule speaks of any of them: order by a number with --by SERIES"
+    if by is not None:
+        none = f"no {by} was measured of any of them in the last two minutes"
+    _show(ranking, names, output, none)
     if is_terminal() and not once:
         with contextlib.suppress(KeyboardInterrupt):
             while True:
                 select.select((), (), (), REDRAWN_EVERY_S)
                 click.clear()
-                _show(ranking, names, output)
+                _show(ranking, names, output, none)
 
 
 class _Ranking:
@@ -131,11 +136,10 @@ class _Ranking:
         return {name: Grade(str(grade)) for name, grade in graded if grade in {*Grade}}
 
 
-def _show(ranking: _Ranking, names: Sequence[str], output: str) -> None:
+def _show(ranking: _Ranking, names: Sequence[str], output: str, none: str) -> None:
     found, grades = ranking.now()
     measured = [one for one in names if any(one in each.series for each in found)]
     headers = ("NODE", "HEALTH", *(one.upper() for one in measured))
-    none = "no health rule speaks of any of them: order by a number with --by SERIES"
     print_table(headers, [*_rows(found, grades, measured)], output, none=none)
 
 
