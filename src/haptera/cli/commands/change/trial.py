@@ -25,6 +25,7 @@ from haptera.controllers.trials import (
 from haptera.kinds import group, lease, replica
 from haptera.kinds.group import TRIALS_MAX, GroupVersion
 from haptera.model.answers.views import EntityView
+from haptera.model.entity import parse_entity
 from haptera.model.errors import HapteraError
 from haptera.model.walltime import parse_duration_ms, utc_text
 from haptera.rest.schemas import Bulk
@@ -177,7 +178,7 @@ def _write(
     output: str,
 ) -> None:
     """One write, to a group that has a trial, or to one that `begins` a trial and has none."""
-    entity = entity_named(name, group.kind.name)
+    entity = _group_named(name)
     tried = the_client(ctx).ask(calls.entity(entity)).desired_value(group.trial.name)
     if begins and tried is not None:
         what, do = "has a trial already", f"end that first: haptera trial abort {name}"
@@ -188,10 +189,22 @@ def _write(
     write(ctx, entity, values, terms, dry_run=dry_run, output=output)
 
 
+def _group_named(name: str) -> str:
+    """The group of a name.
+
+    Raises:
+        HapteraError: it names something else.
+    """
+    entity = entity_named(name, group.kind.name)
+    if parse_entity(entity).kind != group.kind.name:
+        raise HapteraError(f"{entity} is no group", do="name a group: haptera get group")
+    return entity
+
+
 def _statuses(client: Client, name: str | None) -> list[TrialStatus]:
     if name is not None:
         # What is not there is not shown as an empty list.
-        name = client.ask(calls.entity(entity_named(name, group.kind.name))).name
+        name = client.ask(calls.entity(_group_named(name))).name
     views = [one for kind in _KINDS for one in client.ask(calls.entities(kind=kind)).entities]
     asked = [
         (client.ask(calls.detail(one.entity)).agent or one) if is_on_trial(one) else one

@@ -135,7 +135,10 @@ def _print_made(made: Submitted, output: str) -> None:
 
 
 def _overflow(text: str) -> SubmitOverflow:
-    name, _, after = text.partition(":")
+    name, colon, after = text.partition(":")
+    if not name or (colon and not after):
+        do = "write BACKEND, or with how long it waits first BACKEND:DURATION, as slurm:10m"
+        raise HapteraError(f"{text!r} is no backend to overflow to", where="--overflow", do=do)
     return SubmitOverflow(name, parse_duration_ms(after) // 1_000 if after else 0)
 
 
