@@ -81,6 +81,14 @@ def test_a_burst_of_answers_is_decided_on_in_many_turns_and_of_each_is_told() ->
     assert not engine.rounds.decisions.backlog.waits
 
 
+def test_a_fleet_that_was_just_loaded_is_told_of_as_it_is_decided_on() -> None:
+    first, *others = [len(decided(one)) for one in turns(fleet(), S, Ticked())]
+    # The first turn decides on those that it takes over, and on as many others.
+    assert first <= 2 * DECIDED_A_TURN_MAX
+    assert max(others) <= DECIDED_A_TURN_MAX
+    assert first + sum(others) >= FLEET
+
+
 def test_what_is_desired_of_a_fleet_is_not_said_to_be_so_before_it_was_decided_on() -> None:
     engine, calls = looked_at()
     turns(engine, 2 * S, *(Answered(call, "off", 2 * S) for call in calls.values()))
@@ -92,6 +100,7 @@ def test_what_is_desired_of_a_fleet_is_not_said_to_be_so_before_it_was_decided_o
     standing = [(row.stance.condition, row.stance.why) for row in rows if row is not None]
     assert not any(condition in SETTLED for condition, _ in standing)
     assert standing.count((Condition.ACTING, PLANNED)) >= FLEET - DECIDED_A_TURN_MAX
+    assert len(decided(first)) <= DECIDED_A_TURN_MAX
     found = [first, *turns(engine, 2 * S, Ticked())]
     assert {one for effects in found for one in decided(effects)} >= {*names()}
 

@@ -95,6 +95,7 @@ class DecisionLoop:
             self._leave(turn, row)
         elif not self._has_time_for(turn, row):
             self.backlog.put_off(turn, row)
+            return
         else:
             self.backlog.remove(turn, entity)
             turn.allowance.spend(DECIDING)
