@@ -6,7 +6,8 @@ from typing import Any, NamedTuple, cast
 import pytest
 from msgspec.structs import replace
 
-from haptera.daemon.health.caps import PROFILES, WHO, CapKeeper, Patch
+from haptera.core.state.allowance import TURN_WORK_MAX
+from haptera.daemon.health.caps import MEASURED_AT_ONCE, PROFILES, WHO, CapKeeper, Patch
 from haptera.health.capping import CALM_S, SETTLE_S, SHARES
 from haptera.health.readings import Timed
 from haptera.health.rule import Grade, HealthRule, Mode, parse_pipeline
@@ -15,6 +16,7 @@ from haptera.kinds.node import PowerProfile
 from haptera.model.answers.views import DesiredView, ObservedView
 from haptera.model.entity import EntityId
 from haptera.model.reading import Reading
+from haptera.planner.domain.pieces import at_once
 from haptera.selectors.selector import Selector
 from tests.daemon.health.test_health import BEGIN, SITE, Holder, Jobs, a_view
 
@@ -60,7 +62,7 @@ class Cluster:
         self.views[entity] = replace(view, desired=desired)
 
     def looked(self) -> dict[str, Patch]:
-        patches = self.caps.decide(self.views, self.now)
+        patches = at_once(self.caps.decide(self.views, self.now))
         for entity, patch in patches.items():
             self.desire(entity, WHO, patch)
             if (profile := patch["power_profile"]) is not None:
@@ -210,3 +212,16 @@ def test_a_node_whose_profile_nobody_reads_counts_and_is_left(cluster: Cluster) 
     cluster.reads("n3", None)
     cluster.looked()
     assert cluster.profiles() == {"n2": "powersave"}
+
+
+def test_many_nodes_are_read_and_measured_in_slices() -> None:
+    cluster = Cluster()
+    names = [f"more{number}" for number in range(500)]
+    cluster.load |= dict.fromkeys(names, 400.0)
+    for name in names:
+        cluster.views[f"node:{name}"] = a_view(f"node:{name}")
+        cluster.reads(name, PowerProfile.PERFORMANCE)
+    cluster.desire(CAP, SITE, {"watts": 100_000})
+    costs = [*cluster.caps.decide(cluster.views, cluster.now)]
+    assert len(costs) > len(names) / MEASURED_AT_ONCE
+    assert max(costs) <= TURN_WORK_MAX / 2

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
 
+from haptera.core.state.allowance import READ_AT_ONCE, READING_EACH
 from haptera.daemon.health.health import LOOK_EVERY_S, HealthKeeper, HealthSource, holders
 from haptera.daemon.queue.linked import linked
 from haptera.daemon.queue.parent_side import ParentQueue
@@ -27,7 +28,9 @@ from haptera.kinds.node import Power, PowerProfile
 from haptera.kinds.rules import power_cap
 from haptera.model.answers.views import EntityView
 from haptera.model.entity import parse_entity
+from haptera.planner.domain.pieces import Pieces, slices
 from haptera.runtime import clock
+from haptera.runtime.over_turns import over_turns
 from haptera.runtime.processes.control import Source
 from haptera.sdk import Conflict
 from haptera.sdk.boundary import Boundary
@@ -41,6 +44,8 @@ KINDS: Final = tuple(one.kind.name for one in (node, replica, power_cap))
 WATTS: Final = "bmc.power"
 INLETS: Final = "*temp.inlet"
 CELSIUS: Final = "°C"
+# The nodes whose measurements are looked up at once.
+MEASURED_AT_ONCE: Final = 50
 PROFILES: Final = {
     Restraint.NONE: PowerProfile.PERFORMANCE,
     Restraint.SOME: PowerProfile.BALANCED,
@@ -83,46 +88,52 @@ class CapKeeper:
             async for changes in cluster.watch(kinds=KINDS, tick_s=LOOK_EVERY_S):
                 # Who writes first is heeded: the next look decides on what is so then.
                 with Boundary(NAME), suppress(Conflict):
-                    if patches := self.decide(changes.now, clock.wall_s()):
+                    if patches := await over_turns(self.decide(changes.now, clock.wall_s())):
                         await cluster.write(patches)
 
-    def decide(self, views: Views, now: float) -> dict[str, Patch]:
+    def decide(self, views: Views, now: float) -> Pieces[dict[str, Patch]]:
         """The profiles that are to be written now, by node."""
         held = holders(one for one in views.values() if one.kind == replica.kind.name)
         caps = [one for one in views.values() if one.kind == power_cap.kind.name]
-        nodes = {
-            one.name: one
-            for one in views.values()
-            if one.kind == node.kind.name and (caps or _is_ours(one))
-        }
-        there = {name: self._node(one, held) for name, one in nodes.items()}
+        nodes, there = dict[str, EntityView](), dict[str, CappedNode]()
+        for some in slices(views.values(), READ_AT_ONCE):
+            for one in some:
+                if one.kind == node.kind.name and (caps or _is_ours(one)):
+                    nodes[one.name], there[one.name] = one, self._node(one, held)
+            yield READING_EACH * len(some)
         wanted: dict[str, dict[str, tuple[Restraint, str]]] = {name: {} for name in there}
         for view in caps:
-            for name, wish in self._wanted(view, nodes, there, now).items():
+            wishes = yield from self._wanted(view, nodes, there, now)
+            for name, wish in wishes.items():
                 wanted[name][view.name] = wish
         patches: dict[str, Patch] = {}
-        for name, wishes in sorted(wanted.items()):
-            # Below several caps, the one that allows least counts.
-            lifted = Restraint.NONE if not there[name].hot else there[name].restraint
-            to, why = max(wishes.values(), default=(lifted, "no cap is on it any more"))
-            if patch := _patch(nodes[name], there[name], to, why):
-                patches[nodes[name].entity] = patch
-            if patch and to is not there[name].restraint:
-                self._changed |= dict.fromkeys(wishes, now)
+        for names in slices(sorted(wanted), READ_AT_ONCE):
+            for name in names:
+                # Below several caps, the one that allows least counts.
+                lifted = Restraint.NONE if not there[name].hot else there[name].restraint
+                to, why = max(wanted[name].values(), default=(lifted, "no cap is on it any more"))
+                if patch := _patch(nodes[name], there[name], to, why):
+                    patches[nodes[name].entity] = patch
+                if patch and to is not there[name].restraint:
+                    self._changed |= dict.fromkeys(wanted[name], now)
+            yield READING_EACH * len(names)
         self._changed = {one.name: self._changed.get(one.name, now) for one in caps}
         return patches
 
     def _wanted(
         self, view: EntityView, nodes: Views, there: Mapping[str, CappedNode], now: float
-    ) -> dict[str, tuple[Restraint, str]]:
+    ) -> Pieces[dict[str, tuple[Restraint, str]]]:
         """The profiles that a cap gives to its nodes, each with the reason."""
         cap, sensors = _cap(view), str(view.desired_value(power_cap.sensors.name) or WATTS)
         of, leads = self._meant(view, power_cap.of.name), self._meant(view, power_cap.leads.name)
-        mine = [
-            self._measured(one, sensors, leads=leads is not None and leads(nodes[name]))
-            for name, one in there.items()
-            if of is None or of(nodes[name])
-        ]
+        mine = list[CappedNode]()
+        for some in slices(there.values(), MEASURED_AT_ONCE):
+            mine += (
+                self._measured(one, sensors, leads=leads is not None and leads(nodes[one.name]))
+                for one in some
+                if of is None or of(nodes[one.name])
+            )
+            yield READING_EACH * len(some)
         found = {one.name: (one.restraint, "") for one in mine}
         # What is off draws next to nothing, and is measured by nobody.
         mine = [one for one in mine if one.watts is not None or _is_on(nodes[one.name])]
