@@ -238,8 +238,8 @@ class LookScheduler:
         """Call for the look if that is due; tells whether it waits in line for its slot."""
         looking = row.work.looks.setdefault(look.path, LookSchedule())
         looking.look = look
-        if looking.watch is not None and self._calls.leaves(looking.watch):
-            # Its process takes no new calls, and a watch never ends: it is opened at the next one.
+        if looking.watch is not None and self._calls.is_outdated(looking.watch, row, node):
+            # A watch never ends by itself: another one is opened, by what is desired now.
             self._calls.cancel(turn, looking.watch)
             looking.watch = None
         if look.watched and looking.watch is None and looking.watch_at <= turn.now:

@@ -1,6 +1,6 @@
 """The calls that modules have not answered yet; an answer to anything else is stale."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,6 +12,7 @@ from haptera.core.state.row import EntityState
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
 from haptera.model.answers.views import Condition
+from haptera.model.declared.schema import digest
 from haptera.model.effects import Call, Cancel, Work
 from haptera.model.entity import EntityId
 from haptera.model.intent import Intent
@@ -24,12 +25,14 @@ _AT_REST: Final = (Condition.CONVERGED, Condition.IDLE)
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """One call under way."""
+    """One call under way, and the attributes and desired data by which its module serves it."""
 
     entity: EntityId
     part: Part
     work: Work
     process: int
+    attributes: Mapping[str, str]
+    values: Mapping[str, str | int]
 
     @property
     def server(self) -> tuple[str, int]:
@@ -100,8 +103,9 @@ class Calls:
     ) -> int:
         """Call the part's module; returns the call's id."""
         self._count += 1
-        process = self._serving(part.module)
-        self._pending[self._count] = Pending(row.id, part, work, process)
+        process, given = self._serving(part.module), attributes(row, node)
+        compared = row.plain(_compared_with(row, part))
+        self._pending[self._count] = Pending(row.id, part, work, process, given, compared)
         self._of.setdefault((part.module, process), {})[self._count] = None
         if deadline_at is not None:
             self._timers.set(("call", self._count), deadline_at + ANSWER_GRACE_NS)
@@ -112,9 +116,9 @@ class Calls:
                 part.module,
                 part.name,
                 row.id,
-                attributes(row, node),
+                given,
                 row.plain(),
-                row.digest(_compared_with(row, part)),
+                digest(compared),
                 deadline_at,
                 None if intent is None else intent.id,
                 intent is not None and intent.enrols,
@@ -175,10 +179,17 @@ class Calls:
         self._drop(call, pending)
         return text
 
-    def leaves(self, call: int) -> bool:
-        """Whether a call under way is with a process that gets no new ones."""
+    def is_outdated(self, call: int, row: EntityState, node: EntityState | None) -> bool:
+        """True of a call under way if one made now would go to another process, or by other data.
+
+        What differs only in data that nothing compares with the world is the same.
+        """
         pending = self.get(call)
-        return pending is not None and pending.process != self._serving(pending.part.module)
+        return pending is not None and (
+            pending.process != self._serving(pending.part.module)
+            or pending.attributes != attributes(row, node)
+            or pending.values != row.plain(_compared_with(row, pending.part))
+        )
 
     def of_process(self, module: str, process: int) -> list[int]:
         """The calls that a process of a module has under way."""
