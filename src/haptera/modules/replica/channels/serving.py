@@ -137,8 +137,14 @@ async def _serve(
                 reader,
                 writer,
                 lambda: _begun(one),
-                comparison,
+                comparison if _is_current(one) else None,
             ).serve()
+
+
+def _is_current(one: Service) -> bool:
+    """True where the process was started by what is desired: one that is to be replaced is not."""
+    record = one.home.record()
+    return record is not None and record.digest == one.target.digest
 
 
 def _plan(one: Service) -> ChannelPlan:
