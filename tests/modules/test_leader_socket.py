@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from haptera.app.lease import LEASE_TIME, LeaseTime, now_ns, write_time
+from haptera.app.lease import LEASE_TIME, LeaseTime, now_ns, opened, write_time
 from haptera.keeping.services import start, stop
 from haptera.model.entity import EntityId
-from haptera.modules.replica.leader_socket import LINE_BYTES_MAX, SOCKET
+from haptera.modules.replica.leader_socket import LINE_BYTES_MAX, SOCKET, LeaderCaller
 from haptera.modules.replica.module import GroupOnNode, connect, take, take_back, watch_role
 from haptera.sdk import Target
 from tests.lab.rig import until
@@ -188,3 +188,24 @@ def test_who_acts_when_the_lease_is_taken_back_and_never_ends_is_killed(run_dir:
             return one.home.lives
 
     assert asyncio.run(lives_after()) is False
+
+
+def test_who_acts_as_the_socket_is_closed_is_hung_up_on_once_that_is_done(run_dir: Path) -> None:
+    one = on_node(run_dir, "replica", "ledger.1", command=SLEEPS, placement=1)
+
+    async def heard() -> bytes:
+        ours, its = socket.socketpair()
+        closed = asyncio.Event()
+        closed.set()
+        with closing(its), opened(one.lease_file) as descriptor:
+            its.sendall(b'{"op":"done","id":1}\n')
+            reader, writer = await asyncio.open_connection(sock=ours)
+            times = run_dir / LEASE_TIME
+            caller = LeaderCaller(
+                descriptor, os.getpid(), times, closed, reader, writer, acting=True
+            )
+            await caller.attend()
+            writer.close()
+            return await asyncio.to_thread(its.makefile("rb").read)
+
+    assert asyncio.run(heard()) == b'{"op":"stands_by"}\n{"op":"ended","id":1}\n'

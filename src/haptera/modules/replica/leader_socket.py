@@ -53,6 +53,7 @@ class LeaderCallers:
     times: Path
     lease_file: Path
     writers: set[asyncio.StreamWriter] = field(default_factory=set)
+    closed: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One caller, to its end; whatever is wrong with what it says ends it."""
@@ -69,7 +70,8 @@ class LeaderCallers:
                 return
             self.lease_file.parent.mkdir(parents=True, exist_ok=True)
             with opened(self.lease_file) as descriptor:
-                await _Caller(descriptor, leader, self.times, reader, writer).attend()
+                one = LeaderCaller(descriptor, leader, self.times, self.closed, reader, writer)
+                await one.attend()
         except (OSError, ValueError, RecursionError):
             pass  # it hung up, or speaks another language
         finally:
@@ -77,15 +79,18 @@ class LeaderCallers:
             writer.close()
 
     def close(self) -> None:
-        for writer in self.writers:
-            writer.close()
+        """Hang up on all: on who acts once that is done, for the lease is locked until then."""
+        self.closed.set()
 
 
 @dataclass(slots=True)
-class _Caller:
+class LeaderCaller:
+    """One who called, over the lease's file that is open for it alone."""
+
     descriptor: int
     leader: int
     times: Path
+    closed: asyncio.Event
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     acting: bool = False
@@ -95,7 +100,7 @@ class _Caller:
         line = asyncio.ensure_future(self.reader.readline())
         told: dict[str, Any] | None = None
         try:
-            while True:
+            while self.acting or not self.closed.is_set():
                 if (standing := _standing(self._epoch())) != told:
                     told = standing
                     _say(self.writer, **standing)
