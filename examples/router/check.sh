@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Kills all that carries routes between two routers, while 500 of them change each second.
+# Kills all that carries routes between two routers, while 500 of them change each second; then has
+# another version of the reflector take over, and back.
 #
 #   examples/router/check.sh [DIRECTORY]     the directory that holds .haptera
 #
@@ -18,6 +19,9 @@ changes_a_second=500
 # Longer than it takes until routes change again; what is silent then has been seen.
 changing_s=5
 wait_s=60
+# So many outputs of the other version are to be equal before it leads; so long the first one stays
+# beside it then, and so long the way back may take.
+compared_min=1000 keep_s=5 back_ms_max=60000
 
 more_on_failure() { "$python" "$here/audit.py" "$records"; }
 more_picture() { count outside; wc -l "$records"/*; }
@@ -47,7 +51,7 @@ node() { head -n 1 "$(record "$1")" | cut -d ' ' -f 3; }
 leader() { # GROUP
   local holder rank
   holder=$(cat "$root"/nodes/*/run/leases/"$1" | grep held | sort -n | tail -n 1 | cut -d ' ' -f 2)
-  for rank in 0 1 2; do [[ $(pid "$1.$rank") != "$holder" ]] || echo "$rank"; done
+  for rank in 0 1 2 64; do [[ $(pid "$1.$rank") != "$holder" ]] || echo "$rank"; done
 }
 
 # The longest time without a change of a route, in ms, since then.
@@ -139,7 +143,48 @@ kill -9 "$old"
 wait_for "there is another parent" is_replaced parent/parent.pid "$old"
 seen "the parent killed" "$since"
 
-# 3. Nothing changes any more: the routers have the same table, and the programs the same story.
+# 3. Other versions run beside the reflectors, on what these hear. One that says something else is
+# found out; one that says the same leads, and the first ends, and comes back.
+counts() { haptera trial status reflector | awk '/reflector\.64@/ { print $4, $5 }'; } # EQUAL DIFFERENT
+differ() { local equal different; read -r equal different < <(counts) && [[ $different =~ ^[1-9] ]]; }
+are_equal() { local equal different; read -r equal different < <(counts) && ((equal >= compared_min && different == 0)); }
+tries() {
+  local pid
+  for pid in $(sed -n 's/^service \([0-9]*\) .*/\1/p' "$root"/nodes/*/run/replicas/reflector.64/state); do
+    ! lives "$pid" || return 0
+  done
+  return 1
+}
+is_over() { ! tries; }
+leads() { [[ $(leader reflector) == "$1" ]]; }
+own_lead() { [[ $(leader reflector) =~ ^[0-2]$ ]]; }
+own_run() { local rank; for rank in 0 1 2; do ! lives "$(pid "reflector.$rank")" || return 0; done; return 1; }
+own_ended() { ! own_run; }
+
+since=$EPOCHREALTIME
+haptera trial start reflector "'$python' '$here/reflect.py' '$root/shared/trial' 10.0.0.98" -o name >/dev/null
+wait_for "a version that says something else is found out" differ
+haptera trial abort reflector -m "it says that it is another reflector" -o name >/dev/null
+wait_for "the bad version has ended" is_over
+seen "a bad version tried" "$since"
+
+since=$EPOCHREALTIME
+haptera trial start reflector "'$python' -O '$here/reflect.py' '$records'" -o name >/dev/null
+wait_for "the other version says the same" are_equal
+haptera trial status reflector
+haptera trial promote reflector --keep ${keep_s}s -o name >/dev/null
+wait_for "the other version leads" leads 64
+wait_for "the first version has ended" own_ended
+seen "the other version leads" "$since"
+
+since=$EPOCHREALTIME began_ms=$(now_ms)
+haptera trial undo reflector -o name >/dev/null
+wait_for "the first version leads again" own_lead
+back_ms=$(($(now_ms) - began_ms))
+seen "back after $back_ms ms" "$since"
+((back_ms <= back_ms_max)) || fail "the way back took $back_ms ms"
+
+# 4. Nothing changes any more: the routers have the same table, and the programs the same story.
 kill -USR2 "$neighbour"
 ended=$EPOCHREALTIME
 wrote() { [[ -s $scratch/changes ]]; }
@@ -152,7 +197,7 @@ printf '%d changes in %d s; the longest silence was %d ms; %d routes, the same o
   "$(cat "$scratch/changes")" "$(awk "BEGIN { print $ended - $began }" | cut -d . -f 1)" \
   "$(silent_ms "$began")" "$(count outside)"
 
-# 4. What would be wrong is seen: a line less, and one twice, in what a process noted.
+# 5. What would be wrong is seen: a line less, and one twice, in what a process noted.
 planted() { # WHAT SED FILE
   rm -rf "$scratch/planted"
   cp -r "$records" "$scratch/planted"

@@ -3,14 +3,15 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from ipaddress import IPv4Address
 from typing import Final
 
 from bgp.session import PORT, Session, Speaker, established
 
 AS_NUMBER: Final = 65_001
-CLUSTER_ID: Final = bytes((10, 0, 0, 99))
+CLUSTER_ID: Final = "10.0.0.99"
 # Who the shims are, to all routers of the system.
-REFLECTOR: Final = Speaker(AS_NUMBER, CLUSTER_ID, AS_NUMBER)
+REFLECTOR: Final = Speaker(AS_NUMBER, IPv4Address(CLUSTER_ID).packed, AS_NUMBER)
 RETRY_S: Final = 0.2
 CONNECT_WITHIN_S: Final = 5
 

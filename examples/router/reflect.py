@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Iterator
+from ipaddress import IPv4Address
 
 from bgp.attributes import MalformedError
 from bgp.messages import Open, Update, encode, packed, parse
@@ -16,17 +17,16 @@ from haptera.app.channels import ChannelMessage, Hole, StateWanted
 from haptera.app.channels_async import AsyncChannels
 
 
-async def main(records: str) -> None:
-    """Reflect for ever."""
+async def main(records: str, cluster_id: str = CLUSTER_ID) -> None:
+    """Reflect for ever, as this reflector."""
     record = Record.of_replica(records, GroupReplica.of_environment())
     async with AsyncChannels.of_environment() as channels:
-        await reflect(channels, record)
+        await reflect(channels, record, Table(IPv4Address(cluster_id).packed))
 
 
-async def reflect(channels: AsyncChannels, record: Record) -> None:
+async def reflect(channels: AsyncChannels, record: Record, table: Table) -> None:
     """Apply all messages in their order; the same ones give the same outputs in any replica."""
     start = await channels.start()
-    table = Table(CLUSTER_ID)
     load(start.state or b"", table)
     await channels.offer_state()
     record.note("start", start.number)
@@ -62,4 +62,4 @@ def words_of(message: ChannelMessage) -> tuple[object, ...]:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1]))
+    asyncio.run(main(*sys.argv[1:]))
