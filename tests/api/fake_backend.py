@@ -375,6 +375,9 @@ class FakeBackend:
             one for one in self.happenings if not one.entity or chosen(parse_entity(one.entity))
         ][:count_max]
 
+    def happened_since(self, names, since):
+        return [one for one in self.happenings[::-1] if one.at_s >= since]
+
     def written(self, revision):
         last = min((one.revision for _, one in self.history if one.revision >= revision), default=0)
         rows = [(made, one) for made, one in self.history if one.revision == last]

@@ -16,10 +16,11 @@ from haptera.model.answers.views import BrakeView, Condition, LinkView, Observed
 from haptera.model.changes import Author, Change, Declare, SetDesired
 from haptera.model.entity import EntityId, node_id, parse_entity
 from haptera.queue.asking import ask as ask_for_work
-from haptera.queue.entry import Submission
-from haptera.queue.job import JobSpec, Size
+from haptera.queue.entry import Moment, Submission
+from haptera.queue.job import JobSpec, JobState, Size
 from haptera.queue.work import WorkAsked
 from haptera.rest.unclaimed import UnclaimedView
+from haptera.runtime.clock import wall_s
 from haptera.selectors.nodeset import expand
 from tests.api.job_desk import NOW
 from tests.api.serving import Serving, serving
@@ -286,6 +287,21 @@ def _happened(cluster: Serving) -> None:
     ]
 
 
+def _troubled(cluster: Serving) -> None:
+    """Yesterday rack1n1 was lost, and a step failed on it; rack1n2 has a job that failed today."""
+    node, now_s = "node:rack1n1", wall_s()
+    cluster.backend.happenings = [
+        Happened(now_s - 80_000, node, Sort.SEEN, "agent", "up?", "sync"),
+        Happened(now_s - 90_000, node, Sort.SEEN, "agent", "up", "sync"),
+        Happened(now_s - 90_000, node, Sort.SEEN, "power", "on", "bmc"),
+        Happened(now_s - 90_010, node, Sort.TRIED, "bmc.switch_on", "failed", "no answer"),
+    ]
+    queue, now = cluster.backend.jobs.queue, Moment(0, now_s)
+    cluster.do(queue.submit, Submission(owner="user:admin", name="sum", spec=TRUE), now)
+    cluster.do(ask_for_work, queue, "rack1n2", Size(2, 512), WorkAsked("a", 1), now)
+    cluster.do(queue.end, queue.jobs[1], JobState.FAILED, now)
+
+
 def _was(cluster: Serving, at_s: str, *entities: str) -> None:
     """How entities were at a time: each ENTITY, or ENTITY CONDITION WANTED SEEN WHY with `/`."""
     views = []
@@ -333,6 +349,7 @@ HAPPENS: Final[dict[str, Callable[..., None]]] = {
     "file": _file,
     "given": lambda _, *files: [shutil.copy(GIVEN / one, ".") for one in files],
     "happened": _happened,
+    "troubled": _troubled,
     "was": _was,
     "inventories": _inventories,
     "built": _built,

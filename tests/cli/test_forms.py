@@ -86,6 +86,7 @@ ANSWERED = [
     "history",
     "history --all",
     "history --audit",
+    "lemons",
     "revert 7 --yes",
     "secret list",
     "trial start ledger serve",

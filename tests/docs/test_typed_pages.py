@@ -103,6 +103,7 @@ NOT_TYPED: dict[str, str] = {
     "haptera roll SELECTOR --image NAME --rehearsed": "tests/cli/test_rehearse.py does it",
     "make demo DEMO=queue ARGS=--once": "tests/test_demos.py runs it",
     "haptera health scores": "tests/cli/sessions/health.txt",
+    "haptera lemons": "tests/cli/sessions/lemons.txt",
     "make demo DEMO=health ARGS=--once": "needs root: tests/test_demos.py runs it",
     "make demo DEMO=groups ARGS=--once": "needs root: tests/test_demos.py runs it",
     "make demo DEMO=channels ARGS=--once": "it lasts a minute: tests/test_demos.py runs it",

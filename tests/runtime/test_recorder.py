@@ -3,14 +3,21 @@
 import random
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from haptera.core.views.lemons import FOLLOWED, count_troubles
 from haptera.model.answers.past import Happened, Sort
 from haptera.model.entity import EntityId, node_id, parse_entity
 from haptera.model.errors import StorageError
-from haptera.runtime.store.event_log_reader import KnownThen, known_at, last_happenings
+from haptera.runtime.store.event_log_reader import (
+    KnownThen,
+    happenings_since,
+    known_at,
+    last_happenings,
+)
 from haptera.runtime.store.event_log_writer import QUEUED_MAX, Recorder, days
 from tests.api.fake_backend import everything
 from tests.lab.rig import wait_for
@@ -77,6 +84,13 @@ def test_the_last_that_happened_comes_first_and_from_all_days(tmp_path: Path) ->
     assert last_happenings(tmp_path, N01.__eq__, count_max=2) == [happened[3], happened[1]]
 
 
+def test_of_one_moment_power_is_read_before_what_depends_on_it(tmp_path: Path) -> None:
+    agent, power = seen(5, "up?", name="agent"), seen(5, "off")
+    failed = Happened(6, str(WEB), Sort.TRIED, "service.start", "failed", "no such file")
+    record(tmp_path, stands(4, "acting"), agent, power, failed, seen(7, "1", name="bootable"))
+    assert [*happenings_since(tmp_path, FOLLOWED, 0)] == [power, agent, failed]
+
+
 def test_old_days_are_let_go_by_number_and_by_size(tmp_path: Path) -> None:
     weeks = [seen(day * DAY_S, "on") for day in range(6)]
     record(tmp_path / "few", *weeks, days=3)
@@ -140,9 +154,11 @@ HAPPENINGS = st.one_of(
         st.just(0.0),
         st.sampled_from(["on", "off", "on?", None]),
         ENTITIES,
-        st.sampled_from(["power", "agent"]),
+        st.just("power"),
     ),
     st.builds(stands, st.just(0.0), st.sampled_from(["acting", "stuck"])),
+    st.builds(seen, st.just(0.0), st.sampled_from(["up", "up?", None]), ENTITIES, st.just("agent")),
+    st.builds(seen, st.just(0.0), st.sampled_from(["running", "failed"]), ENTITIES, st.just("run")),
     st.builds(lambda entity: Happened(0.0, str(entity), Sort.GONE), ENTITIES),
 )
 
@@ -171,15 +187,22 @@ def plain(happened: list[Happened], at_s: float) -> dict[EntityId, KnownThen]:
     return {entity: known for entity, known in found.items() if known != KnownThen()}
 
 
+def spread(drawn: list[Happened], rng: random.Random) -> list[Happened]:
+    """These over some days, in their order."""
+    at_s, happened = 0.0, []
+    for one in drawn:
+        at_s += rng.choice((1, 1, 1, DAY_S / 3, 2 * DAY_S))
+        happened.append(msgspec.structs.replace(one, at_s=at_s))
+    return happened
+
+
 @given(st.lists(HAPPENINGS, max_size=25), st.integers(0, 2**32))
 def test_any_time_over_any_days_is_as_a_plain_reading_of_all_says(
     tmp_path_factory: pytest.TempPathFactory, drawn: list[Happened], seed: int
 ) -> None:
     rng = random.Random(seed)
-    at_s, happened = 0.0, []
-    for one in drawn:
-        at_s += rng.choice((1, 1, 1, DAY_S / 3, 2 * DAY_S))
-        happened.append(Happened(at_s, *[getattr(one, name) for name in one.__struct_fields__[1:]]))
+    happened = spread(drawn, rng)
+    at_s = happened[-1].at_s if happened else 0.0
     folder = tmp_path_factory.mktemp("history")
     record(folder, *happened)
     for _ in range(5):
@@ -188,3 +211,14 @@ def test_any_time_over_any_days_is_as_a_plain_reading_of_all_says(
         assert {one: known for one, known in found.items() if known != KnownThen()} == plain(
             happened, asked
         )
+
+
+@given(st.lists(HAPPENINGS, max_size=25), st.integers(0, 2**32))
+def test_troubles_are_counted_over_days_as_over_a_plain_list(
+    tmp_path_factory: pytest.TempPathFactory, drawn: list[Happened], seed: int
+) -> None:
+    happened = spread(drawn, random.Random(seed))
+    folder = tmp_path_factory.mktemp("history")
+    record(folder, *happened)
+    counted = count_troubles(happenings_since(folder, FOLLOWED, 0), (), (), 0)
+    assert counted == count_troubles(happened, (), (), 0)

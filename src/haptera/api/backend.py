@@ -210,6 +210,9 @@ class Backend(Protocol):
     def happened(self, chosen: Callable[[EntityId], bool], count_max: int) -> list[Happened]:
         """As `past`: the last that happened to what is chosen, latest first."""
 
+    def happened_since(self, names: Collection[str], since: float) -> Iterable[Happened]:
+        """As `past`: steps that ended, and what was seen of these variables, in order of time."""
+
     def written(self, revision: int) -> list[Changed]:
         """As `past`: all changes of the write that made a revision; none if it is not known."""
 

@@ -70,6 +70,7 @@ _COMMANDS: Final = {
     "Machines and images": {
         "power": "haptera.cli.commands.machines.power:switch",
         "health": "haptera.cli.commands.machines.health:health",
+        "lemons": "haptera.cli.commands.machines.lemons:lemons",
         "console": "haptera.cli.commands.machines.console:console",
         "bmc": "haptera.cli.commands.machines.bmc:bmc",
         "exec": "haptera.cli.commands.node.exec_:execute",

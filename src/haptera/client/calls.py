@@ -34,6 +34,7 @@ from haptera.rest.jobs import (
     SubmitBody,
     Submitted,
 )
+from haptera.rest.lemons import Lemons
 from haptera.rest.rolls import RollBody, RollStarted
 from haptera.rest.schemas import (
     AppliedView,
@@ -273,6 +274,11 @@ def happenings(select: str | None = None, *, limit: int | None = None) -> ApiCal
 def past(at_s: int, select: str | None = None) -> ApiCall[Past]:
     """How entities were at a time, in seconds since 1970."""
     return call(endpoints.PAST, at=at_s, select=select)
+
+
+def lemons(select: str | None = None, *, days: int | None = None) -> ApiCall[Lemons]:
+    """How often what went wrong on each node in the last days, the worst first."""
+    return call(endpoints.LEMONS, select=select, days=days)
 
 
 def audit(*, limit: int | None = None) -> ApiCall[Audit]:

@@ -5,6 +5,7 @@ durable. An answer may be lost: a repeated question is answered again.
 """
 
 from collections import Counter, deque
+from collections.abc import Iterator
 from typing import Final
 
 from msgspec.structs import replace
@@ -54,6 +55,10 @@ class JobQueue:
                 holder = self.holders.setdefault(job.holder, Holder(job.holder))
                 holder.held[job.token] = job.id
                 holder.lease_ns = now.ns + LEASE_MS * MS
+
+    def ended(self) -> Iterator[Job]:
+        """Those that ended and are not forgotten."""
+        return (self.jobs[key] for key in self._ended)
 
     def changes(self) -> QueueChanges:
         """What is to be written now; it counts as written from here on."""

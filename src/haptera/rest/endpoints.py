@@ -17,6 +17,7 @@ from haptera.model.token_scope import Scope
 from haptera.rest import exec as execution
 from haptera.rest import jobs, query, rolls, samples, schemas, unclaimed
 from haptera.rest.endpoint import LINES, Endpoint
+from haptera.rest.lemons import Lemons
 
 READ, WRITE, EXEC, ADMIN = Scope.READ, Scope.WRITE, Scope.EXEC, Scope.ADMIN
 NOT_FOUND: Final = HTTPStatus.NOT_FOUND
@@ -106,6 +107,8 @@ HAPPENINGS = Endpoint(
 PAST = Endpoint(
     "GET", "/v1/past", READ, schemas.Past, query.TimeQuery, lines=PastView, narrows=True,
     problems=UNREAD)
+LEMONS = Endpoint(
+    "GET", "/v1/lemons", READ, Lemons, query.LemonsQuery, narrows=True, problems=UNREAD)
 AUDIT = Endpoint(
     "GET", "/v1/audit", READ, schemas.Audit, query.LimitQuery, lines=Deed, narrows=True,
     problems=UNREAD)

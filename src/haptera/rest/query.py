@@ -16,6 +16,8 @@ LIMIT_DEFAULT: Final = 100
 LIMIT_MAX: Final = 10_000
 # How long an answer waits for the end of a job.
 WAIT_S_MAX: Final = 30
+# Troubles of nodes are counted over so many days; what happened is kept for two more.
+LEMON_DAYS: Final = 28
 LAST_S_DEFAULT: Final = 3_600
 LAST_S_MAX: Final = 400 * 86_400
 STEP_S_MAX: Final = 86_400
@@ -110,6 +112,13 @@ class PageQuery(LatestQuery, frozen=True, kw_only=True):
 
 class TimeQuery(SelectQuery, frozen=True, kw_only=True):
     at: Annotated[WallS, _says("The time, in seconds since 1970.", "5")]
+
+
+class LemonsQuery(SelectQuery, frozen=True, kw_only=True):
+    days: Annotated[
+        Annotated[int, Meta(ge=1, le=LEMON_DAYS)],
+        _says(f"Count those of so many days; default: {LEMON_DAYS}."),
+    ] = LEMON_DAYS
 
 
 class EventsQuery(SelectQuery, frozen=True, kw_only=True):

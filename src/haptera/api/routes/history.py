@@ -1,7 +1,7 @@
 """Routes of the past: who changed what, when and why, and undoing it."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,18 +21,25 @@ from haptera.api.requests.endpoint import (
 from haptera.api.requests.lines import listing
 from haptera.api.writes.planning import Planning
 from haptera.core.desired.revert import revert
+from haptera.core.views.lemons import FOLLOWED, Counts, count_troubles, lemons
+from haptera.kinds import health, node
 from haptera.kinds.meaning import check_selector
 from haptera.model.answers.past import Page
 from haptera.model.changes import Change
 from haptera.model.entity import EntityId
 from haptera.model.errors import Code, HapteraError
 from haptera.model.walltime import utc_text_s
+from haptera.queue.job import Job, JobState
 from haptera.rest import endpoints, query
+from haptera.rest.lemons import Lemons
 from haptera.rest.schemas import Audit, Happenings, Past
 from haptera.selectors.selector import ALL, parse_selector
 
 # By so much the clock of a caller who asks how it was just now may be ahead of the parent's.
 CLOCKS_APART_S_MAX: Final = 60
+DAY_S: Final = 86_400
+# So many changes of the health of nodes are read to count them.
+HEALTH_CHANGES_MAX: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +52,7 @@ class HistoryRoutes:
         yield Handler(endpoints.HISTORY, self.history)
         yield Handler(endpoints.HAPPENINGS, self.happenings)
         yield Handler(endpoints.PAST, self.past)
+        yield Handler(endpoints.LEMONS, self.lemons)
         yield Handler(endpoints.AUDIT, self.audit)
         yield Handler(endpoints.REVERT, self.revert)
 
@@ -77,6 +85,24 @@ class HistoryRoutes:
         chosen = _chosen(request, caller)
         found = await self.backend.at(chosen, at_s)
         return listing(request, Past(at_s, found), found)
+
+    async def lemons(self, request: Request, caller: Caller) -> Response:
+        """The nodes on which anything went wrong in the last days, the worst first."""
+        asked = read_query(request, query.LemonsQuery)
+        since = self.wall_s() - asked.days * DAY_S
+        meant = check_selector(parse_selector(asked.select or f"{node.kind.name}:*"))
+        views = await self.backend.entities([narrowed(meant, caller)])
+        nodes = {one.name for one in views if one.kind == node.kind.name}
+        ended = self.backend.jobs.queue.ended()
+        failed = [one.holder for one in ended if _failed(one, since) and one.holder is not None]
+        counts = await asyncio.to_thread(self._counts, failed, since)
+        return as_json(Lemons(since, len(nodes), lemons(nodes, counts)))
+
+    def _counts(self, failed_jobs: Sequence[str], since: float) -> Counts:
+        """The troubles of all nodes; files are read."""
+        health_of = self.backend.past(_is_health, before=None, count_max=HEALTH_CHANGES_MAX)
+        happened = self.backend.happened_since(FOLLOWED, since)
+        return count_troubles(happened, health_of.changes, failed_jobs, since)
 
     async def audit(self, request: Request, caller: Caller) -> Response:
         """What was asked for of all that changes anything, by whom, latest first.
@@ -113,6 +139,14 @@ def _chosen(request: Request, caller: Caller) -> Callable[[EntityId], bool]:
         what = f"{selector}: past states are selected by names"
         raise HapteraError(what, do="name them; haptera get -o name SELECTOR prints names")
     return narrowed(selector, caller).could_mean
+
+
+def _is_health(entity: EntityId) -> bool:
+    return entity.kind == health.kind.name
+
+
+def _failed(job: Job, since: float) -> bool:
+    return job.state is JobState.FAILED and (job.ended_s or 0.0) >= since
 
 
 def _next(request: Request, page: Page) -> dict[str, str] | None:

@@ -4,6 +4,7 @@ import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Final, Protocol
@@ -35,7 +36,7 @@ from haptera.daemon.tree.below import Below
 from haptera.daemon.tree.replicas import Replicas
 from haptera.model.answers.explained import Explained
 from haptera.model.answers.graph import DrawingView
-from haptera.model.answers.past import Happened, Page, PastView
+from haptera.model.answers.past import Happened, PastView
 from haptera.model.answers.plan import RADIUS_PERCENT, Plan
 from haptera.model.answers.story import StoryView
 from haptera.model.answers.views import (
@@ -72,7 +73,7 @@ from haptera.runtime.network.peer_messages import (
     Unable,
 )
 from haptera.runtime.over_turns import over_turns
-from haptera.runtime.store.event_log_reader import Chosen, known_at, last_happenings, past_views
+from haptera.runtime.store import event_log_reader as event_log
 from haptera.runtime.store.keyed import Held, KeptAnswer, RequestKey
 from haptera.runtime.store.optimistic_write import WriteError, refused
 from haptera.runtime.store.sqlite_writer import Failure
@@ -128,7 +129,8 @@ class EngineBackend:
         self._history, self._authority = around.history, around.authority
         self._engine, self._store = engine, store
         # What the API asks of these is theirs to answer.
-        self.written, self.deeds = store.written, store.deeds
+        self.past, self.written, self.deeds = store.past, store.written, store.deeds
+        self.happened_since = partial(event_log.happenings_since, around.history)
         self.check_token, self.tokens = store.check_token, store.tokens
         self.epoch = epoch
         self.radius_percent = RADIUS_PERCENT
@@ -279,12 +281,7 @@ class EngineBackend:
                 return found
         return self._engine.table.stored()
 
-    def past(
-        self, chosen: Callable[[EntityId], bool], *, before: int | None, count_max: int
-    ) -> Page:
-        return self._store.past(chosen, before=before, count_max=count_max)
-
-    async def at(self, chosen: Chosen, at_s: float) -> list[PastView]:
+    async def at(self, chosen: event_log.Chosen, at_s: float) -> list[PastView]:
         """How what is chosen was at a time."""
         stored = await self.stored()
         # Nothing has come in between: it is of this revision.
@@ -293,12 +290,14 @@ class EngineBackend:
 
         def read() -> list[PastView]:
             since = self._store.changed_since(chosen, at_s, revision)
-            return past_views(desired_before(now, since), known_at(self._history, chosen, at_s))
+            return event_log.past_views(
+                desired_before(now, since), event_log.known_at(self._history, chosen, at_s)
+            )
 
         return await asyncio.to_thread(read)  # Files are read.
 
-    def happened(self, chosen: Chosen, count_max: int) -> list[Happened]:
-        return last_happenings(self._history, chosen, count_max=count_max)
+    def happened(self, chosen: event_log.Chosen, count_max: int) -> list[Happened]:
+        return event_log.last_happenings(self._history, chosen, count_max=count_max)
 
     def note(self, who: str, what: str, entity: EntityId | None = None) -> None:
         self._store.note(who, what, entity)

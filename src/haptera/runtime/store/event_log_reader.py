@@ -1,6 +1,6 @@
 """Reading what was written down: what happened, and how all was at a time."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -48,6 +48,22 @@ def last_happenings(folder: Path, chosen: Chosen, *, count_max: int) -> list[Hap
     return found
 
 
+def happenings_since(folder: Path, names: Collection[str], since: float) -> Iterator[Happened]:
+    """All steps that ended, and what was seen of these variables, in order of time.
+
+    It begins with how all was when the first day began. Of one moment power comes first, by which
+    the rest is understood: the parts of a turn are recorded by their names.
+    """
+    first, marks = file_of(folder, since), ", ".join("?" * len(names))
+    rest = (
+        f"WHERE sort = 'tried' OR (sort = 'seen' AND name IN ({marks}))"
+        " ORDER BY at_s, name IS NOT 'power', id"
+    )
+    for path in days(folder):
+        if path >= first:
+            yield from _read(path, rest, *names)
+
+
 def known_at(folder: Path, chosen: Chosen, at_s: float) -> dict[EntityId, KnownThen]:
     """How what is chosen was at a time, as far as it was written down."""
     path = file_of(folder, at_s)
@@ -76,7 +92,7 @@ def _take(found: dict[EntityId, KnownThen], entity: EntityId, one: Happened) -> 
         known.observed.pop(one.name, None)
 
 
-def _read(path: Path, rest: str, *values: float) -> Iterator[Happened]:
+def _read(path: Path, rest: str, *values: float | str) -> Iterator[Happened]:
     query = f"SELECT at_s, entity, sort, name, value, note FROM happened {rest}"
     with reading(path) as connection:
         for at_s, entity, sort, *others in connection.execute(query, values):

@@ -1,0 +1,19 @@
+"""Nodes that fail more often than others: what went wrong on each, counted over some weeks."""
+
+import msgspec
+
+
+class Lemon(msgspec.Struct, frozen=True, gc=False):
+    """How often each kind of trouble began on a node.
+
+    `excess` adds up how many times the average of all nodes each count is; the average counts as
+    one more, so that a single failure among many nodes that have none is no extreme.
+    """
+
+    node: str
+    lost: int = 0
+    failed_jobs: int = 0
+    restarts: int = 0
+    ill: int = 0
+    failed_steps: int = 0
+    excess: float = 0.0
