@@ -7,12 +7,13 @@
 # make test               all tests but the long ones; install what they need first: under 10 minutes
 # make changed            as root: of the long tests and real parts those that what changed since BASE=REV concerns
 # make nightly            as root: everything, with seeds of the day: about an hour
+# make gpu                measure the NVIDIA GPUs of this machine by the module nvml, where it has any
 # make soak HOURS=500     simulate clusters for this many hours; WITHIN_S=600: for so many seconds at most
 # make release            from a tag: all artefacts, below build/release/VERSION/
 # make docs               the documentation as a site, in build/docs/site/
 # make lock               new requirements*.txt from pyproject.toml (ARGS=--upgrade: newest versions)
 # make clean              remove everything that the commands above created here
-.PHONY: help demo example setup setup-dev check core test changed nightly real-parts soak lint types contracts lock docs release clean
+.PHONY: help demo example setup setup-dev check core test changed nightly gpu real-parts soak lint types contracts lock docs release clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
@@ -74,6 +75,9 @@ changed: setup-dev real-parts
 
 nightly: setup-dev real-parts
 	$(GATE) nightly
+
+gpu: setup-dev
+	.venv/bin/pytest -q -rs -s -p no:cacheprovider tests/modules/test_nvml.py -k real_gpu
 
 real-parts:
 	@tools/need --install openssl slurmctld slurmd sbatch etcd dhclient dhcping tftp cpio dropbearkey ssh faketime dnsmasq libvirtd virsh qemu-system-aarch64 aavmf qemu-aarch64-static ansible skopeo mkfs.erofs ganesha.nfsd certutil debootstrap $$(cat examples/*/needs | sort -u) || echo "make: goes on without these"

@@ -142,6 +142,7 @@ NOT_TYPED: dict[str, str] = {
     "python -m tests.cli.playing NAME": "writes files of the tests'",
     ".venv/bin/python -m tests.cli.playing NAME": "writes files of the tests'",
     ".venv/bin/python -m tests.gate record": "writes a file of the tests'",
+    "make gpu": "needs an NVIDIA GPU",
     "make soak HOURS=500": "takes half an hour",
     "make demo DEMO=NAME": "each example's demo is run by the campaign",
     "pip install haptera": "asks an index of packages",

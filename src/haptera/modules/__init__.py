@@ -17,6 +17,7 @@ BUNDLED: Mapping[str, str] = {
     "local": "haptera.modules.local:module",
     "minos": "haptera.modules.minos:module",
     "netboot": "haptera.modules.netboot:module",
+    "nvml": "haptera.modules.nvml:module",
     "qemu": "haptera.modules.qemu:module",
     "redfish": "haptera.modules.redfish:module",
     "replica": "haptera.modules.replica.module:module",

@@ -1,0 +1,148 @@
+"""The calls of NVIDIA's management library that are used here, typed, as its API describes them.
+
+The library is part of the driver and is loaded when first asked. A symbol that an older one lacks,
+and a query that a GPU does not support, are no number.
+"""
+
+import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
+from ctypes import c_char, c_char_p, c_int, c_uint, c_ulonglong, c_void_p
+from enum import IntEnum
+from typing import Final, Self
+
+from haptera.sdk import HapteraError
+
+GPUS_MAX: Final = 16
+
+
+class NvmlReturn(IntEnum):
+    """The results (nvmlReturn_t) that are told apart."""
+
+    SUCCESS = 0
+    FUNCTION_NOT_FOUND = 13
+    GPU_IS_LOST = 15
+    RESET_REQUIRED = 16
+
+
+LOST: Final = {NvmlReturn.GPU_IS_LOST, NvmlReturn.RESET_REQUIRED}
+
+
+class PciInfo(ctypes.Structure):
+    """Where a GPU is on the bus (nvmlPciInfo_t, version 3)."""
+
+    _fields_ = (
+        ("bus_id_legacy", c_char * 16),
+        ("domain", c_uint),
+        ("bus", c_uint),
+        ("device", c_uint),
+        ("pci_device_id", c_uint),
+        ("pci_subsystem_id", c_uint),
+        ("bus_id", c_char * 32),
+    )
+
+    def __str__(self) -> str:
+        """As the kernel names it: `0000:3b:00.0`."""
+        return f"{self.domain:04x}:{self.bus:02x}:{self.device:02x}.0"
+
+
+class Nvml:
+    """The library while it is initialized."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._library = library
+
+    @classmethod
+    @contextmanager
+    def opened(cls, path: str) -> Iterator[Self | None]:
+        """Initialize it, and end that afterwards: a GPU that is in use can not be reset.
+
+        It is None where the machine has no such library.
+
+        Raises:
+            HapteraError: the driver does not answer it.
+        """
+        try:
+            one = cls(ctypes.CDLL(path))
+        except OSError:
+            yield None
+            return
+        if (code := one.call("nvmlInit_v2")) != NvmlReturn.SUCCESS:
+            what = f"the driver does not answer: {one.words(code)}"
+            raise HapteraError(what, where=path, do="see nvidia-smi, and the kernel's log")
+        try:
+            yield one
+        finally:
+            one.call("nvmlShutdown")
+
+    def call(self, symbol: str, *arguments: object) -> int:
+        """The result of a function; one that the library lacks has FUNCTION_NOT_FOUND."""
+        try:
+            function = getattr(self._library, symbol)
+        except AttributeError:
+            return NvmlReturn.FUNCTION_NOT_FOUND
+        function.restype = c_int
+        code: int = function(*arguments)
+        return code
+
+    def words(self, code: int) -> str:
+        """A result in the library's own words."""
+        try:
+            function = self._library.nvmlErrorString
+        except AttributeError:
+            return f"error {code}"
+        function.restype = c_char_p
+        text: bytes | None = function(c_int(code))
+        return f"error {code}" if text is None else text.decode(errors="replace")
+
+    def gpus(self) -> list["Gpu"] | None:
+        """All GPUs of the driver, lost ones too; None where it does not say."""
+        count = c_uint()
+        if self.call("nvmlDeviceGetCount_v2", ctypes.byref(count)) != NvmlReturn.SUCCESS:
+            return None
+        return [self._gpu(index) for index in range(min(count.value, GPUS_MAX))]
+
+    def _gpu(self, index: int) -> "Gpu":
+        handle = c_void_p()
+        symbol = "nvmlDeviceGetHandleByIndex_v2"
+        code = self.call(symbol, c_uint(index), ctypes.byref(handle))
+        return Gpu(self, handle if code == NvmlReturn.SUCCESS else None, code)
+
+
+class Gpu:
+    """One GPU; `is_lost` once a function has said so."""
+
+    def __init__(self, nvml: Nvml, handle: c_void_p | None, code: int) -> None:
+        self._nvml, self._handle = nvml, handle
+        self.is_lost = code in LOST
+
+    def place(self) -> str | None:
+        """Its place on the bus: indices change when a GPU is lost, and names are not unique."""
+        info = PciInfo()
+        return str(info) if self._call("nvmlDeviceGetPciInfo_v3", ctypes.byref(info)) else None
+
+    def number(self, symbol: str, *arguments: int) -> int | None:
+        """A number of 32 bits; `arguments` are enums that the function has before it."""
+        return self._one(symbol, c_uint(), *arguments)
+
+    def long(self, symbol: str, *arguments: int) -> int | None:
+        """A number of 64 bits, likewise."""
+        return self._one(symbol, c_ulonglong(), *arguments)
+
+    def numbers(self, symbol: str, count: int) -> list[int] | None:
+        """So many numbers of 32 bits, of one function."""
+        found = [c_uint() for _ in range(count)]
+        return (
+            [one.value for one in found] if self._call(symbol, *map(ctypes.byref, found)) else None
+        )
+
+    def _one(self, symbol: str, found: c_uint | c_ulonglong, *arguments: int) -> int | None:
+        enums = map(c_uint, arguments)
+        return found.value if self._call(symbol, *enums, ctypes.byref(found)) else None
+
+    def _call(self, symbol: str, *arguments: object) -> bool:
+        if self._handle is None:
+            return False
+        code = self._nvml.call(symbol, self._handle, *arguments)
+        self.is_lost |= code in LOST
+        return code == NvmlReturn.SUCCESS
