@@ -42,6 +42,22 @@ def test_a_command_without_effect_counts_in_no_hour_once_the_nodes_agent_has_liv
     assert FULL not in str(rig.why("n01"))
 
 
+def test_what_is_taken_back_is_so_on_disk_once_for_the_parent_that_starts_next() -> None:
+    rig = without_effect()
+    until_called(rig)
+    rig.run(600)
+    assert rig.kept[:6] == [True, False] * 3
+
+
+def test_what_may_have_disturbed_is_left_on_disk() -> None:
+    rig = without_effect()
+    until_called(rig)
+    rig.run(1)
+    rig._tell([Enrolled("n01", 2)])
+    rig.run(600)
+    assert rig.kept == [True]
+
+
 def test_only_a_reading_after_its_last_effect_shows_that_a_step_changed_nothing() -> None:
     rig = without_effect()
     until_called(rig)

@@ -39,9 +39,12 @@ def _restored(world: World, machine: Machine) -> None:
 
 
 def test_commands_that_a_bmc_never_carries_out_leave_room_for_the_one_that_it_does() -> None:
+    """Also at a parent that was killed meanwhile."""
     world = switched_off(Trouble(idle=1.0))
     machine = world.machines["n01"]
     assert len([one for one in machine.commands if one.power == "off"]) > AN_HOUR_MAX
+    world.crash(world.parent)
+    world.run(30)
     machine.trouble = Trouble()
     world.parent.deliver([Asked(N01)])
     world.run(60)

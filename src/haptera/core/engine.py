@@ -105,7 +105,7 @@ class Engine:
         gates = NodeGates(side, catalog, timers, calls, supervisor, table)
         permits = Permits(side, near.peer, gates, policies)
         evidence = Evidence(side, looks, catalog)
-        self.safety = safety = Safety(side, table, timers, evidence, permits, near, acts.next_id)
+        self.safety = safety = Safety(side, table, timers, evidence, permits, near, acts)
         searches = PlanQueue(side, timers)
         self.requests = Requests(side, timers, table, catalog, near, safety, searches)
         self.hands = hands = Hands(

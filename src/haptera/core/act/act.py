@@ -261,7 +261,7 @@ class StepRunner:
                 self._bar(turn, row, stepping.start, stepping.error)
             stepping.refused = True
             if stepping.step.disruptive:
-                row.work.harmless = HarmlessStep(stepping.intent.began_at)
+                row.work.harmless = HarmlessStep(stepping.intent)
             self._close(turn, row, text)
             return
         for change in stepping.step.changes:
@@ -309,7 +309,7 @@ class StepRunner:
             if not stepping.unwanted:
                 self._bar(turn, row, start, error)
             if changed_nothing(row, stepping):
-                row.work.harmless = HarmlessStep(stepping.intent.began_at, stepping.settled_at)
+                row.work.harmless = HarmlessStep(stepping.intent, stepping.settled_at)
             self._close(turn, row, error.removeprefix(f"{stepping.step.path}: "))
         else:
             self._read_again(turn, row, stepping, domain)

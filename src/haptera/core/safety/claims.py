@@ -1,8 +1,6 @@
 """The claims of disruptive steps: taken before they begin, given back after their outcome."""
 
-from collections.abc import Callable
-
-from haptera.core.act.act import first_step
+from haptera.core.act.act import StepRunner, first_step
 from haptera.core.safety.budget_rules import BudgetRules, group_of
 from haptera.core.safety.budgets import Budgets
 from haptera.core.safety.exchange import ClaimExchange
@@ -37,7 +35,7 @@ class Claims:
         budgets: Budgets,
         unrest: Unrest,
         exchange: ClaimExchange,
-        next_id: Callable[[], str],
+        acts: StepRunner,
     ) -> None:
         self._table = table
         self._rules = rules
@@ -45,7 +43,7 @@ class Claims:
         self._unrest = unrest
         self._exchange = exchange
         self._asks, self._permits = exchange.asks, exchange.permits
-        self._next_id = next_id
+        self._acts = acts
         self._pace = Pace()
         # Who waits for an agent to be heard, by node.
         self._silent_ones: dict[str, dict[EntityId, None]] = {}
@@ -64,14 +62,14 @@ class Claims:
 
     def renew(self, turn: Turn, row: EntityState) -> None:
         """A disruptive step comes next: place and permit of the one before it are given back."""
-        self._discount(row)
+        self._discount(turn, row)
         if row.work.stepping is None and row.id in self._spent:
             self.leave(turn, row.id)
 
     def reconcile(self, turn: Turn, row: EntityState, decision: Decision) -> None:
         """Have the entity hold exactly what its decision claims, and note what it waits for."""
         row.asking = None
-        self._discount(row)
+        self._discount(turn, row)
         claimed = {one.kind for one in decision.claims}
         if ClaimKind.BOOT in claimed:
             self._pace.claim(turn.now, row.id, group_of(self._table.node_of(row)))
@@ -126,14 +124,17 @@ class Claims:
             if row is not None and decision is not None and row.work.stepping is None:
                 assert decision.claim(kind) is not None, (entity, kind, decision)
 
-    def _discount(self, row: EntityState) -> None:
+    def _discount(self, turn: Turn, row: EntityState) -> None:
         """Count its last step in no hour, here and above, once it is known to be harmless."""
         last = row.work.harmless
         if last is None:
             return
-        if last.past is not None and not self._exchange.lived_on(row.id.name, last.past):
-            return
-        self._budgets.take_back(row.id, self._rules.where(row.id), last.began_at)
+        if last.past is not None:
+            if not self._exchange.lived_on(row.id.name, last.past):
+                return
+            self._acts.close(turn, last.intent, begun=False)
+        row.work.harmless = None
+        self._budgets.take_back(row.id, self._rules.where(row.id), last.intent.began_at)
         self._asks.discount(row.id)
 
     def _hold(self, turn: Turn, row: EntityState, claimed: set[ClaimKind]) -> None:
@@ -147,7 +148,7 @@ class Claims:
         if ClaimKind.BUDGET_ABOVE in claimed and step is not None:
             self._asks.claim(row.id, self._permits.ask_for(row.id, "", step).late_ms)
         if ClaimKind.PERMIT in claimed and step is not None:
-            row.asking = self._permits.claim(turn, row, step, self._next_id)
+            row.asking = self._permits.claim(turn, row, step, self._acts.next_id)
         elif row.id.node is not None:
             self._permits.put(turn, row.id, None)
 

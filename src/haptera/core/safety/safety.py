@@ -1,7 +1,8 @@
 """The room as others see it: what a disruptive step lacks, and what people say about that."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
+from haptera.core.act.act import StepRunner
 from haptera.core.modules.gates import recovers
 from haptera.core.safety.budget_rules import BudgetRules
 from haptera.core.safety.budgets import Budgets
@@ -41,7 +42,7 @@ class Safety:
         evidence: Evidence,
         permits: Permits,
         near: Neighbours,
-        next_id: Callable[[], str],
+        acts: StepRunner,
     ) -> None:
         self._side = side
         self._table = table
@@ -51,8 +52,10 @@ class Safety:
         self._budgets = budgets = Budgets(rules.size, rules.declared, rules.instances, rules.away)
         self.unrest = unrest = Unrest(rules.size)
         self.predecessor = Predecessor()
-        self.exchange = ClaimExchange(side, timers, budgets, rules.where, permits, near, next_id)
-        self.claims = Claims(table, rules, budgets, unrest, self.exchange, next_id)
+        self.exchange = ClaimExchange(
+            side, timers, budgets, rules.where, permits, near, acts.next_id
+        )
+        self.claims = Claims(table, rules, budgets, unrest, self.exchange, acts)
         sources = ConditionSources(
             side, near.peer, self.predecessor, unrest, evidence,
             rules, budgets, self.exchange.asks, permits,

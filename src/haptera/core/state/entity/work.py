@@ -120,12 +120,12 @@ class ReadingConflict:
 
 @dataclass(frozen=True, slots=True)
 class HarmlessStep:
-    """A disruptive step that began then, and disturbed nobody: it counts in no hour.
+    """A disruptive step, by its intent, that disturbed nobody: it counts in no hour.
 
     Where it was not refused, that is known once the node's agent was heard `past` its last effect.
     """
 
-    began_at: int
+    intent: Intent
     past: int | None = None
 
 
@@ -136,7 +136,7 @@ class EntityWork:
     `unsettled` is a step that worked and never returned, and until when it may still take effect.
     Of a node, `booted_at` is when this side found that it had booted it, until the node enrols,
     `booted_surely` where no single reading could have misled it. `harmless` is the last step, until
-    the next begins, if it changed nothing.
+    that is counted nowhere any more, if it changed nothing.
     """
 
     looks: dict[str, LookSchedule] = field(default_factory=dict)
