@@ -73,7 +73,7 @@ def test_a_shape_that_is_not_known_is_told_with_program_version_and_member():
         jobs_in("squeue", with_member("23.02", "squeue", "job_state", None))
     with pytest.raises(ForeignError, match=r"of an unknown version: sinfo is absent, not there"):
         nodes_in("sinfo", b'{"meta": 7}')
-    with pytest.raises(ForeignError, match=r"sinfo printed no JSON: .* it begins with 'n1 idle'"):
+    with pytest.raises(ForeignError, match=r"sinfo: no JSON: .* it begins with 'n1 idle'"):
         nodes_in("sinfo", b"n1 idle\n")
 
 

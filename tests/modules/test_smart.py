@@ -24,6 +24,12 @@ ASLEEP = '{"smartctl":{"exit_status":2,"messages":[{"string":"Device is in STAND
 OPAQUE = '{"smartctl":{"exit_status":4},"smart_status":null,"ata_smart_attributes":"none"}'
 
 
+# One member of another shape each, and what is left of it all.
+ODD = """{"smart_status":{"passed":"PASSED"},"ata_smart_attributes":{"table":[null,{"id":[]},
+{"id":5,"raw":{"value":"12"}},{"id":197,"raw":3}]},"temperature":{"current":36.5},
+"nvme_smart_health_information_log":{"percentage_used":true,"media_errors":2}}"""
+
+
 def measured(
     folder: Path, answers: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> tuple[dict[str, float], list[str]]:
@@ -46,7 +52,7 @@ def measured(
 def test_disks_of_each_sort_say_what_they_have_and_nothing_else_is_made_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answers = {"sda": ATA, "sdb": FAILED, "sdc": SCSI, "nvme0n1": NVME}
+    answers = {"sda": ATA, "sdb": FAILED, "sdc": SCSI, "nvme0n1": NVME, "sdk": ODD}
     nested = '{"more":' + "[" * 100_000
     wordless = '{"ata_smart_attributes":{"table":[{"id":5,"raw":{}}]}}'
     silent = {
@@ -65,9 +71,10 @@ def test_disks_of_each_sort_say_what_they_have_and_nothing_else_is_made_up(
         "smart.temp[sda]": 36, "smart.failing[sdb]": 1, "smart.failing[sdc]": 0,
         "smart.reallocated[sdc]": 7, "smart.temp[sdc]": 29, "smart.failing[nvme0n1]": 0,
         "smart.worn_percent[nvme0n1]": 104, "smart.media_errors[nvme0n1]": 2,
-        "smart.temp[nvme0n1]": 41,
+        "smart.temp[nvme0n1]": 41, "smart.reallocated[sdk]": 12, "smart.temp[sdk]": 36.5,
+        "smart.media_errors[sdk]": 2,
     }  # fmt: skip
-    assert len(heard) == 11
+    assert len(heard) == 12
     assert all("--nocheck=standby" in line for line in heard)
 
 

@@ -1,8 +1,8 @@
 """JSON that another program wrote, read by its shape: absent is None, and what is odd is named."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -10,6 +10,8 @@ from haptera.model.errors import HapteraError
 
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 VALUE_CHARS_MAX: Final = 60
+
+Answer = TypeVar("Answer")
 
 
 class ForeignError(HapteraError):
@@ -66,6 +68,10 @@ class Foreign:
             return int(self.value[:VALUE_CHARS_MAX])
         raise self.unlike("a number")
 
+    def figure(self) -> float | None:
+        """A number, whole or not, or a text that is a whole one."""
+        return self.value if isinstance(self.value, float) else self.number()
+
     def words(self, between: str | None = None) -> tuple[str, ...]:
         """A list of texts; or one text, as itself, or in parts where something stands between."""
         if isinstance(self.value, list):
@@ -97,6 +103,19 @@ _SORTS: Final = {
 }
 
 
+def if_readable(question: Callable[[], Answer]) -> Answer | None:
+    """The answer; None where what it is read of has another shape, which concerns no other answer.
+
+    >>> told = read_foreign("smartctl", b'{"temperature": {"current": "warm"}, "worn": 7}')
+    >>> if_readable(told["temperature"]["current"].figure), if_readable(told["worn"].figure)
+    (None, 7)
+    """
+    try:
+        return question()
+    except ForeignError:
+        return None
+
+
 def read_foreign(program: str, content: bytes) -> Foreign:
     """All that a program wrote.
 
@@ -107,6 +126,6 @@ def read_foreign(program: str, content: bytes) -> Foreign:
         value = msgspec.json.decode(content.removeprefix(BYTE_ORDER_MARK))
     except (ValueError, RecursionError) as error:
         begins = " ".join(content[:VALUE_CHARS_MAX].decode(errors="replace").split())
-        what = f"{program} printed no JSON: {error}; it begins with {begins!r}"
-        raise ForeignError(what, do="see by hand what it prints") from None
+        what = f"{program}: no JSON: {error}; it begins with {begins!r}"
+        raise ForeignError(what, do="see by hand what it is") from None
     return Foreign(program, value)

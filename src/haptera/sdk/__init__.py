@@ -15,7 +15,7 @@ from haptera.model.declared.schema import (
 )
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
-from haptera.model.foreign import Foreign, ForeignError, read_foreign
+from haptera.model.foreign import Foreign, ForeignError, if_readable, read_foreign
 from haptera.model.news import News
 from haptera.model.parts import (
     ANY,
@@ -91,6 +91,7 @@ __all__ = [
     "Variable",
     "expand",
     "fold",
+    "if_readable",
     "item_name",
     "read_foreign",
     "uplink",

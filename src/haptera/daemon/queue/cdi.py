@@ -6,12 +6,12 @@ Their hooks are not run: these change the root of a container, and a job's is re
 
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
-
+from haptera.model.foreign import Foreign, ForeignError, read_foreign
 from haptera.modules.system.bundle import bind
 
 # The later one goes before, as the interface has it.
@@ -19,50 +19,12 @@ FOLDERS: Final = (Path("/etc/cdi"), Path("/var/run/cdi"))
 SPEC_BYTES_MAX: Final = 1 << 20
 
 
-class DeviceNode(msgspec.Struct, frozen=True, rename="camel"):
-    """A device file, and where it is on the node if elsewhere."""
-
-    path: str
-    host_path: str | None = None
-
-
-class CdiMount(msgspec.Struct, frozen=True, rename="camel"):
-    """A place of the node that is seen inside."""
-
-    host_path: str
-    container_path: str
-    options: tuple[str, ...] = ()
-
-
-class Edits(msgspec.Struct, frozen=True, rename="camel"):
-    """The additions to a container."""
+@dataclass(frozen=True, slots=True)
+class Edits:
+    """The additions to a container: its variables, and its devices and places as mounts."""
 
     env: tuple[str, ...] = ()
-    device_nodes: tuple[DeviceNode, ...] = ()
-    mounts: tuple[CdiMount, ...] = ()
-
-    def binds(self) -> Iterator[dict[str, Any]]:
-        """Its devices and places, as the runtime mounts them."""
-        for node in self.device_nodes:
-            yield device(node.host_path or node.path, node.path)
-        for one in self.mounts:
-            # Not what else may stand there: nothing that is mounted has more rights than a folder.
-            yield shown(one.host_path, one.container_path, writable="rw" in one.options)
-
-
-class CdiDevice(msgspec.Struct, frozen=True, rename="camel"):
-    """One device of a kind."""
-
-    name: str
-    container_edits: Edits = Edits()
-
-
-class CdiSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """All devices of a kind, and what a container gets for any of them."""
-
-    kind: str
-    devices: tuple[CdiDevice, ...] = ()
-    container_edits: Edits = Edits()
+    binds: tuple[dict[str, Any], ...] = ()
 
 
 def device(source: str, target: str) -> dict[str, Any]:
@@ -87,36 +49,63 @@ def edits(names: Iterable[str], folders: Iterable[Path] = FOLDERS) -> list[Edits
     """The additions to a container for these devices, and once for each kind of them.
 
     Raises:
-        OSError: one is not known here.
+        OSError: one is not known here, or described in a way that cannot be read.
     """
-    specs = [*_specs(folders)]
+    odd: list[str] = []
+    known = {name: said for name, *said in _devices(folders, odd)}
     found: list[Edits] = []
     for name in names:
-        kind, _, wanted = name.partition("=")
-        known = (
-            (spec, one)
-            for spec in reversed(specs)
-            for one in spec.devices
-            if (spec.kind, one.name) == (kind, wanted)
-        )
-        match next(known, None):
-            case None:
-                places = " and ".join(map(str, folders))
-                raise OSError(
-                    f"no device {name} is known on this node, by files *.json in {places}"
-                )
-            case (spec, one):
-                found += [spec.container_edits] * (spec.container_edits not in found)
-                found.append(one.container_edits)
+        if name not in known:
+            places = " and ".join(map(str, folders))
+            what = f"no device {name} is known on this node, by files *.json in {places}"
+            raise OSError("; ".join([what, *odd]))
+        try:
+            of_all, own = map(_edits, known[name])
+        except ForeignError as error:
+            raise OSError(str(error)) from None
+        found += [of_all] * (of_all not in found)
+        found.append(own)
     return found
 
 
-def _specs(folders: Iterable[Path]) -> Iterator[CdiSpec]:
-    """The content of a file; an unreadable one has no devices."""
-    for folder in folders:
-        for place in sorted(folder.glob("*.json")):
-            try:
-                with place.open("rb") as file:
-                    yield msgspec.json.decode(file.read(SPEC_BYTES_MAX), type=CdiSpec)
-            except (OSError, ValueError, msgspec.MsgspecError):
-                continue
+def _devices(folders: Iterable[Path], odd: list[str]) -> Iterator[tuple[str, Foreign, Foreign]]:
+    """Each device by its name, with the additions for all of its kind and its own ones.
+
+    What cannot be read hides nothing else, and is noted.
+    """
+    for place in (place for folder in folders for place in sorted(folder.glob("*.json"))):
+        with _noted(odd), place.open("rb") as file:
+            told = read_foreign(str(place), file.read(SPEC_BYTES_MAX))
+            kind, of_all = told["kind"].need().text(), told["containerEdits"]
+            for one in told["devices"].items():
+                with _noted(odd):
+                    yield f"{kind}={one['name'].need().text()}", of_all, one["containerEdits"]
+
+
+@contextmanager
+def _noted(odd: list[str]) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ForeignError) as error:
+        odd.append(str(error))
+
+
+def _edits(told: Foreign) -> Edits:
+    nodes = [
+        device(one["hostPath"].text() or _place(one["path"]), _place(one["path"]))
+        for one in told["deviceNodes"].items()
+    ]
+    # Not what else may stand there: nothing that is mounted has more rights than a folder.
+    mounts = [
+        shown(
+            _place(one["hostPath"]),
+            _place(one["containerPath"]),
+            writable="rw" in one["options"].words(),
+        )
+        for one in told["mounts"].items()
+    ]
+    return Edits(told["env"].words(), (*nodes, *mounts))
+
+
+def _place(told: Foreign) -> str:
+    return told.need().text() or ""

@@ -107,7 +107,7 @@ class JobContainer:
         os.chown(self.log.parent, user.pw_uid, user.pw_gid)
         known = edits((one for one in spec.devices if not one.startswith("/")), self.cdi)
         mounts = [*_OWN, *_given(spec), *self._init()]
-        mounts += [bound for one in known for bound in one.binds()]
+        mounts += [bound for one in known for bound in one.binds]
         brought = dict(text.partition("=")[::2] for one in known for text in one.env)
         for one in mounts:
             _make_place(self.skeleton, one["destination"], Path(one["source"]))

@@ -1,12 +1,19 @@
 """The health of disks (SMART), as `smartctl --json` has it of ATA, SCSI and NVMe."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
-import msgspec
-
 from haptera.modules.kernel_tree import KernelTree
-from haptera.sdk import HapteraError, Measured, Reading, Series
+from haptera.sdk import (
+    Foreign,
+    HapteraError,
+    Measured,
+    Reading,
+    Series,
+    if_readable,
+    read_foreign,
+)
 from haptera.sdk.commands import Program
 
 failing = Reading("node", "smart.failing", items_max=64, low=0, high=1)
@@ -28,42 +35,7 @@ _DISKS: Final = r"sd[a-z]{1,3}|nvme[0-9]{1,3}n[0-9]{1,3}"
 _WORDS: Final = ("--json=c", "--nocheck=standby", "--info", "--health", "--attributes")
 # Attributes of ATA by number: sectors that were replaced, and those that wait for it.
 _REALLOCATED, _PENDING = 5, 197
-
-
-class _Status(msgspec.Struct):
-    passed: bool | None = None
-
-
-class _Raw(msgspec.Struct):
-    value: float | None = None
-
-
-class _Attribute(msgspec.Struct):
-    id: int
-    raw: _Raw
-
-
-class _Table(msgspec.Struct):
-    table: list[_Attribute] = []
-
-
-class _Nvme(msgspec.Struct):
-    percentage_used: float | None = None
-    media_errors: float | None = None
-
-
-class _Temperature(msgspec.Struct):
-    current: float | None = None
-
-
-class _Answer(msgspec.Struct):
-    """The members of an answer that are read; a disk has only some of them."""
-
-    smart_status: _Status = msgspec.field(default_factory=_Status)
-    ata_smart_attributes: _Table = msgspec.field(default_factory=_Table)
-    nvme_smart_health_information_log: _Nvme = msgspec.field(default_factory=_Nvme)
-    scsi_grown_defect_list: float | None = None
-    temperature: _Temperature = msgspec.field(default_factory=_Temperature)
+_NVME: Final = "nvme_smart_health_information_log"
 
 
 async def smart(tree: KernelTree) -> Measured:
@@ -83,19 +55,38 @@ async def smart(tree: KernelTree) -> Measured:
 
 def numbers_of(printed: str) -> Mapping[Reading, float]:
     """The numbers of a disk; none for what is missing or cannot be understood."""
-    try:
-        answer = msgspec.json.decode(printed, type=_Answer)
-    except (ValueError, RecursionError):
+    told = if_readable(lambda: read_foreign(TOOL, printed.encode()))
+    if told is None:
         return {}
-    return {one: value for one, value in _numbers(answer) if value is not None}
+    answers = {one: if_readable(partial(ask, told)) for one, ask in _QUESTIONS.items()}
+    return {one: value for one, value in answers.items() if value is not None}
 
 
-def _numbers(answer: _Answer) -> Iterator[tuple[Reading, float | None]]:
-    passed = answer.smart_status.passed
-    raw = {one.id: one.raw.value for one in answer.ata_smart_attributes.table}
-    yield failing, None if passed is None else float(not passed)
-    yield reallocated, raw.get(_REALLOCATED, answer.scsi_grown_defect_list)
-    yield pending, raw.get(_PENDING)
-    yield media_errors, answer.nvme_smart_health_information_log.media_errors
-    yield worn, answer.nvme_smart_health_information_log.percentage_used
-    yield heat, answer.temperature.current
+def _failing(told: Foreign) -> float | None:
+    passed = told["smart_status"]["passed"].value
+    return float(not passed) if isinstance(passed, bool) else None
+
+
+def _reallocated(told: Foreign) -> float | None:
+    of_ata = if_readable(lambda: _raw(told, _REALLOCATED))
+    return told["scsi_grown_defect_list"].figure() if of_ata is None else of_ata
+
+
+def _raw(told: Foreign, attribute: int) -> float | None:
+    rows = told["ata_smart_attributes"]["table"].items()
+    here = (one for one in rows if if_readable(partial(_number_of, one)) == attribute)
+    return next((one["raw"]["value"].figure() for one in here), None)
+
+
+def _number_of(row: Foreign) -> int | None:
+    return row["id"].number()
+
+
+_QUESTIONS: Final[Mapping[Reading, Callable[[Foreign], float | None]]] = {
+    failing: _failing,
+    reallocated: _reallocated,
+    pending: lambda told: _raw(told, _PENDING),
+    media_errors: lambda told: told[_NVME]["media_errors"].figure(),
+    worn: lambda told: told[_NVME]["percentage_used"].figure(),
+    heat: lambda told: told["temperature"]["current"].figure(),
+}
