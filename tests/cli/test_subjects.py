@@ -66,6 +66,13 @@ def test_the_place_is_the_subject_and_many_alike_are_one(capsys):
     assert capsys.readouterr().err == "error: node:n[1-2] has no attribute bmc\n  add it\n"
 
 
+def test_a_place_that_is_the_subject_already_is_said_once(capsys):
+    print_error(HapteraError("node:n1 has no log yet", where="node:n1", do="see it"))
+    print_error(HapteraError("node:n1 has no log yet", where="node:n"))
+    said = "error: node:n1 has no log yet\n"
+    assert capsys.readouterr().err == f"{said}  see it\n{said}  node:n\n"
+
+
 def test_a_place_that_is_no_subject_stays_on_a_line_of_its_own(capsys):
     for what, where in (
         ("there is no node n9", "site.yaml:3"),

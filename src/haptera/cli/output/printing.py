@@ -142,15 +142,18 @@ def print_error(error: HapteraError) -> None:
 
 
 def with_subject(error: HapteraError) -> HapteraError:
-    """The same, saying of what, where that was said by the place alone.
+    """The same, saying of what, once: also where that was said by the place alone.
 
     >>> print(with_subject(HapteraError("is not empty", where="new/", do="name another")).what)
     new/ is not empty
     """
     place = error.where
-    if place is None or "\n" in place or not NO_SUBJECT.match(error.what):
+    if place is None or "\n" in place:
         return error
-    return HapteraError(f"{place} {error.what}", do=error.do, code=error.code)
+    if NO_SUBJECT.match(error.what):
+        return HapteraError(f"{place} {error.what}", do=error.do, code=error.code)
+    said = error.what.startswith(f"{place} ")
+    return HapteraError(error.what, do=error.do, code=error.code) if said else error
 
 
 def folded(errors: Sequence[HapteraError]) -> list[HapteraError]:
