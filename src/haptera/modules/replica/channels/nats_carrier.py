@@ -11,7 +11,7 @@ import secrets
 import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import nats.errors
@@ -32,6 +32,17 @@ from haptera.modules.replica.channels.carrier import (
     token,
 )
 from haptera.modules.replica.channels.inbox import StoredMessage
+from haptera.modules.replica.channels.nats_answers import (
+    Answer,
+    FoundMessage,
+    MadeReader,
+    ServerAnswer,
+    ServerFault,
+    StoredOne,
+    StreamInfo,
+    StreamMessage,
+    read_answer,
+)
 from haptera.modules.replica.channels.outbox import (
     EMPTY,
     NumberedOutput,
@@ -145,9 +156,11 @@ class NatsCarrier:
         found = await self._last(f"out-{token(voice.group)}", voice.subject)
         if found is None:
             return EMPTY
-        headers = _headers(found)
-        position = parse_position(headers[POSITION])
-        return StreamEnd(found["seq"], int(headers[EPOCH]), position)
+        try:
+            headers = found.headers()
+            return StreamEnd(found.seq, int(headers[EPOCH]), parse_position(headers[POSITION]))
+        except (ValueError, LookupError) as error:
+            raise CarrierError(f"{voice.subject} ends with what is no output: {error}") from error
 
     async def publish(self, voice: Voice, one: PublishOutput) -> int:
         headers = {
@@ -160,11 +173,11 @@ class NatsCarrier:
                 headers["Nats-Expected-Last-Subject-Sequence"] = str(sequence)
             case position:
                 headers["Nats-Expected-Last-Msg-Id"] = _id(voice, one.epoch, position)
-        return int((await self._asked(voice.subject, one.output.data, headers))["seq"])
+        return (await self._asked(voice.subject, one.output.data, StoredOne, headers)).seq
 
     async def bounds(self, group: str) -> StreamBounds:
-        state = (await self._api(f"STREAM.INFO.in-{token(group)}"))["state"]
-        return StreamBounds(max(1, state["first_seq"]), state["last_seq"])
+        state = (await self._api(f"STREAM.INFO.in-{token(group)}", StreamInfo)).state
+        return StreamBounds(max(1, state.first_seq), state.last_seq)
 
     async def heard(self, group: str, after: int) -> AsyncIterator[StoredMessage]:
         async for sequence, one in self._read(f"in-{token(group)}", after):
@@ -177,18 +190,19 @@ class NatsCarrier:
             yield NumberedOutput(parse_position((one.headers or {})[POSITION]), one.data)
 
     async def supply(self, group: str, blob: str, piece: bytes) -> int:
-        return int((await self._asked(f"state.{token(group)}.piece", piece, {BLOB: blob}))["seq"])
+        subject = f"state.{token(group)}.piece"
+        return (await self._asked(subject, piece, StoredOne, {BLOB: blob})).seq
 
     async def supplied(self, group: str, state: SuppliedState) -> None:
         said = msgspec.json.encode(state)
-        await self._asked(f"state.{token(group)}.whole", said, {BLOB: state.blob})
+        await self._asked(f"state.{token(group)}.whole", said, ServerAnswer, {BLOB: state.blob})
 
     async def state(self, group: str) -> SuppliedState | None:
         found = await self._last(f"state-{token(group)}", f"state.{token(group)}.whole")
         if found is None:
             return None
         try:
-            return msgspec.json.decode(base64.b64decode(found["data"]), type=SuppliedState)
+            return msgspec.json.decode(base64.b64decode(found.data), type=SuppliedState)
         except (ValueError, RecursionError) as error:
             raise CarrierError(f"state.{token(group)} is none: {error}") from error
 
@@ -254,21 +268,20 @@ class NatsCarrier:
             **others,
         }
         try:
-            await self._api(f"STREAM.CREATE.{name}", configuration)
+            await self._api(f"STREAM.CREATE.{name}", ServerAnswer, configuration)
         except CarrierError as error:
             if not str(error).startswith(f"{_OTHER_CONFIGURATION} "):
                 raise
-            await self._api(f"STREAM.UPDATE.{name}", configuration)
+            await self._api(f"STREAM.UPDATE.{name}", ServerAnswer, configuration)
 
-    async def _last(self, stream: str, subject: str) -> dict[str, Any] | None:
+    async def _last(self, stream: str, subject: str) -> StreamMessage | None:
         try:
-            found = await self._api(f"STREAM.MSG.GET.{stream}", {"last_by_subj": subject})
+            asked = {"last_by_subj": subject}
+            return (await self._api(f"STREAM.MSG.GET.{stream}", FoundMessage, asked)).message
         except CarrierError as error:
             if str(error).startswith(f"{_NO_MESSAGE} "):
                 return None
             raise
-        message: dict[str, Any] = found["message"]
-        return message
 
     async def _read(self, stream: str, after: int) -> AsyncIterator[tuple[int, Msg]]:
         """Messages with their numbers, asked for in batches: who does not read is sent no more."""
@@ -282,7 +295,7 @@ class NatsCarrier:
             "num_replicas": 1,
         }
         asked = {"stream_name": stream, "config": configuration}
-        reader = (await self._api(f"CONSUMER.CREATE.{stream}", asked))["name"]
+        reader = (await self._api(f"CONSUMER.CREATE.{stream}", MadeReader, asked)).name
         inbox = self._client.new_inbox()
         came: asyncio.Queue[Msg] = asyncio.Queue()
         answers = await self._client.subscribe(inbox, cb=came.put)
@@ -315,29 +328,32 @@ class NatsCarrier:
                 break
         raise CarrierError("the connection is lost")
 
-    async def _api(self, what: str, asked: object = None) -> dict[str, Any]:
+    async def _api(self, what: str, shape: type[Answer], asked: object = None) -> Answer:
         data = b"" if asked is None else json.dumps(asked).encode()
-        return await self._asked(f"$JS.API.{what}", data)
+        return await self._asked(f"$JS.API.{what}", data, shape)
 
     async def _asked(
-        self, subject: str, data: bytes, headers: dict[str, str] | None = None
-    ) -> dict[str, Any]:
+        self,
+        subject: str,
+        data: bytes,
+        shape: type[Answer],
+        headers: dict[str, str] | None = None,
+    ) -> Answer:
         reply = f"{self._inbox}.{secrets.token_hex(8)}"
         answer = self._awaited[reply] = asyncio.get_running_loop().create_future()
         try:
             await self._client.publish(subject, data, reply=reply, headers=headers)
             async with asyncio.timeout(ANSWER_WITHIN_S):
-                said: dict[str, Any] = json.loads((await answer).data)
-        except (nats.errors.Error, OSError, TimeoutError, ValueError) as error:
+                said = (await answer).data
+            if not isinstance(read := read_answer(said, shape), ServerFault):
+                return read
+        except (nats.errors.Error, OSError, ValueError, RecursionError) as error:
             raise CarrierError(f"{subject}: {error}") from error
         finally:
             self._awaited.pop(reply, None)
-        if (fault := said.get("error")) is not None:
-            code = fault.get("err_code", 0)
-            if code in _CHANGED:
-                raise ChangedEndError(fault["description"])
-            raise CarrierError(f"{code} {fault['description']}: {subject}")
-        return said
+        if read.err_code in _CHANGED:
+            raise ChangedEndError(read.description)
+        raise CarrierError(f"{read.err_code} {read.description}: {subject}")
 
 
 def _why(error: Exception) -> str:
@@ -358,11 +374,6 @@ def _check_status(status: str, one: Msg) -> None:
 def _id(voice: Voice, epoch: int, position: OutputPosition) -> str:
     """The identity of an output: another epoch's is another, so that no chain passes it."""
     return f"{voice.subject}/{epoch}/{position}"
-
-
-def _headers(found: dict[str, Any]) -> dict[str, str]:
-    lines = base64.b64decode(found["hdrs"]).decode().split("\r\n")
-    return {name: value.strip() for name, _, value in (one.partition(":") for one in lines[1:])}
 
 
 def _stored(sequence: int, one: Msg) -> StoredMessage:
