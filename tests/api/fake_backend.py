@@ -67,6 +67,7 @@ TOKENS = {
     "write-token": Bearer("bob", Scope.WRITE),
     "exec-token": Bearer("kim", Scope.EXEC),
     "admin-token": Bearer("ada", Scope.ADMIN),
+    "report-token": Bearer("mon", Scope.REPORT),
 }
 
 
@@ -327,6 +328,12 @@ class FakeBackend:
                 self.braked = BrakeView(None, 0)
             case Released(node):
                 self.overridden.append(node)
+
+    def check_reading(self, one):
+        """Any may be read of what is declared."""
+
+    async def observe(self, readings, who):
+        self.note(who, f"{len(readings)} readings")
 
     async def replica(self, follower, log, place, files):
         return ReplicaView(7, 3, 3, [], "0")

@@ -16,7 +16,7 @@ from haptera.model.answers.graph import DrawingView
 from haptera.model.changes import Declare, Desired, SetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import Code
-from haptera.model.token_scope import RANK, Scope
+from haptera.model.token_scope import Scope
 from haptera.rest.endpoints import ENDPOINTS
 from haptera.runtime.identity.pki import make_request, new_key
 from haptera.runtime.identity.tokens import ApiToken, Bearer
@@ -77,7 +77,7 @@ PEERS = {UnixPeer(uid, frozenset()): bearer for uid, bearer in enumerate(TOKENS.
 STRANGER = UnixPeer(99, frozenset())
 
 
-@pytest.mark.parametrize("token", TOKENS)
+@pytest.mark.parametrize("token", [one for one in TOKENS if one != "report-token"])
 def test_who_asks_is_told_what_they_may(token):
     bearer = TOKENS[token]
     told = ask(quick()[1], "GET", "/v1/caller", token=token).json
@@ -138,7 +138,7 @@ def verdict(answer):
 
 def verdict_for(scope, bearer):
     """The verdict for who may do so much: let in, or told that it is too little."""
-    allowed = scope is None or RANK[bearer.scope] >= RANK[scope]
+    allowed = scope is None or bearer.scope.includes(scope)
     return "let in" if allowed else 403
 
 

@@ -15,7 +15,7 @@ from haptera.daemon.parent.backend import EngineBackend
 from haptera.kinds import KINDS
 from haptera.model.changes import Author, Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
-from haptera.model.token_scope import RANK, Scope
+from haptera.model.token_scope import Scope
 from haptera.modules import BUNDLED, load
 from haptera.runtime.identity.tokens import Bearer
 from haptera.runtime.processes.control import Control
@@ -149,7 +149,7 @@ async def test_code_is_changed_only_with_the_scope_of_who_may_run_it(
             for caller, (scope, within) in CALLERS.items():
                 status, told = await way(ask, caller, field, backend)
                 reaches = within is None or (entity.node and way in (patch, bulk))
-                may = RANK[scope] >= RANK[needed] and reaches
+                may = scope.includes(needed) and reaches
                 now = backend.declared(entity).desired[name].value
                 assert (status, now) == ((200, value) if may else (403, first)), (
                     caller,

@@ -87,6 +87,13 @@ _ROLL: Final = {
     "health": "true",
     "deadline_s": 60,
 }
+_READING: Final = {
+    "entity": "node:n2",
+    "variable": "busy",
+    "value": "free",
+    "age_ms": 1,
+    "note": "seen",
+}
 _OVERFLOW: Final = {"user": None, "overflow": [{"backend": "far", "after_s": 1}]}
 # Of each endpoint that takes a body, some that are right: together they have each field.
 RIGHT: Final[Mapping[Endpoint[Any], tuple[Any, ...]]] = MappingProxyType(
@@ -108,6 +115,7 @@ RIGHT: Final[Mapping[Endpoint[Any], tuple[Any, ...]]] = MappingProxyType(
         endpoints.MAKE_TOKEN: (_TOKEN,),
         endpoints.CERTIFY: (_TOKEN | {"request": "-----BEGIN"},),
         endpoints.REPORT: ({"report": ""},),
+        endpoints.OBSERVE: ({"source": "monitor", "readings": [_READING]},),
         endpoints.CLAIM: ({"mac": "12:34:56:78:9a:bc"},),
     }
 )

@@ -19,6 +19,7 @@ from haptera.queue.job import JobState, Size
 from haptera.rest import endpoints
 from haptera.rest.endpoints import ENDPOINTS
 from haptera.rest.jobs import SubmitBody, SubmitSpec
+from haptera.rest.readings import ReadingBody
 from haptera.rest.rolls import RollBody
 from haptera.rest.schemas import CertificateBody, EntityPatch, SiteBody, SiteFile
 
@@ -38,6 +39,7 @@ VALUES: dict[Any, Any] = {
     SiteBody: SiteBody([SiteFile("site.yaml", "cluster: quick\n")], {"x": "1"}),
     SubmitBody: SubmitBody(SubmitSpec(("true",), Size(1, 512)), key="k"),
     RollBody: RollBody("debian-b", "system:*"),
+    Iterable[ReadingBody]: [ReadingBody("node:n1", "power", "on", 0)],
     CertificateBody: CertificateBody("eve", Scope.READ, 60, "a request"),
 }
 # Where a text is of a sort of its own.

@@ -2,7 +2,7 @@
 
 from haptera.model.declared.meaning import Meaning
 from haptera.model.declared.schema import Plain
-from haptera.model.token_scope import RANK, Scope
+from haptera.model.token_scope import Scope
 from haptera.rest.endpoints import ENDPOINTS
 from tests.kinds.code_fields import Field, of_kinds, of_request, of_settings
 
@@ -15,6 +15,7 @@ NO_CODE = {
 # So are these, of requests.
 NO_CODE_ASKED = {
     "SubmitSpec.user": "an account of the node; any but the jobs' own takes exec",
+    "ReadingsBody.source": "the name of who reports, for people",
     "SubmitSpec.folder": "where the command begins, in its image",
 }
 # Who may ask for what is run, with less than to run commands.
@@ -56,7 +57,7 @@ def test_what_a_request_has_run_says_so_and_takes_the_scope_for_it() -> None:
     assert bare == NO_CODE_ASKED.keys()
     runs = {one.path: one.scope for one, field in taking if field.meaning}
     assert runs.keys() == {"/v1/jobs", "/v1/rolls", "/v1/entities/{entity}/exec"}
-    weak = [path for path, scope in runs.items() if scope is None or RANK[scope] < RANK[Scope.EXEC]]
+    weak = [path for path, scope in runs.items() if scope is None or not scope.includes(Scope.EXEC)]
     assert weak == [*RUN_WITHOUT_EXEC]
 
 

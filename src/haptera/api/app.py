@@ -31,7 +31,7 @@ from haptera.api.routes.page import served_page
 from haptera.api.routes.queue import JobRoutes
 from haptera.api.routes.replica import ReplicaRoutes
 from haptera.api.routes.rolls import RollRoutes
-from haptera.api.routes.samples import SampleRoutes
+from haptera.api.routes.samples import ReadingRoute, SampleRoutes
 from haptera.api.routes.sites import SiteReader, SiteRoutes
 from haptera.api.routes.stream import StreamRoute
 from haptera.api.routes.tokens import TokenRoutes
@@ -111,6 +111,7 @@ def all_served(
     yield from JobRoutes(backend, wall_s).served()
     yield from ExecutionRoute(backend).served()
     yield from SampleRoutes(backend).served()
+    yield from ReadingRoute(backend).served()
     yield from streams.served()
     yield from served_page()
 

@@ -24,7 +24,7 @@ from haptera.model.answers.views import (
 from haptera.model.changes import Author, Change, StoredEntity
 from haptera.model.effects import Reply
 from haptera.model.entity import EntityId
-from haptera.model.events import HandedDown
+from haptera.model.events import HandedDown, ReadingReported
 from haptera.model.reading import Reading, Series
 from haptera.model.samples import Point, Sample
 from haptera.queue.entry import Submission
@@ -264,6 +264,20 @@ class Backend(Protocol):
         """
 
     def brake(self) -> BrakeView: ...
+
+    def check_reading(self, one: ReadingReported) -> None:
+        """See that this can be read of an entity that is declared, and is for this parent.
+
+        Raises:
+            HapteraError: it is not.
+        """
+
+    async def observe(self, readings: Sequence[ReadingReported], who: str) -> None:
+        """Take in what others have read and was checked, once it is written down who reports.
+
+        Raises:
+            HapteraError: it cannot be written down.
+        """
 
     async def request(self, request: HandedDown, who: str, what: str) -> None:
         """Have the node's parent do this, once it is written down who asked for what.

@@ -1,7 +1,10 @@
-"""The calls for numbers that machines report, as `calls` has all others."""
+"""The calls for numbers that machines report, and for readings of others."""
+
+from collections.abc import Iterable
 
 from haptera.client.call import ApiCall, call
 from haptera.rest import endpoints
+from haptera.rest.readings import ReadingBody, ReadingsBody, ReadingsTaken
 from haptera.rest.samples import SamplesView, SeriesView
 
 
@@ -24,3 +27,8 @@ def series(
 ) -> ApiCall[SeriesView]:
     """The measurements of one series; with a step, one point for each step."""
     return call(endpoints.SERIES, entity, series=name, last_s=last_s, step_s=step_s)
+
+
+def observe(source: str, readings: Iterable[ReadingBody]) -> ApiCall[ReadingsTaken]:
+    """What `source`, a program outside haptera, has read of entities."""
+    return call(endpoints.OBSERVE, body=ReadingsBody(source, [*readings]))

@@ -7,6 +7,7 @@ from typing import assert_never
 from haptera.core.act.act import StepRunner
 from haptera.core.act.contradiction import ReadingConflicts
 from haptera.core.act.look import LookScheduler
+from haptera.core.act.reported import ReportedReadings
 from haptera.core.decide.agents import Agents
 from haptera.core.decide.call_results import Answers
 from haptera.core.decide.decide import Decisions, Hands
@@ -59,6 +60,7 @@ from haptera.model.events import (
     PlanFound,
     Progressed,
     Proposed,
+    ReadingReported,
     Ready,
     Recalled,
     Released,
@@ -101,6 +103,7 @@ class Engine:
         )
         acts = StepRunner(side, timers, calls, looks, policies, proposals.ticket)
         contests = ReadingConflicts(side, timers, looks, near.probe)
+        self.reported = ReportedReadings(side, table, catalog, near, looks)
         freezes = Freezes(side, table, timers, proposals)
         gates = NodeGates(side, catalog, timers, calls, supervisor, table)
         permits = Permits(side, near.peer, gates, policies)
@@ -219,8 +222,8 @@ class Engine:
                 self._failing(turn, event)
             case PlanFound() | PlanFailed():
                 self.hands.searches.handle(turn, event)
-            case Enrolled() | Noticed():
-                self._of_nodes(turn, event)
+            case Enrolled() | Noticed() | ReadingReported():
+                self._from_elsewhere(turn, event)
             case Asked() | Released():
                 self.requests.handle(turn, event)
             case Reported() | Silenced():
@@ -235,9 +238,11 @@ class Engine:
             case _:
                 assert_never(event)
 
-    def _of_nodes(self, turn: Turn, event: Enrolled | Noticed) -> None:
-        """A node has enrolled, or the queue of jobs says whether nodes take jobs."""
+    def _from_elsewhere(self, turn: Turn, event: Enrolled | Noticed | ReadingReported) -> None:
+        """A node has enrolled, the queue says whether nodes take jobs, or others report."""
         match event:
+            case ReadingReported():
+                self.reported.receive(turn, event)
             case Enrolled(peer, incarnation):
                 self.neighbours.enrolled(turn, peer, incarnation)
             case Noticed(nodes):

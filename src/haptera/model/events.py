@@ -83,6 +83,17 @@ class WatchReported(msgspec.Struct, frozen=True, gc=False):
     note: str | None = None
 
 
+class ReadingReported(msgspec.Struct, frozen=True, gc=False):
+    """A program outside haptera says what it read of an entity, and when; `by` is its name."""
+
+    entity: EntityId
+    variable: str
+    value: str
+    by: str
+    at: int
+    note: str | None = None
+
+
 class Ready(msgspec.Struct, frozen=True, gc=False):
     """A module's process serves calls.
 
@@ -278,6 +289,7 @@ Event = (
     | Ended
     | Failed
     | WatchReported
+    | ReadingReported
     | Progressed
     | Ready
     | LoopBlocked

@@ -1,15 +1,24 @@
 """What is believed of the world, with who saw it, how and when."""
 
 from enum import StrEnum
+from typing import Final
 
 import msgspec
 
+# What others report is believed for so long after they read it.
+REPORTED_MS_MAX: Final = 600_000
+
 
 class Method(StrEnum):
-    """How a value was come by; an inferred one never meets a goal."""
+    """How a value was come by; an inferred one never meets a goal.
+
+    One that is `reported` was read by a program outside haptera: it is known where no look tells,
+    and else a memory, which has the looks taken.
+    """
 
     READ = "read"
     INFERRED = "inferred"
+    REPORTED = "reported"
 
 
 class Fact(msgspec.Struct, frozen=True, gc=False):

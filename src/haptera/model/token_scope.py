@@ -1,16 +1,34 @@
 """What a token of the API allows."""
 
+from collections.abc import Mapping
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Final
 
 
 class Scope(StrEnum):
-    """What a token of the API allows; each includes the one before."""
+    """What a token of the API allows; each includes the one before, but `report` stands apart.
+
+    Only `admin` includes it.
+    """
 
     READ = "read"
     WRITE = "write"
     EXEC = "exec"
     ADMIN = "admin"
+    REPORT = "report"
+
+    def includes(self, asked: "Scope") -> bool:
+        """Whether a token of this scope allows what needs that one."""
+        return asked in INCLUDED[self]
 
 
-RANK: Final = {scope: rank for rank, scope in enumerate(Scope)}
+INCLUDED: Final[Mapping[Scope, frozenset[Scope]]] = MappingProxyType(
+    {
+        Scope.REPORT: frozenset((Scope.REPORT,)),
+        Scope.READ: frozenset((Scope.READ,)),
+        Scope.WRITE: frozenset((Scope.READ, Scope.WRITE)),
+        Scope.EXEC: frozenset((Scope.READ, Scope.WRITE, Scope.EXEC)),
+        Scope.ADMIN: frozenset(Scope),
+    }
+)

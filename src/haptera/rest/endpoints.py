@@ -15,7 +15,7 @@ from haptera.model.answers.views import BrakeView, EntityDetail, EntityView, Tre
 from haptera.model.text import Content, Line
 from haptera.model.token_scope import Scope
 from haptera.rest import exec as execution
-from haptera.rest import jobs, query, rolls, samples, schemas, unclaimed
+from haptera.rest import jobs, query, readings, rolls, samples, schemas, unclaimed
 from haptera.rest.endpoint import LINES, Endpoint
 from haptera.rest.lemons import Lemons
 
@@ -156,6 +156,12 @@ SAMPLES = Endpoint(
 SERIES = Endpoint(
     "GET", "/v1/entities/{entity}/samples", READ, samples.SeriesView, query.SeriesQuery,
     problems=(NOT_FOUND,))
+
+OBSERVE = Endpoint(
+    "POST", "/v1/readings", Scope.REPORT, readings.ReadingsTaken, takes=readings.ReadingsBody,
+    status=HTTPStatus.ACCEPTED, narrows=True,
+    problems=(NOT_FOUND, CONFLICT, HTTPStatus.INSUFFICIENT_STORAGE),
+    unkeyed="What was read at a time says the same when it is sent again.")
 
 SUBMIT = Endpoint(
     "POST", "/v1/jobs", WRITE, jobs.Submitted, takes=jobs.SubmitBody, status=HTTPStatus.CREATED,

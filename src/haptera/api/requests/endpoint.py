@@ -17,10 +17,9 @@ from haptera.api.requests.callers import Callers
 from haptera.api.requests.meters import Meters
 from haptera.core.desired.ownership import Claim
 from haptera.model.changes import Author
-from haptera.model.entity import parse_entity
+from haptera.model.entity import EntityId, parse_entity
 from haptera.model.errors import Code, DuplicateError, HapteraError, LimitError, UnknownNameError
 from haptera.model.text import in_words, is_line, steering
-from haptera.model.token_scope import RANK
 from haptera.rest.endpoint import Endpoint, QueryName
 from haptera.rest.query import WHY_CHARS_MAX, Query
 from haptera.runtime.clock import now_ns
@@ -185,6 +184,16 @@ def check_covered(selector: Selector, caller: Caller) -> None:
         )
 
 
+def check_limit(entity: EntityId, within: Selector | None) -> None:
+    """Refuse an entity that a token is not limited to."""
+    if within is not None and not within.could_mean(entity):
+        raise HapteraError(
+            f"the token is limited to {within}, which does not include {entity}",
+            do="use a token without this limit",
+            code=Code.OUTSIDE_LIMIT,
+        )
+
+
 def _check_query(request: Request, queries: tuple[QueryName, ...]) -> None:
     """Refuse what the query may not have: a name misspelt must not be taken for nothing."""
     known = {one.name: one for one in queries}
@@ -213,7 +222,7 @@ def _admit(request: Request, endpoint: Endpoint[Any], callers: Callers) -> Calle
     known = callers.of(request)
     is_dry = endpoint.dry_scope is not None and dry_run(request)
     scope = endpoint.dry_scope if is_dry and endpoint.dry_scope else endpoint.scope
-    if RANK[known.scope] < RANK[scope]:
+    if not known.scope.includes(scope):
         raise HapteraError(
             f"this needs a token of scope {scope}, {known.name}'s allows {known.scope}",
             do=f"use a token that allows {scope}",
@@ -228,11 +237,10 @@ def _admit(request: Request, endpoint: Endpoint[Any], callers: Callers) -> Calle
 def _check_within(request: Request, within: Selector) -> None:
     """Refuse what is not about an entity that a token is limited to."""
     named = request.path_params.get("entity")
-    if named is None or not within.could_mean(parse_entity(named)):
-        whole = "and this request concerns the whole cluster"
-        asked = whole if named is None else f"which does not include {named}"
+    if named is None:
         raise HapteraError(
-            f"the token is limited to {within}, {asked}",
+            f"the token is limited to {within}, and this request concerns the whole cluster",
             do="use a token without this limit",
             code=Code.OUTSIDE_LIMIT,
         )
+    check_limit(parse_entity(named), within)

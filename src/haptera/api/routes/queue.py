@@ -25,7 +25,7 @@ from haptera.kinds.node import QUEUE, NodeWork, work
 from haptera.model.entity import node_id
 from haptera.model.errors import Code, HapteraError
 from haptera.model.text import whole_number
-from haptera.model.token_scope import RANK, Scope
+from haptera.model.token_scope import Scope
 from haptera.queue.capacity import capacity_of
 from haptera.queue.demand import demand
 from haptera.queue.duty import DutyState
@@ -243,7 +243,7 @@ def _check_scope(spec: SubmitSpec, caller: Caller) -> None:
     Raises:
         HapteraError: it may not.
     """
-    if spec.reaches_node and RANK[caller.scope or Scope.READ] < RANK[Scope.EXEC]:
+    if spec.reaches_node and not (caller.scope or Scope.READ).includes(Scope.EXEC):
         field = "mounts and devices" if spec.user is None else "user"
         what = f"a token for {caller.scope} cannot choose the {field} of a job: that needs exec"
         do = f"omit the {field}, or use a token of scope {Scope.EXEC}"

@@ -1,19 +1,22 @@
-"""Routes of the numbers that machines report: the last ones, a series, and all for Prometheus."""
+"""Routes of the numbers that machines report, and of readings that programs outside report."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import nsmallest
+from http import HTTPStatus
 from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from haptera.api.backend import Backend
-from haptera.api.requests.body import as_json
+from haptera.api.requests.body import as_json, read_body
 from haptera.api.requests.endpoint import (
     Caller,
     Handler,
+    author,
     check_by_name,
+    check_limit,
     read_query,
 )
 from haptera.api.requests.lines import Lines, document, wants_lines
@@ -22,10 +25,12 @@ from haptera.core.state.allowance import TURN_WORK_MAX
 from haptera.kinds.meaning import check_selector
 from haptera.model.entity import EntityId, parse_entity
 from haptera.model.errors import HapteraError, ParseError, UnknownNameError
+from haptera.model.events import ReadingReported
 from haptera.model.reading import SERIES_MAX, Series, split_series
 from haptera.model.samples import Sample
 from haptera.planner.domain.pieces import Pieces
 from haptera.rest import endpoints, query
+from haptera.rest.readings import REPORTED_BY, ReadingBody, ReadingsBody, ReadingsTaken
 from haptera.rest.samples import POINTS_MAX, EntitySamples, SamplesView, SampleView, SeriesView
 from haptera.runtime import clock
 from haptera.runtime.over_turns import over_turns
@@ -34,6 +39,7 @@ from haptera.selectors.selector import Selector, parse_selector
 NONE: Final = SamplesView([])
 # The cost to a turn of one entity's numbers, in work of the core.
 _EACH: Final = TURN_WORK_MAX // 20
+_NS_PER_MS = 1_000_000
 _Lasts = Iterable[tuple[EntityId, Mapping[Series, Sample]]]
 
 
@@ -143,6 +149,40 @@ class SampleRoutes:
                 for name, one in last.items()
             ]
         return "".join(text)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingRoute:
+    backend: Backend
+
+    def served(self) -> Iterator[Handler]:
+        yield Handler(endpoints.OBSERVE, self.observe)
+
+    async def observe(self, request: Request, caller: Caller) -> Response:
+        """Report what was read of entities outside haptera: all of it is taken, or nothing.
+
+        Looks are taken at once of what they can tell; until then a report is a memory.
+        """
+        body = await read_body(request, ReadingsBody)
+        now, told = clock.now_ns(), list[ReadingReported]()
+        for place, one in enumerate(body.readings):
+            try:
+                told.append(self._reported(one, body.source, now, caller))
+            except HapteraError as error:
+                error.where = f"readings[{place}]"
+                raise
+        await self.backend.observe(told, author(request, caller).who)
+        return as_json(ReadingsTaken(len(told)), status=HTTPStatus.ACCEPTED)
+
+    def _reported(self, one: ReadingBody, source: str, now: int, caller: Caller) -> ReadingReported:
+        entity, at = parse_entity(one.entity), now - one.age_ms * _NS_PER_MS
+        check_limit(entity, caller.within)
+        if self.backend.declared(entity) is None:
+            raise missing(self.backend, entity, caller.within)
+        by = f"{REPORTED_BY}{source}"
+        reported = ReadingReported(entity, one.variable, one.value, by, at, one.note)
+        self.backend.check_reading(reported)
+        return reported
 
 
 def _checked(text: str) -> Series:

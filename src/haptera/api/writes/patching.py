@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from haptera.api.backend import Backend
+from haptera.api.requests.endpoint import check_limit
 from haptera.api.writes.limits import check_reach
 from haptera.core.desired.ownership import Claim, declare, desire
 from haptera.kinds import KINDS
@@ -75,12 +76,7 @@ class Patcher:
     def _held(self, text: str) -> StoredEntity:
         """What is stored of an entity; nothing is of one that is there without being declared."""
         entity = parse_entity(text)
-        if self.within is not None and not self.within.could_mean(entity):
-            raise HapteraError(
-                f"the token is limited to {self.within}, which does not include {entity}",
-                do="use a token without this limit",
-                code=Code.OUTSIDE_LIMIT,
-            )
+        check_limit(entity, self.within)
         stored = self.backend.declared(entity)
         if stored is not None:
             return stored

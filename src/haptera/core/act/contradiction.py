@@ -18,7 +18,7 @@ from haptera.core.sync.peers import SUSPECT_AFTER, Peer, Tier
 from haptera.core.sync.presence import MODULE, OWN, is_hearing
 from haptera.kinds.node import Agent, agent
 from haptera.model.answers.views import CONTESTED
-from haptera.model.facts import Fact, Method
+from haptera.model.facts import REPORTED_MS_MAX, Fact, Method
 from haptera.model.parts import Look, Requirement
 from haptera.model.policy import LOOKING
 from haptera.planner.domain.domain import Domain
@@ -102,14 +102,19 @@ class ReadingConflicts:
         fact, second = row.belief.known[name], row.belief.second[name]
         ages = [look for look in domain.looks if (look.at, look.module) == (name, second.by)]
         lasts_ns = max((_lasts_ns(look) for look in ages), default=0)
+        if second.method is Method.REPORTED and second.at > fact.at:
+            lasts_ns = REPORTED_MS_MAX * MS  # until a look tells
         contest = row.work.conflicts.get(name)
         if fact.value != second.value and turn.now < second.at + lasts_ns:
             if contest is None or contest.fact != second:
                 self._contest(
                     turn, row, domain, ReadingConflict(name, second, name, second.at + lasts_ns)
                 )
-        elif contest is not None and contest.against == name:
+            return
+        if contest is not None and contest.against == name:
             contest.fresh_until = turn.now
+        if second.method is Method.REPORTED:
+            row.belief.agree(name)
 
     def _contest(
         self, turn: Turn, row: EntityState, domain: Domain, contest: ReadingConflict

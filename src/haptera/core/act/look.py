@@ -19,7 +19,7 @@ from haptera.model.declared.schema import Applied, digest_fault
 from haptera.model.effects import Work
 from haptera.model.entity import EntityId
 from haptera.model.events import Answered, WatchReported
-from haptera.model.facts import Fact, Method
+from haptera.model.facts import REPORTED_MS_MAX, Fact, Method
 from haptera.model.parts import Look, Part
 from haptera.planner.domain.domain import Domain
 
@@ -107,8 +107,8 @@ class LookScheduler:
         if not row.at_rest or not all(self._holds(row, one, turn.now) for one in opened):
             return False
         seen = {one.look.at for one in opened if one.look is not None}
-        aging = (row.belief.known[name].by for name in row.belief.known.keys() - seen)
-        if any(map(self._supervisor.knows, aging)):
+        others = [row.belief.known[name] for name in row.belief.known.keys() - seen]
+        if any(one.method is Method.REPORTED or self._supervisor.knows(one.by) for one in others):
             return False
         claimed = []
         for looking in opened:
@@ -147,6 +147,18 @@ class LookScheduler:
                 turn.changed.add(row.id)
             else:
                 self._timers.soonest(("look", row.id), dies_at)
+        self._age_reports(turn, row)
+
+    def _age_reports(self, turn: Turn, row: EntityState) -> None:
+        """Remember what others reported, once that is too old."""
+        for name, fact in [*row.belief.known.items()]:
+            if fact.method is not Method.REPORTED:
+                continue
+            if (ends_at := fact.at + REPORTED_MS_MAX * MS) <= turn.now:
+                row.belief.forget(name, turn.now)
+                turn.touch(row.id)
+            else:
+                self._timers.soonest(("look", row.id), ends_at)
 
     def _ages(self, look: Look, fact: Fact) -> bool:
         return self._side.runs(look) and not is_hearing(look) and fact.method is Method.READ

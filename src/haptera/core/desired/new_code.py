@@ -12,7 +12,7 @@ from haptera.model.changes import Author, Change, Declare, SetDesired
 from haptera.model.declared.meaning import new_code
 from haptera.model.declared.schema import Kind
 from haptera.model.entity import EntityId
-from haptera.model.token_scope import RANK, Scope
+from haptera.model.token_scope import Scope
 
 Values = dict[str, str | int]
 
@@ -40,7 +40,7 @@ class NewCode:
         scope = scope_of(self._catalog.kinds[entity.kind], entity)
         if author.limited and entity.node is None:
             do = "that takes a token without a limit"
-        elif RANK[author.may] < RANK[scope]:
+        elif not author.may.includes(scope):
             do = f"that takes a token of scope {scope}, and {author.who}'s allows {author.may}"
         else:
             return None

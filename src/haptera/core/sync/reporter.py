@@ -8,7 +8,7 @@ from haptera.core.state.table import EntityTable
 from haptera.core.sync.charge import Charge
 from haptera.core.sync.reports import Reports
 from haptera.model.entity import EntityId
-from haptera.model.facts import Fact
+from haptera.model.facts import Fact, Method
 from haptera.model.messages import AGE_MS_MAX, ObservedUpdate, SeenValue, Standing
 
 # What changed, and by node whether its agent is heard; None: all as it was last sent.
@@ -61,7 +61,11 @@ class Reporter:
 def _update(row: EntityState, now: int) -> ObservedUpdate:
     """All that is known of an entity, and where it stands."""
     belief, stance = row.belief, row.stance
-    known = {name: _seen(fact, now, known=True) for name, fact in belief.known.items()}
+    known = {
+        # A memory above, for on the wire there is no third method.
+        name: _seen(fact, now, known=fact.method is not Method.REPORTED)
+        for name, fact in belief.known.items()
+    }
     remembered = {name: _seen(fact, now, known=False) for name, fact in belief.remembered.items()}
     since_ms = min(stance.lasted(now) // MS, AGE_MS_MAX)
     standing = Standing(

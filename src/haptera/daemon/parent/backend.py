@@ -28,6 +28,7 @@ from haptera.core.views.texts import text_of
 from haptera.daemon.channels.inviting import Inviting
 from haptera.daemon.logs import Logs
 from haptera.daemon.parent.follow_ups import follow_ups
+from haptera.daemon.parent.observing import observe
 from haptera.daemon.parts import absent_manifests
 from haptera.daemon.queue.job_logs import JobLogs
 from haptera.daemon.queue.parent_side import ParentQueue
@@ -126,24 +127,23 @@ class EngineBackend:
     """One engine as the API sees it; all of it is used in the loop's own thread."""
 
     def __init__(self, engine: Engine, store: Store, epoch: int, around: Around) -> None:
-        self._history, self._authority = around.history, around.authority
+        self._history, self._authority, self._logs = around.history, around.authority, around.logs
         self._engine, self._store = engine, store
         # What the API asks of these is theirs to answer.
         self.past, self.written, self.deeds = store.past, store.written, store.deeds
         self.happened_since = partial(event_log.happenings_since, around.history)
         self.check_token, self.tokens = store.check_token, store.tokens
-        self.epoch = epoch
-        self.radius_percent = RADIUS_PERCENT
+        self.check_reading = engine.reported.check
+        self.epoch, self.radius_percent = epoch, RADIUS_PERCENT
         tag = secrets.token_hex(_TAG_BYTES)
         self.bus = Bus(f"{epoch}-{tag}", lambda: (row.id for row in engine.table))
-        self._deliver, self._ask_agent = around.deliver, around.ask
-        self.execute = around.execute
+        self._deliver, self._ask_agent, self.execute = around.deliver, around.ask, around.execute
         self._sessions, self.evict = around.sessions, around.sessions.evict
         self.invite = around.inviting.invite
-        self._logs = around.logs
         self._replicas, self.replica = around.replicas, around.replicas.tell
         self._below, self.report = around.below, around.below.take
         self.jobs, self._job_logs, self.samples = around.jobs, around.job_logs, around.samples
+        self.observe = partial(observe, store, around.deliver)
         self._tickets = count(1)
         self._answers: dict[int, asyncio.Future[Reply | PlanReply]] = {}
 

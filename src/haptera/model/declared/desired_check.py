@@ -25,10 +25,28 @@ def check_desired(kind: Kind, name: str, value: str | int) -> str | int:
     variable = find_desirable(kind, name)
     if isinstance(variable, Plain):
         return check_plain(variable, value)
+    return _check_value(variable, value, "desired")
+
+
+def check_read(kind: Kind, name: str, value: str) -> Variable[Any]:
+    """The variable of which a value was read.
+
+    Raises:
+        HapteraError: the kind has no such variable, or the variable no such value.
+    """
+    variable = find_desirable(kind, name)
+    if isinstance(variable, Plain):
+        raise HapteraError(f"{kind.name}.{name} is desired, and not read", do="name a variable")
+    _check_value(variable, value, "read")
+    return variable
+
+
+def _check_value(variable: Variable[Any], value: str | int, done: str) -> str:
+    name = variable.name
     if variable.values is Applied:
         raise HapteraError(f"{name} is set by haptera itself", do="leave it out")
     if value == variable.unknown:
-        raise HapteraError(f"{value} cannot be desired of {name}", do="leave it out")
+        raise HapteraError(f"{value} cannot be {done} of {name}", do="leave it out")
     valid = [str(one) for one in variable.values if one is not variable.unknown]
     if value not in valid:
         raise HapteraError(

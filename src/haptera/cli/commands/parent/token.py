@@ -26,7 +26,7 @@ _scope_option = click.option(
     type=click.Choice([one.value for one in Scope]),
     default=Scope.READ.value,
     show_default=True,
-    help="What the token allows; each scope includes the one before.",
+    help="What the token allows; each includes the one before, but report, which is apart.",
 )
 _for_option = click.option(
     "--for",

@@ -29,7 +29,7 @@ class Belief:
         if old is None or old.value != fact.value:
             self.found_at[name] = fact.at
         if old is not None and old.by != fact.by and old.method is fact.method is Method.READ:
-            self.second = {**self.second, name: old}
+            self.dispute(name, old)
         self.known[name] = fact
         self.remembered.pop(name, None)
         return old is None or _shown(old) != _shown(fact)
@@ -48,6 +48,10 @@ class Belief:
         self.remembered[name] = fact
         self.forgotten_at[name] = now
         return True
+
+    def dispute(self, name: str, fact: Fact) -> None:
+        """Note what another has read of a known variable; it stays known until a look tells."""
+        self.second = {**self.second, name: fact}
 
     def remember(self, name: str, fact: Fact) -> None:
         """Take a value that no reading vouches for now."""

@@ -1,0 +1,30 @@
+"""What programs outside haptera report goes to the engine once the audit has it."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from haptera.model.events import Event, ReadingReported
+from haptera.runtime.store.store import Store, kept
+
+# So much of what a request reports is in the audit.
+TOLD_CHARS_MAX: Final = 500
+
+
+async def observe(
+    store: Store,
+    deliver: Callable[[Iterable[Event]], None],
+    readings: Sequence[ReadingReported],
+    who: str,
+) -> None:
+    """Deliver readings in the name of who reports them.
+
+    Raises:
+        HapteraError: it cannot be written down.
+    """
+    told = ", ".join(f"{one.entity} {one.variable} {one.value}" for one in readings)
+    entities = {one.entity for one in readings}
+    about = entities.pop() if len(entities) == 1 else None
+    what = f"{readings[0].by}: {told}"[:TOLD_CHARS_MAX]
+    kept(await asyncio.wrap_future(store.note(who, what, about)))
+    deliver(readings)
