@@ -330,7 +330,17 @@ def test_no_part_takes_longer_than_a_day_and_so_no_process_that_is_replaced_does
     module = Module("some", connect=connect)
     module.serves(node.power).step(Power.OFF, Power.ON, within_s=within_s)(nothing)
 
-    with pytest.raises(HapteraError, match=r"some.nothing may take .* \(choose up to 86400 s"):
+    with pytest.raises(HapteraError, match=r"some.nothing is .* \(choose from 0.001 s to 86400"):
+        module.manifest()
+
+
+@pytest.mark.parametrize("late_s", [-1, 86_400.001])
+def test_no_step_takes_effect_later_than_a_day_after_its_call(late_s: float) -> None:
+    """Whoever lends it a place would hold that for as long."""
+    module = Module("some", connect=connect)
+    module.serves(node.power).step(Power.OFF, Power.ON, within_s=1, late_s=late_s)(nothing)
+
+    with pytest.raises(HapteraError, match=r"`late` of some.nothing is"):
         module.manifest()
 
 

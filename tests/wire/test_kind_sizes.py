@@ -28,13 +28,13 @@ from haptera.model.entity import NAME_BYTES_MAX, EntityId
 from haptera.model.errors import HapteraError, LimitError
 from haptera.model.facts import Method
 from haptera.model.messages import (
-    AGE_MS_MAX,
     DesiredUpdate,
     ObservedFragment,
     ObservedUpdate,
     SeenValue,
     Standing,
 )
+from haptera.model.walltime import AGE_MS_MAX
 from haptera.wire.frame import CONTENT_BYTES_MAX
 from haptera.wire.updates import (
     BY_BYTES_MAX,

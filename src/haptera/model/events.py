@@ -8,8 +8,9 @@ from haptera.model.chain import NoChain, ToldChain
 from haptera.model.changes import Author, Cause, Change
 from haptera.model.declared.remote_schema import ToldSchema
 from haptera.model.entity import EntityId
-from haptera.model.messages import AgeMs, Mark, Message, ObservedUpdate, Permit, ReportNotes
+from haptera.model.messages import Mark, Message, ObservedUpdate, Permit, ReportNotes
 from haptera.model.parts import Manifest
+from haptera.model.walltime import AgeMs
 
 
 class Proposed(msgspec.Struct, frozen=True, gc=False):

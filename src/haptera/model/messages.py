@@ -1,16 +1,17 @@
 """What neighbours tell each other: hellos, and the state of entities."""
 
-from typing import Annotated, Final
+from typing import Final
 
 import msgspec
 
 from haptera.model.answers.views import Condition
 from haptera.model.entity import EntityId
 from haptera.model.facts import Method
+from haptera.model.parts import WITHIN_MS_MAX
+from haptera.model.walltime import AgeMs
 
-# Some 35 years, whose nanoseconds a time has room for: of a neighbour's word it is the limit.
-AGE_MS_MAX: Final = 1 << 40
-AgeMs = Annotated[int, msgspec.Meta(ge=0, le=AGE_MS_MAX)]
+# For so long a step may be late, whatever is said by who may fall silent with what it holds.
+LATE_MS_MAX: Final = 2 * WITHIN_MS_MAX
 
 
 class Mark(msgspec.Struct, frozen=True, gc=False):
@@ -96,6 +97,9 @@ class Ask(msgspec.Struct, frozen=True, gc=False):
     step: str
     late_ms: AgeMs
 
+    def __post_init__(self) -> None:
+        _bound(self)
+
 
 class RoomAsk(msgspec.Struct, frozen=True, gc=False):
     """A disruptive step that needs room in the budgets of the parent above, until it is over.
@@ -109,6 +113,9 @@ class RoomAsk(msgspec.Struct, frozen=True, gc=False):
     late_ms: AgeMs
     begun: bool = False
     harmless: bool = False
+
+    def __post_init__(self) -> None:
+        _bound(self)
 
 
 class Permit(msgspec.Struct, frozen=True, gc=False):
@@ -173,3 +180,8 @@ class Message(msgspec.Struct, frozen=True, gc=False):
     def overtaken(self) -> "Message":
         """What still counts of it once a later message was heard."""
         return msgspec.structs.replace(self, asks=None, permits=None, room_asks=None)
+
+
+def _bound(ask: Ask | RoomAsk) -> None:
+    if ask.late_ms > LATE_MS_MAX:
+        msgspec.structs.force_setattr(ask, "late_ms", LATE_MS_MAX)

@@ -1,5 +1,6 @@
 """What a module can do: its looks and steps, as values that both sides of a chain compile."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -262,21 +263,22 @@ class Manifest:
                     where=f"module {self.name}",
                     do=f"choose from 1 to {AT_ONCE_MAX}",
                 )
-        for part in (*self.parts, *self.samplers):
-            if not 1 <= part.within_ms <= WITHIN_MS_MAX:
+        for path, what, value_ms, least in self._durations():
+            if not least <= value_ms <= WITHIN_MS_MAX:
                 raise DeclarationError(
-                    f"{part.path} may take {part.within_ms / 1_000:g} s",
+                    f"`{what}` of {path} is {value_ms / 1_000:g} s",
                     where=f"module {self.name}",
-                    do=f"choose up to {WITHIN_MS_MAX // 1_000} s, a day",
+                    do=f"choose from {least / 1_000:g} s to {WITHIN_MS_MAX // 1_000} s, a day",
                 )
 
+    def _durations(self) -> Iterator[tuple[str, str, int, int]]:
+        """Of whom, which, how long, and the least that it may be."""
+        for one in (*self.parts, *self.samplers):
+            yield one.path, "within", one.within_ms, 1
+        for step in self.steps:
+            yield step.path, "late", step.late_ms, 0
         for sampler in self.samplers:
-            if not SAMPLED_EVERY_MS_MIN <= sampler.every_ms <= WITHIN_MS_MAX:
-                raise DeclarationError(
-                    f"{sampler.path} measures every {sampler.every_ms} ms",
-                    where=f"module {self.name}",
-                    do=f"choose from {SAMPLED_EVERY_MS_MIN} ms to a day",
-                )
+            yield sampler.path, "every", sampler.every_ms, SAMPLED_EVERY_MS_MIN
 
     @property
     def parts(self) -> tuple[Part, ...]:

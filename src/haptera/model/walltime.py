@@ -2,12 +2,17 @@
 
 import re
 from datetime import UTC, datetime
-from typing import Final
+from typing import Annotated, Final
+
+from msgspec import Meta
 
 from haptera.model.errors import ParseError
 
 # The last second of the year 9999, after which dates have no form.
 WALL_S_MAX: Final = 253_402_300_799
+# Some 35 years, whose nanoseconds a time has room for: of a neighbour's word it is the limit.
+AGE_MS_MAX: Final = 1 << 40
+AgeMs = Annotated[int, Meta(ge=0, le=AGE_MS_MAX)]
 
 _UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 # What people read; minutes are no metres.

@@ -5,6 +5,7 @@ from typing import Annotated, Final
 
 import msgspec
 
+from haptera.model.walltime import AgeMs
 from haptera.queue.duty import DutyState
 from haptera.queue.job import JobSpec, Whole
 
@@ -83,7 +84,7 @@ class StopOrder(msgspec.Struct, frozen=True, gc=False):
     """End this job, or forget it: TERM, and KILL after the grace."""
 
     token: int
-    grace_ms: int
+    grace_ms: AgeMs
     reason: str
 
 
@@ -93,7 +94,7 @@ class WorkTold(msgspec.Struct, frozen=True, tag_field="op", tag="work told"):
     work: tuple[Assignment, ...] = ()
     stop: tuple[StopOrder, ...] = ()
     noted: tuple[int, ...] = ()
-    lease_ms: int = 0
+    lease_ms: AgeMs = 0
     duty: DutyState = DutyState.IDLE
 
     @property

@@ -1,12 +1,12 @@
 """What neighbours ask of each other before one disturbs anything, and say to it, one a section."""
 
-from typing import Annotated, Final
+from typing import Final
 
 import msgspec
 
 from haptera.model.entity import EntityId, is_name
 from haptera.model.messages import Ask, Permit, RoomAsk
-from haptera.model.parts import WITHIN_MS_MAX
+from haptera.model.walltime import AgeMs
 from haptera.wire.frame import FrameFault, Reject
 
 ASK: Final = 3
@@ -17,14 +17,12 @@ ASKS_MAX: Final = 2
 ID_BYTES_MAX: Final = 48
 STEP_BYTES_MAX: Final = 130
 TEXT_BYTES_MAX: Final = 160
-# For so long a step may be late, whatever its node says, that falls silent with its place.
-LATE_MS_MAX: Final = 2 * WITHIN_MS_MAX
 
 
 class _Ask(msgspec.Struct, frozen=True, gc=False, array_like=True):
     id: str
     step: str
-    late_ms: Annotated[int, msgspec.Meta(ge=0)]
+    late_ms: AgeMs
 
 
 class _Permit(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -39,7 +37,7 @@ class _RoomAsk(msgspec.Struct, frozen=True, gc=False, array_like=True):
     id: str
     kind: str
     name: str
-    late_ms: Annotated[int, msgspec.Meta(ge=0)]
+    late_ms: AgeMs
     begun: bool
     harmless: bool = False
 
@@ -82,8 +80,7 @@ def decode_spoken(
         if section == ROOM_ASK:
             room = _ROOM_ASK.decode(content)
             entity = EntityId(_name(room.kind), _name(room.name), peer)
-            late_ms = min(room.late_ms, LATE_MS_MAX)
-            return RoomAsk(_id(room.id), entity, late_ms, room.begun, room.harmless)
+            return RoomAsk(_id(room.id), entity, room.late_ms, room.begun, room.harmless)
     except (ValueError, RecursionError):
         return Reject(FrameFault.SECTION)
     return None

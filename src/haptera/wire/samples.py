@@ -9,9 +9,9 @@ from typing import Annotated, Final
 import msgspec
 
 from haptera.model.entity import NAME_BYTES_MAX
-from haptera.model.messages import AgeMs
 from haptera.model.reading import ITEM_BYTES_MAX, READING_BYTES_MAX, SERIES_MAX
 from haptera.model.samples import Measurement
+from haptera.model.walltime import AgeMs
 from haptera.wire.frame import CONTENT_BYTES_MAX, FrameFault, Reject
 from haptera.wire.sync import beside, sections_beside
 

@@ -27,7 +27,6 @@ from haptera.model.entity import EntityId, check_name
 from haptera.model.errors import HapteraError
 from haptera.model.facts import Method
 from haptera.model.messages import (
-    AgeMs,
     DesiredUpdate,
     ObservedFragment,
     ObservedUpdate,
@@ -35,6 +34,7 @@ from haptera.model.messages import (
     Standing,
     Update,
 )
+from haptera.model.walltime import AgeMs
 from haptera.wire.frame import CONTENT_BYTES_MAX, FrameFault, Reject
 
 DESIRED: Final = 1

@@ -9,7 +9,8 @@ from haptera.core.sync.charge import Charge
 from haptera.core.sync.reports import Reports
 from haptera.model.entity import EntityId
 from haptera.model.facts import Fact, Method
-from haptera.model.messages import AGE_MS_MAX, ObservedUpdate, SeenValue, Standing
+from haptera.model.messages import ObservedUpdate, SeenValue, Standing
+from haptera.model.walltime import AGE_MS_MAX
 
 # What changed, and by node whether its agent is heard; None: all as it was last sent.
 Draft = tuple[tuple[ObservedUpdate, ...], Mapping[str, bool] | None]

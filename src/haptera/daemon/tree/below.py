@@ -14,7 +14,8 @@ from haptera.core.sync.peers import LOST_AFTER
 from haptera.model.answers.views import ParentView
 from haptera.model.errors import Code, HapteraError, LimitError
 from haptera.model.events import Event, Reported, Silenced
-from haptera.model.messages import AGE_MS_MAX, ObservedUpdate, ReportNotes
+from haptera.model.messages import ObservedUpdate, ReportNotes
+from haptera.model.walltime import AGE_MS_MAX
 from haptera.planner.domain.pieces import Pieces, slices
 from haptera.rest.schemas import ReportTaken
 from haptera.runtime.clock import now_ns
@@ -126,7 +127,7 @@ class Below:
         silent = set().union(*(yield from self._engine.neighbours.charge.levelling()))
         found = {one: ParentView(one) for one in silent}
         # Who has moved is told of by two for a while: it is where it was heard last.
-        for one in sorted(self._told(now_ns()), key=_quiet_ms, reverse=True):
+        for one in sorted(self._told(now_ns()), key=lambda one: one.heard_ms or 0, reverse=True):
             found[one.name or ""] = one
         own = ParentView(self._engine.side.name, None, haptera.__version__, kept, 0)
         return [own, *(one for _, one in sorted(found.items()))]
@@ -143,7 +144,7 @@ class Below:
             quiet_ms = (now - at) // _MS
             for one in told or (ParentView(parent, heard_ms=0),):
                 above = one.above or (None if one.name == parent else parent)
-                heard_ms = _quiet_ms(one) + quiet_ms
+                heard_ms = min((one.heard_ms or 0) + quiet_ms, AGE_MS_MAX)
                 yield msgspec.structs.replace(one, above=above, heard_ms=heard_ms)
 
     def _kept(self) -> Pieces[str]:
@@ -177,7 +178,3 @@ class Below:
             for parent in [one for one, (_, at, _) in self._heard.items() if at < late]:
                 del self._heard[parent]
                 self._deliver([Silenced(parent)])
-
-
-def _quiet_ms(parent: ParentView) -> int:
-    return min(max(0, parent.heard_ms or 0), AGE_MS_MAX)

@@ -6,6 +6,7 @@ from typing import Annotated, Final
 import msgspec
 
 from haptera.model.answers.explained import Explained
+from haptera.model.walltime import AgeMs
 
 # What a reason begins with that names readings which contradict each other.
 CONTESTED: Final = "contested: "
@@ -198,7 +199,7 @@ class ParentView(msgspec.Struct, frozen=True, gc=False):
     above: str | None = None
     version: str | None = None
     keeps: str | None = None
-    heard_ms: int | None = None
+    heard_ms: AgeMs | None = None
 
 
 class TreeView(msgspec.Struct, frozen=True, gc=False):
