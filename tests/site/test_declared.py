@@ -67,6 +67,8 @@ def test_it_is_written_out_and_read_again_as_the_same():
         ("of: current", "of: run", ":", "compares what cannot be compared"),
         ("run: [halted,", "run: [Halted,", "site.yaml:", "is no value of appliance.run"),
         ("from: {run: halted}", "from: {power: on}", ":", "is not changed"),
+        ("late_s: 3", "late_s: 100000", "site.yaml:", "100000.0 s is out of bounds"),
+        ("    serves: {run: serving} ", "    #", ":", "disruptive, and nothing could ever permit"),
     ],
 )
 def test_what_cannot_be_meant_is_an_error_with_its_place(old, new, where, what):

@@ -53,6 +53,9 @@ def check(kind: Kind, terms: Declaration) -> None:
     for part, step in terms.steps.items():
         with _Where(f"steps.{_name(part)}"):
             _check_step(step, terms, known)
+            if step.disruptive and kind.of_cluster and kind.serves is None:
+                do = f"write under kinds.{kind.name} which value serves: {{VARIABLE: VALUE}}"
+                raise HapteraError("is disruptive, and nothing could ever permit it", do=do)
 
 
 def _check_look(look: DeclaredLook, terms: Declaration, kind: Kind, known: set[str]) -> None:
@@ -105,6 +108,7 @@ def _check_step(step: DeclaredStep, terms: Declaration, known: set[str]) -> None
         do = "write `to`, and one of post, put, patch, delete, run, and a task"
         raise HapteraError("changes nothing, or in several ways", do=do)
     _check_seconds(0.001, step.within_s, 86_400)
+    _check_seconds(0, 0 if step.late_s is None else step.late_s, 86_400)
     if stray := sorted(step.from_.keys() - step.to.keys()):
         raise HapteraError(f"{stray[0]} is not changed", do="write it under requires")
     if step.run is not None:

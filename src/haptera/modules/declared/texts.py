@@ -11,6 +11,8 @@ WORDS_MAX: Final = 200
 TEXT_CHARS_MAX: Final = 256
 _HOLE: Final = re.compile(r"\{([A-Za-z_][A-Za-z0-9_.]*)\}")
 _STEP: Final = re.compile(r"""(?:^|\.)([A-Za-z_][\w-]*)|\[([0-9]{1,6})\]|\["([^"]{1,80})"\]""")
+# Of what no shell and no command line of a switch reads anything but a word.
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_./:@,+=-]+")
 
 Path = tuple[str | int, ...]
 
@@ -59,17 +61,26 @@ def filled_path(text: str, known: Mapping[str, str | int]) -> str:
 def filled_words(texts: list[str], known: Mapping[str, str | int]) -> list[str]:
     """The words of a command; none that a value begins is an option.
 
+    ssh joins its words to a line, which a shell or a switch reads anew: there a value is plain.
+
     >>> filled_words(["ping", "-c1", "{name}"], {"name": "n 1; id"})
     ['ping', '-c1', 'n 1; id']
 
     Raises:
-        Refused: one would be, or cannot be a word.
+        Refused: one would be, cannot be a word, or would be read as more than one elsewhere.
     """
-    found = [filled(text, known) for text in texts]
+    is_read_anew = any(text.rpartition("/")[2] == "ssh" for text in texts)
+    found = [filled(text, known, _plain if is_read_anew else str) for text in texts]
     for text, word in zip(texts, found, strict=True):
         if (text.startswith("{") and word.startswith("-")) or "\0" in word:
             raise Refused(f"{words(word)} would be read as an option")
     return found
+
+
+def _plain(value: str) -> str:
+    if _PLAIN.fullmatch(value) is None:
+        raise Refused(f"{words(value)} would be read as a command at the other end of ssh")
+    return value
 
 
 def filled_data(data: Any, known: Mapping[str, str | int]) -> Any:
