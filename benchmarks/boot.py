@@ -34,7 +34,7 @@ from haptera.modules.netboot.http_server import serve_http
 from haptera.modules.netboot.offers import Offers
 from haptera.modules.netboot.strangers import Strangers
 from haptera.modules.netboot.tftp_server import serve_tftp
-from haptera.sdk import Boot, Target
+from haptera.sdk import Boot, HostPath, Target
 
 ROUNDS = 3
 SERVER, BITS, HTTP_PORT = "10.98.0.1", 16, 4281
@@ -227,7 +227,9 @@ def ours(folder: Path, booting: list[Machine]) -> Iterator[None]:
 
 async def serve(folder: Path, booting: list[Machine], told: int) -> None:
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
-    settings = NetbootSettings("br0", f"{SERVER}/{BITS}", HTTP_PORT, folder=str(folder))
+    settings = NetbootSettings(
+        "br0", f"{SERVER}/{BITS}", http_port=HTTP_PORT, folder=HostPath(str(folder))
+    )
     offers, here = Offers(), settings.here()
     for one in booting:
         given = {"address": str(one.address), "mac": one.mac.hex(":")}

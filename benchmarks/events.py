@@ -18,9 +18,9 @@ from time import process_time_ns
 
 from haptera.core.views.bus import Bus, Listener
 from haptera.model.entity import EntityId, node_id
-from haptera.model.news import News
+from haptera.model.news import News, Types
 from haptera.selectors.selector import parse_selector
-from haptera.selectors.subscription import Subscription, Types
+from haptera.selectors.subscription import Subscription
 
 ROUNDS = 20
 ROUNDS_WARM = 3

@@ -25,11 +25,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from haptera.controllers.groups import decide
@@ -151,6 +151,9 @@ def view_of(
     )
 
 
+Found = TypeVar("Found")
+
+
 def took_ms(what: str, times: list[float]) -> None:
     ordered = sorted(times)
     print(
@@ -159,13 +162,13 @@ def took_ms(what: str, times: list[float]) -> None:
     )
 
 
-def timed(function, *arguments, rounds=3):
-    times, found = [], None
+def timed(act: Callable[[], Found], rounds: int = 3) -> tuple[list[float], Found]:
+    times, found = [], []
     for _ in range(rounds):
         began = time.perf_counter()
-        found = function(*arguments)
+        found.append(act())
         times.append((time.perf_counter() - began) * 1e3)
-    return times, found
+    return times, found[-1]
 
 
 @contextmanager
@@ -284,7 +287,7 @@ def restarts(folder: Path, nodes: int, times: int = 5) -> list[tuple[float, floa
 
 def sampled(pid: int, began: float) -> list[tuple[float, float]]:
     """What a process has used of CPUs since it began, at each time since then: both in ms."""
-    found = []
+    found = list[tuple[float, float]]()
     while not found or found[-1][0] < KNOWN_WITHIN_S * 1e3:
         found.append(((time.monotonic() - began) * 1e3, cpu_ms([pid])))
         time.sleep(0.005)
@@ -359,11 +362,14 @@ def started(*command: str) -> list[float]:
 def main(kills: int, nodes: int) -> None:
     print(f"load average {os.getloadavg()[0]:.1f}, times in ms")
     known = hosts()
-    times, where = timed(placed, known)
+    times, where = timed(lambda: placed(known))
     took_ms(f"place {GROUPS} groups of {REPLICAS} on {NODES} nodes", times)
-    took_ms("  the same by greed", timed(by_greed, known)[0])
+    took_ms("  the same by greed", timed(lambda: by_greed(known))[0])
     settled = views(known, where)
-    took_ms("a turn of the controller, all settled", timed(decide, settled, OWNER)[0])
+    took_ms(
+        "a turn of the controller, all settled",
+        timed(lambda: decide(settled, OWNER, time.time()))[0],
+    )
     with tempfile.TemporaryDirectory() as folder, lab(Path(folder)) as root:
         took_ms("another leader after a kill", switches(root / "shared" / "effects", kills))
         switched, replaced = silences(root)

@@ -24,8 +24,8 @@ from benchmarks.convergence import lab, nodes_of, ready
 from haptera.cli.lab import AGENT, HELLO_MS, PARENT
 from haptera.client import calls
 from haptera.lab.layout import LabConfig, Places, octet, open_cluster
-from haptera.queue.job import JobSpec, Size
-from haptera.rest.jobs import SubmitBody
+from haptera.queue.job import Size
+from haptera.rest.jobs import SubmitBody, SubmitSpec
 from haptera.rest.schemas import SiteBody, SiteFile
 from haptera.runtime import clock
 from haptera.site.model.site import parse_site
@@ -135,7 +135,7 @@ async def here(directory: Path) -> AsyncIterator[Submit]:
         await asyncio.to_thread(client.ask, calls.apply(body))
 
         async def submit(name: str, command: str, count: int, size: Size, priority: int) -> None:
-            spec = JobSpec(("sh", "-c", command), size, user=pwd.getpwuid(os.geteuid()).pw_name)
+            spec = SubmitSpec(("sh", "-c", command), size, user=pwd.getpwuid(os.geteuid()).pw_name)
             body = SubmitBody(spec, name, priority, count)
             await asyncio.to_thread(client.ask, calls.submit(body))
 

@@ -33,7 +33,8 @@ from haptera.model.reading import Reading, Series
 from haptera.model.samples import Measurement, SampleBatch
 from haptera.runtime.network.udp import Udp
 from haptera.runtime.samples.chunk_file import ChunkFile
-from haptera.runtime.samples.sample_store import HOUR_S, STEP_S, WINDOW_S, SampleLimits, SampleStore
+from haptera.runtime.samples.limits import SampleLimits
+from haptera.runtime.samples.sample_store import HOUR_S, STEP_S, WINDOW_S, SampleStore
 from haptera.wire.seal import Agreement, SealRole, Session
 from haptera.wire.updates import Codec
 

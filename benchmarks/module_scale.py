@@ -47,7 +47,8 @@ class Parent:
         self.home = home
         self._client_file = home / ".haptera" / "client.json"
         self._client_file.unlink(missing_ok=True)
-        words = ["serve", "--dir", home, "--site", home / "site.yaml", "--listen", address]
+        words = ["serve", "--dir", str(home), "--site", str(home / "site.yaml")]
+        words += ["--listen", address]
         with (home / "serve.err").open("w") as errors:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "haptera", *words], stderr=errors

@@ -53,10 +53,10 @@ class Loop(asyncio.SelectorEventLoop):
         super().__init__()
         self.took_s: list[float] = []
 
-    def call_soon(self, callback, *args, context=None):  # type: ignore[no-untyped-def]
+    def call_soon(self, callback, *args, context=None):
         return super().call_soon(self._timed, callback, args, context=context)
 
-    def _timed(self, callback, args) -> None:  # type: ignore[no-untyped-def]
+    def _timed(self, callback, args) -> None:
         began = thread_time()
         try:
             callback(*args)

@@ -96,8 +96,8 @@ def main() -> None:
         opened = [opened_ms(page, parent, count) for _ in range(OPENED)]
         parsed = [with_cpu_ms(page, lambda: page.evaluate(PARSED)) for _ in range(OPENED)]
         both = zip(*opened, strict=True), zip(*parsed, strict=True)
-        for what, *some in zip(("", " of CPU time"), *both, strict=True):
-            told(f"open to all drawn, ms{what}", *some)
+        for what, ours, bare in zip(("", " of CPU time"), *both, strict=True):
+            told(f"open to all drawn, ms{what}", list(ours), list(bare))
         pan = "map.scrollTop += 40"
         told("between frames while panned, ms", *(frames(page, one) for one in (pan, "")))
         page.evaluate("document.getElementById('map').scrollTop = 0")

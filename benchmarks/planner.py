@@ -196,7 +196,7 @@ def contenders(case: Case) -> dict[str, Callable[[], int | None]]:
     domain = compile_class(case.problem)
     parts = searched(case, domain)
     found: dict[str, Callable[[], int | None]] = {
-        "compile": lambda: compile_class(case.problem) and None,
+        "compile": lambda: compiled(case),
         "first": lambda: ours(case, compile_class(case.problem)),
         "again": lambda: ours_again(case, domain, parts),
         # With no states to prove anything by: what tables tell, or else the first chain found.
@@ -210,6 +210,10 @@ def contenders(case: Case) -> dict[str, Callable[[], int | None]]:
         found["gbf hff"] = classical(case, domain, "gbf", "hff")
         found["A* lm"] = classical(case, domain, "astar", "landmark")
     return found
+
+
+def compiled(case: Case) -> None:
+    compile_class(case.problem)
 
 
 def has_pyperplan() -> bool:

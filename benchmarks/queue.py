@@ -165,6 +165,9 @@ class NoNodes:
     def desired_of(self, _node: str) -> dict[str, Desired]:
         return {}
 
+    def work_of(self, _node: str) -> None:
+        return None
+
 
 async def stored(folder: Path, askers: int, jobs: int) -> None:
     store = Store.open(folder / "state.db", deliver=lambda _: None, wall_s=clock.wall_s)

@@ -29,7 +29,8 @@ from haptera.images.manifest import ImageManifest
 from haptera.images.parent import Parent
 from haptera.lab import tree
 from haptera.modules.system.bundle import SystemSurroundings, configuration
-from haptera.modules.system.module import System, SystemSettings, connect, flip, stage, start, stop
+from haptera.modules.system.module import SystemSettings, connect, flip, stage, start, stop
+from haptera.modules.system.one_system import System
 from tests.modules.image_rig import Rig, a_root, squashed
 
 ROUNDS = 50

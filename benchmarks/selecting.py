@@ -26,7 +26,7 @@ from haptera.selectors.nodeset import expand, fold, parse_nodeset
 from haptera.selectors.selector import parse_selector
 
 try:
-    from ClusterShell.NodeSet import NodeSet as ShellSet
+    from ClusterShell.NodeSet import NodeSet as ShellSet  # type: ignore[import-untyped]
 except ImportError:
     ShellSet = None
 
