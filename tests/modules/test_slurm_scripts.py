@@ -68,3 +68,32 @@ def test_whatever_the_environment_holds_a_job_holds_its_gate_until_its_epilog() 
 )
 def test_what_is_no_number_of_a_job_begins_nothing_and_ends_nothing(job: str) -> None:
     assert said(job) == ["1", "free", "1", "free"]
+
+
+# As the system's init, whose output is a file that others write to as well.
+FORGOTTEN = """
+mount -t tmpfs none /run
+mount -t tmpfs none /usr/local/bin
+mkdir -p /run/haptera/jobs/open
+: >/run/haptera/jobs/open/gate
+printf '#!/bin/sh\\necho "slurm_load_jobs error: Invalid job id specified"\\nexit 1\\n' \
+    >/usr/local/bin/scontrol
+chmod 755 /usr/local/bin/scontrol
+echo what was there >&2
+HAPTERA_HOLDER_EVERY=0.1 SLURM_JOB_ID=7 "$0/prolog" || exit
+flock -w 60 /run/haptera/jobs/open/gate true
+"""
+
+
+def test_the_line_about_a_forgotten_job_stands_below_what_the_inits_output_has(
+    tmp_path: Path,
+) -> None:
+    own = ["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--mount-proc"]
+    with (tmp_path / "console").open("w") as console:
+        ran = subprocess.run([*own, "sh", "-c", FORGOTTEN, CONTRIB], stderr=console, timeout=120)
+    assert (ran.returncode, (tmp_path / "console").read_text()) == (
+        0,
+        "what was there\n"
+        "haptera: job 7 has ended without its epilog, and lets go of the gate:"
+        " Slurm does not know it any more\n",
+    )
