@@ -23,6 +23,7 @@ from haptera.site.syntax.tree import Branch, Errors, Leaf, Series
 # Stands for a value that is another one each time, as the key would have it.
 VALUE = None
 ADDRESSES = {"ansible_host", "ipaddr", "ip", "ipmi ipaddr"}
+CARDS = {"hwaddr", "mac"}
 NODES, GROUPS = (
     st.sampled_from(["n1", "n2", "n3"]),
     st.sampled_from(["g1", "g2", "all", "ungrouped"]),
@@ -64,7 +65,10 @@ ansible = st.fixed_dictionaries(
     optional=dict.fromkeys(("g1", "g2", "all", "ungrouped"), group),
 )
 device = with_other(
-    ipaddr=value | other, primary=st.sampled_from(["true", "yes", "1", "no"]), default=value
+    ipaddr=value | other,
+    hwaddr=value | other,
+    primary=st.sampled_from(["true", "yes", "1", "no"]),
+    default=value,
 )
 fields = with_other(
     profiles=st.lists(PROFILES, max_size=3),
@@ -77,7 +81,7 @@ fields = with_other(
 warewulf = with_other(
     nodeprofiles=st.dictionaries(PROFILES, fields), nodes=st.dictionaries(NODES, fields, min_size=1)
 )
-iface = with_other(ip=with_other(ip=value))
+iface = with_other(ip=with_other(ip=value), eth=with_other(mac=value))
 extension = st.fixed_dictionaries(
     {"@type": st.just("x/IPv4.IPv4OverEthernet")},
     optional={"ifaces": st.dictionaries(st.sampled_from(["kraken", "eth0"]), iface), "motd": other},
@@ -110,6 +114,8 @@ def filled(tree, number, key=""):
             one = next(number)
             if key == "port":
                 return f"{1000 + one}"
+            if key in CARDS:
+                return f"52:54:00:00:{one // 250:02x}:{one % 250:02x}"
             return f"10.0.{one // 250}.{one % 250}" if key in ADDRESSES else f"v{one}"
         case dict():
             return {
@@ -141,6 +147,8 @@ def used(found):
         *found.groups,
         # Ansible names it also where it has no hosts; what Kraken calls an address.
         *("ungrouped", "x/IPv4.IPv4OverEthernet"),
+        # They chose the network of an address.
+        *("true", "yes", "1", "eth0", "ib0"),
         *found.profiles,
         *(name for name in found.nodes),
         *itertools.chain(*(one.attributes.values() for one in found.nodes.values())),

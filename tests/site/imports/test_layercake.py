@@ -24,8 +24,14 @@ def test_a_state_file_is_nodes_with_addresses_and_desires_nothing():
     found = read_layercake(seed("state.json"), manage=False)
 
     assert site_of(found) == {
-        "kr1": ({"platform": "vbox", "address": "10.11.12.11"}, {}),
-        "kr2": ({"platform": "powerapi", "address": "10.11.12.12"}, {}),
+        "kr1": (
+            {"platform": "vbox", "address": "10.11.12.11", "mac": "aa:bb:cc:00:11:01"},
+            {},
+        ),
+        "kr2": (
+            {"platform": "powerapi", "address": "10.11.12.12", "mac": "aa:bb:cc:00:11:02"},
+            {},
+        ),
     }
     assert nothing_planted(found)
 
@@ -45,7 +51,6 @@ def test_all_that_is_not_in_the_site_is_told():
         ("secret", "secret of extension ImageAPI.ImageSet", "kr2", "12:123"),
         ("left out", "arch", "kr1", "5:152"),
         ("left out", "eth iface of an interface", "kr1", "kr2", "7:93"),
-        ("left out", "eth mac of an interface", "kr1", "kr2", "7:108"),
         ("left out", "eth mtu of an interface", "kr1", "7:127"),
         ("left out", "eth control of an interface", "kr1", "7:144"),
         ("left out", "ip subnet of an interface", "kr1", "kr2", "7:186"),

@@ -51,8 +51,24 @@ def test_nodes_have_their_addresses_and_bmcs_by_their_profiles():
     found = read(NODES_CONF, rack="rack")
 
     assert site_of(found) == {
-        "n1": ({"address": "10.0.2.1", "bmc": "10.0.3.1:6230", "rack": "r1"}, {}),
-        "n2": ({"address": "10.0.2.2", "bmc": "10.0.3.2:6230", "rack": "r2"}, {}),
+        "n1": (
+            {
+                "address": "10.0.2.1",
+                "bmc": "10.0.3.1:6230",
+                "mac": "e6:92:39:49:7b:03",
+                "rack": "r1",
+            },
+            {},
+        ),
+        "n2": (
+            {
+                "address": "10.0.2.2",
+                "bmc": "10.0.3.2:6230",
+                "mac": "e6:92:39:49:7b:04",
+                "rack": "r2",
+            },
+            {},
+        ),
         "n3": ({"bmc": "10.0.3.2:6230"}, {}),
     }
     assert nothing_planted(found)
@@ -62,7 +78,7 @@ def test_profiles_are_there_by_name_in_their_order():
     text = site_text(read(NODES_CONF, rack="rack"), "c")
 
     assert "profiles:\n  default: {}\n  gpu: {}\n  big: {}\n" in text
-    assert "\n  n2: {profiles: [default, big, gpu]}\n" in text
+    assert '\n  n2: {mac: "e6:92:39:49:7b:04", profiles: [default, big, gpu]}\n' in text
     assert "\n  n3: {profiles: [default, gpu]}\n" in text
 
 
@@ -72,7 +88,6 @@ def test_all_that_is_not_in_the_site_is_told():
         ("conflict", "bmc is that of n2, too", "n3", "25:3"),
         ("secret", "ipmi password", "n2", "22:40"),
         ("secret", "ipmi password of profile default", "5:39"),
-        ("left out", "network devices default hwaddr", "n1", "n2", "19:25"),
         ("left out", "comment of profile default", "3:14"),
         ("left out", "runtime overlay of profile default", "4:23"),
         ("left out", "ipmi username of profile default", "5:22"),
@@ -114,6 +129,48 @@ def test_the_address_is_that_in_the_primary_network(fields, address):
     attributes, _ = site_of(read(f"nodes: {{n1: {fields}}}"))["n1"]
 
     assert attributes.get("address") == address
+
+
+@pytest.mark.parametrize(
+    ("fields", "attributes", "remarks"),
+    [
+        # What chose the network was used; what said no, or was beaten, stands nowhere.
+        (
+            "network devices: {a: {primary: 'yes', hwaddr: 52-54-00-00-00-0A, ipaddr: 10.0.0.1},"
+            " b: {default: false, ipaddr: 10.0.0.2}}",
+            {"address": "10.0.0.1", "mac": "52:54:00:00:00:0a"},
+            ["network devices b default", "network devices b ipaddr"],
+        ),
+        (
+            "{primary network: b, network devices: {a: {primary: true, ipaddr: 10.0.0.1},"
+            " b: {ipaddr: 10.0.0.2}}}",
+            {"address": "10.0.0.2"},
+            ["network devices a primary", "network devices a ipaddr"],
+        ),
+        # A node whose address DHCP gives has its card all the same.
+        (
+            "network devices: {a: {type: ethernet}, b: {hwaddr: '52:54:00:00:00:0b'}}",
+            {"mac": "52:54:00:00:00:0b"},
+            ["network devices a type"],
+        ),
+        ("network devices: {a: {hwaddr: none}}", {}, ["mac: it is not an address"]),
+    ],
+)
+def test_what_chose_the_network_is_not_left_out(fields, attributes, remarks):
+    fields = fields if fields.startswith("{") else f"{{{fields}}}"
+    found = read(f"nodes: {{n1: {fields}}}")
+
+    assert (site_of(found)["n1"][0], [one[1] for one in said(found)]) == (attributes, remarks)
+
+
+def test_a_card_that_two_nodes_have_is_named():
+    fields = "{network devices: {a: {hwaddr: '52:54:00:00:00:0b'}}}"
+
+    assert said(read(f"nodes: {{n1: {fields}, n2: {fields}}}"))[0][:3] == (
+        "conflict",
+        "mac is that of n1, too",
+        "n2",
+    )
 
 
 def test_tags_anchors_and_merged_keys_are_what_yaml_has_them_for():

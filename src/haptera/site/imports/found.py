@@ -22,7 +22,7 @@ MEMBERS_MAX: Final = 1_000_000
 GROUPS_BYTES_MAX: Final = node.groups.size_bytes_max
 # A port that only stands for one that is not there.
 _NO_PORT: Final = 1
-_ADDRESSES: Final = (node.address.name, node.bmc.name)
+_ADDRESSES: Final = (node.address.name, node.bmc.name, node.mac.name)
 
 
 @dataclass(slots=True)
@@ -151,6 +151,9 @@ class FoundSite:
 
 def _written(name: str, text: str) -> str | None:
     """An address as this attribute has it; only that of a BMC may have a port."""
+    if name == node.mac.name:
+        mac = node.parse_mac(text)
+        return None if mac is None else mac.hex(":")
     try:
         host = HostPort.parse(text, _NO_PORT).host
     except HapteraError:

@@ -167,7 +167,7 @@ class _Reader:
                 self._leave_out(one, f"{key.text} of extension {called}", inner)
 
     def _read_ifaces(self, one: FoundNode, tree: Tree) -> None:
-        """Take the address of one interface: of that which Layercake looks at, or the first."""
+        """Take what one interface has: that which Layercake looks at, or the first."""
         if isinstance(tree, Leaf):
             self._remarks.leave_out("interfaces: they are not a list", tree.place, node=one.name)
             return
@@ -176,10 +176,9 @@ class _Reader:
         taken = named.get(_IFACE, next(iter(ifaces), None))
         for iface in ifaces:
             for path, leaf in leaves(iface):
-                mine = iface is taken and path == ("ip", "ip")
-                address = _address(leaf.text) if mine else None
-                if address is not None:
-                    self._found.attribute(one, node.address.name, address, leaf.place)
+                name, written = _attribute(path, leaf.text) if iface is taken else ("", None)
+                if written is not None:
+                    self._found.attribute(one, name, written, leaf.place)
                 else:
                     self._remarks.leave_out(
                         f"{' '.join(path)} of an interface", leaf.place, node=one.name
@@ -204,6 +203,24 @@ def _uuid(text: str | None) -> str | None:
         return None
     data = _bytes(text)
     return str(uuid.UUID(bytes=data)) if len(data) == 16 else text.lower()
+
+
+def _attribute(path: tuple[str, ...], text: str) -> tuple[str, str | None]:
+    """The attribute that a field of an interface becomes, and its value: none if it is none."""
+    match path:
+        case ("ip", "ip"):
+            return node.address.name, _address(text)
+        case ("eth", "mac"):
+            return node.mac.name, _mac(text)
+        case _:
+            return "", None
+
+
+def _mac(text: str) -> str | None:
+    """A MAC address as people write it; older files have its bytes in Base64."""
+    data = _bytes(text)
+    mac = data if len(data) == 6 else node.parse_mac(text)
+    return None if mac is None else mac.hex(":")
 
 
 def _address(text: str) -> str | None:

@@ -22,6 +22,7 @@ _NAMED: Final = "profiles"
 _FORMAT: Final = "WW_INTERNAL"
 _NETWORKS: Final = "network devices"
 _ADDRESS: Final = "ipaddr"
+_MAC: Final = "hwaddr"
 # Of a network: that it is the node's own one, since 4.4 and before; and how they say yes.
 _MARKS: Final = ("primary", "default")
 _YES: Final = frozenset({"true", "yes", "1"})
@@ -33,6 +34,8 @@ _Fields = dict[_Path, tuple[Leaf, ...]]
 # What holds of a node, after all profiles.
 _Whole = Mapping[_Path, Leaf]
 
+# The name of a node's own network, since 4.4.
+_PRIMARY: Final[_Path] = ("primary network",)
 # Older registries have no mapping under `ipmi`.
 _BMC: Final[Sequence[_Path]] = (("ipmi", _ADDRESS), ("ipmi ipaddr",))
 _BMC_PORT: Final[Sequence[_Path]] = (("ipmi", "port"), ("ipmi port",))
@@ -149,10 +152,12 @@ class _Registry:
             bmc_text = _joined(whole[bmc].text, number)
             self._found.attribute(one, node.bmc.name, bmc_text, whole[bmc].place)
             yield from (bmc,) if port is None else (bmc, port)
-        address = _first(_addresses(whole), whole)
-        if address is not None and node.address.name not in self._attributes:
-            self._found.attribute(one, node.address.name, whole[address].text, whole[address].place)
-            yield address
+        network = _own_network(whole)
+        for name, key in ((node.address.name, _ADDRESS), (node.mac.name, _MAC)):
+            at = (_NETWORKS, network, key)
+            if at in whole and name not in self._attributes:
+                self._found.attribute(one, name, whole[at].text, whole[at].place)
+                yield from (at, *_chose(network, whole))
 
     def _holding(self, names: Sequence[str], one: FoundNode) -> list[str]:
         """The profiles of a node, each behind those that it names; `~NAME` takes one out again."""
@@ -191,17 +196,28 @@ def _joined(address: str, port: str) -> str:
         return f"{address} {port}"
 
 
-def _addresses(whole: _Whole) -> Iterator[_Path]:
-    """Where the node's own address may be: in its primary network, its default one, any."""
-    if ("primary network",) in whole:
-        yield _NETWORKS, whole["primary network",].text, _ADDRESS
-    networks = [path[1] for path in whole if path[0] == _NETWORKS and len(path) > 2]
-    for mark in _MARKS:
-        for one in networks:
-            marked = whole.get((_NETWORKS, one, mark))
-            if marked is not None and marked.text.lower() in _YES:
-                yield _NETWORKS, one, _ADDRESS
-    yield from ((_NETWORKS, one, _ADDRESS) for one in ("default", *networks))
+def _own_network(whole: _Whole) -> str:
+    """The primary network, one marked as such, or any: the first one with an address or a card."""
+    networks = tuple(dict.fromkeys(path[1] for path in whole if path[0] == _NETWORKS and path[2:]))
+    marked = [
+        one for mark in _MARKS for one in networks if _says_yes((_NETWORKS, one, mark), whole)
+    ]
+    primary = [whole[_PRIMARY].text] if _PRIMARY in whole else []
+    in_order = (*primary, *marked, "default", *networks)
+    having = (one for key in (_ADDRESS, _MAC) for one in in_order if (_NETWORKS, one, key) in whole)
+    return next(having, "")
+
+
+def _chose(network: str, whole: _Whole) -> Iterator[_Path]:
+    """The fields that say of a network that it is the node's own one."""
+    if _PRIMARY in whole and whole[_PRIMARY].text == network:
+        yield _PRIMARY
+    marks = ((_NETWORKS, network, mark) for mark in _MARKS)
+    yield from (path for path in marks if _says_yes(path, whole))
+
+
+def _says_yes(path: _Path, whole: _Whole) -> bool:
+    return path in whole and whole[path].text.lower() in _YES
 
 
 def _first(paths: Iterable[_Path], whole: _Whole) -> _Path | None:
