@@ -421,6 +421,19 @@ def test_words_on_where_an_entity_stands_are_cut_to_their_room() -> None:
     assert update == ObservedUpdate(WEB, 1, {}, standing=cut)
 
 
+def test_of_words_that_are_cut_it_is_kept_that_something_was_given_up() -> None:
+    given_up = "; given up after 6 attempts, for 30 min"
+    standing = Standing(Condition.STUCK, 5, "ä" * 90 + given_up, "e" * 200 + given_up * 3)
+    told = msgspec.structs.replace(HELLO, updates=(ObservedUpdate(WEB, 1, {}, standing=standing),))
+
+    (update,) = read(encode(told, CODEC, SCHEMA)).updates
+
+    room = WORDS_BYTES_MAX - len(given_up) - 3
+    why, error = "ä" * (room // 2) + "…" + given_up, "e" * room + "…" + given_up
+    cut = Standing(Condition.STUCK, 5, why, error)
+    assert update == ObservedUpdate(WEB, 1, {}, standing=cut)
+
+
 @pytest.mark.parametrize("age_ms", [AGE_MS_MAX + 1, 2**63, 2**64 - 1])
 def test_an_age_that_no_time_has_room_for_is_refused(age_ms: int) -> None:
     """So long ago, in nanoseconds, is no time that a parent could keep or tell."""

@@ -12,6 +12,7 @@ from typing import Final
 
 from haptera.model.declared.schema import Attribute, Kind, Plain, Variable
 from haptera.model.entity import check_name
+from haptera.model.policy import GIVEN_UP
 
 
 class Exist(StrEnum):
@@ -127,7 +128,8 @@ def noted_attributes(note: str) -> dict[str, str]:
 _BEGINS: Final = re.compile(r"\b(?:quota|capacity|rate)\b")
 _WORDS: Final = re.compile(
     r"(?P<cause>quota|capacity|rate)(?: of (?P<scope>size|family))?"
-    r"(?:, again in (?P<after>[0-9]{1,9}) ms)?: (?P<text>.*?)(?:; given up after .*)?",
+    r"(?:, again in (?P<after>[0-9]{1,9}) ms)?: (?P<text>.*?)"
+    rf"(?:{GIVEN_UP}.*)?",
     re.DOTALL,
 )
 

@@ -5,6 +5,22 @@ from typing import Final
 
 from haptera.model.errors import HapteraError, LimitError
 
+# In the words on where an entity stands: nothing is tried for a while, and not only until the next
+# attempt. The parent above has nothing but these words.
+GIVEN_UP: Final = "; given up after "
+LASTS_NOT: Final = " was repeated several times: its effect does not last"
+
+
+def is_given_up(why: str | None) -> bool:
+    """True of words which say that something was tried as often as it should be.
+
+    >>> is_given_up("bmc.switch_on: the fuse is out; given up after 3 attempts, for 10 min")
+    True
+    >>> is_given_up("bmc.switch_on: the fuse is out")
+    False
+    """
+    return why is not None and (GIVEN_UP in why or LASTS_NOT in why)
+
 
 @dataclass(frozen=True, slots=True)
 class Policy:

@@ -34,6 +34,7 @@ from haptera.model.messages import (
     Standing,
     Update,
 )
+from haptera.model.policy import GIVEN_UP
 from haptera.model.walltime import AgeMs
 from haptera.wire.frame import CONTENT_BYTES_MAX, FrameFault, Reject
 
@@ -307,9 +308,7 @@ def _notes(update: ObservedUpdate, room: int) -> dict[str, str]:
 
 
 def _told_standing(one: Standing) -> _Standing:
-    why, error = (
-        None if text is None else _cut(text, WORDS_BYTES_MAX) for text in (one.why, one.error)
-    )
+    why, error = (None if text is None else _cut_words(text) for text in (one.why, one.error))
     return _Standing(one.condition, one.since_ms, why, error)
 
 
@@ -330,6 +329,15 @@ def _told_by(update: ObservedUpdate) -> list[str]:
 def _place(by: list[str], seen: SeenValue) -> int:
     cut = _cut(seen.by, BY_BYTES_MAX)
     return by.index(cut) if cut in by else len(by) - 1
+
+
+def _cut_words(text: str) -> str:
+    """The words, or their beginning; and in any case that something was given up."""
+    at = text.rfind(GIVEN_UP)
+    room = WORDS_BYTES_MAX - len(text[at:].encode())
+    if at < 0 or room < WORDS_BYTES_MAX // 2:
+        return _cut(text, WORDS_BYTES_MAX)
+    return _cut(text[:at], room) + text[at:]
 
 
 def _cut(text: str, bytes_max: int) -> str:

@@ -45,6 +45,7 @@ from haptera.model.answers.views import Condition
 from haptera.model.chain import Chain, Do, Find, Link, NoChain, ReasonKind
 from haptera.model.entity import EntityId
 from haptera.model.parts import Context, Part, Step
+from haptera.model.policy import LASTS_NOT
 from haptera.model.walltime import span
 from haptera.planner.domain.bars import Bars
 from haptera.planner.domain.domain import Domain
@@ -265,7 +266,7 @@ class Decider:
             return Decision(verdict, Wait(circle), wake_at=again_at)
         again_at = row.attempts.again_at(step, policy, now)
         if again_at > now:
-            text = f"{step.path} was repeated several times: its effect does not last"
+            text = f"{step.path}{LASTS_NOT}"
             needs = "an end to whatever undoes it"
             text = f"{text}{row.notes(step)}"
             verdict = Verdict(Condition.STUCK, text, needs, again_at=again_at)

@@ -7,7 +7,7 @@ from typing import Final
 from haptera.core.state.entity.nothing import nothing
 from haptera.core.state.limits import DONE_AGAIN_MAX, LASTS_NS, MS
 from haptera.model.parts import Step
-from haptera.model.policy import Policy
+from haptera.model.policy import GIVEN_UP, Policy
 from haptera.model.walltime import span
 
 # Steps remembered of each entity, to see what does not last; a restart forgets them.
@@ -86,7 +86,7 @@ class Attempts:
         failures = self.failures.get(path, 0) + 1
         if policy.gives_up(failures):
             attempts = "1 attempt" if failures == 1 else f"{failures} attempts"
-            error = f"{error}; given up after {attempts}, for {span(policy.cool_down_ms)}"
+            error = f"{error}{GIVEN_UP}{attempts}, for {span(policy.cool_down_ms)}"
         self.count(path, failures, error)
         return failures
 
