@@ -6,6 +6,7 @@ R of the parent, N of nodes.
 
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -97,6 +98,34 @@ def test_a2_a_crash_loop_ends_stuck_with_its_reason_and_a_retry_or_a_command_end
     starts = len(lab.starts())
     lab.says("apply", "--take", str(lab.directory / "site.yaml"))
     lab.until("all run the first command again", lambda: len(lab.starts()) == starts + 3)
+
+
+def test_a5_what_does_not_come_to_run_moves_so_often_and_then_says_where_it_failed(
+    lab: GroupLab,
+) -> None:
+    broken = lab.written / "ledger.broken"
+    lab.says("set", "group:ledger", "moves=1")
+    one = lab.apart()[0]
+    broken.touch()
+    os.kill(one.pid, signal.SIGKILL)
+
+    first, second = lab.until("it has failed", lambda: _failed_on(lab, one.rank))
+
+    assert first == one.node != second
+    assert lab.view(f"replica:ledger.{one.rank}@{first}")["desired"]["run"]["value"] == "stopped"
+    assert len(lab.living()) == 2
+    broken.unlink()
+    lab.says("retry", f"replica:ledger.{one.rank}@{second}")
+    lab.apart()
+    lab.until("it is known to run", lambda: all_told(lab))
+    lab.says("set", "group:ledger", "--unset", "moves")
+
+
+def _failed_on(lab: GroupLab, rank: int) -> list[str] | None:
+    """The nodes on which the group says that a rank failed."""
+    said = lab.view("group:ledger")["desired"]["says"]["value"]
+    found = re.search(rf"rank {rank} failed on ([^:]*):", said)
+    return None if found is None else found[1].split(", ")
 
 
 def _stuck(lab: GroupLab, name: str) -> str | None:

@@ -118,3 +118,13 @@ def lacks(view: EntityView, choice: int | None, ranks: range) -> str:
     if view.desired_value("command") is None:
         return "it has no command, so nothing runs"
     return "" if choice is None or choice in ranks else f"there is no rank {choice} to lead"
+
+
+def by_group(views: Iterable[EntityView], name: str, owner: str) -> dict[str, list[EntityView]]:
+    """Those that are the controller's own, as the owner of this value shows, by their groups."""
+    found: dict[str, list[EntityView]] = {}
+    for view in views:
+        held = view.desired.get(name)
+        if held is not None and held.owner == owner:
+            found.setdefault(numbered(view.name)[0], []).append(view)
+    return found

@@ -1,6 +1,6 @@
 """The condition of a group in words for people; pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from haptera.controllers.handover import Handover
 from haptera.controllers.leadership import Grant, Succession
@@ -14,6 +14,13 @@ def waits(handover: Handover, budget: int) -> str:
     some = ", ".join(map(str, handover.waiting))
     who = f"rank {some} waits" if len(handover.waiting) == 1 else f"ranks {some} wait"
     return f"{who}, for only {budget} may be down at once"
+
+
+def in_vain(failed: Mapping[int, Sequence[str]]) -> str:
+    """The ranks that come to run nowhere, in words, and the way out."""
+    return "; ".join(
+        f"rank {one} failed on {', '.join(failed[one])}: retry it" for one in sorted(failed)
+    )
 
 
 def placed(count: int, settled: Settled, near: Sequence[str], dimensions: Sequence[str]) -> str:

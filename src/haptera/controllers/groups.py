@@ -6,12 +6,13 @@ epoch of each group) is written before anybody learns of it.
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from haptera.controllers.group_channels import CHANNEL_KEYS, channels_of
 from haptera.controllers.group_views import (
+    by_group,
     fault_groups,
     has_failed,
     has_stopped,
@@ -25,9 +26,10 @@ from haptera.controllers.group_views import (
     silence_of,
     vacated,
 )
-from haptera.controllers.group_words import led, placed, waits
+from haptera.controllers.group_words import in_vain, led, placed, waits
 from haptera.controllers.handover import Handover, Incumbent, hand_over
 from haptera.controllers.leadership import Contender, Grant, Succession, succeed
+from haptera.controllers.relocation import relocate
 from haptera.controllers.replication import ReplicaHost, Settled, settle, shared
 from haptera.controllers.versions import (
     Leading,
@@ -148,8 +150,8 @@ class _Views:
         self.silence = silence_of(self.nodes.values())
         self._vacated = vacated(self.nodes, of_kind["system"], of_kind["health"])
         self.groups = {one.name: one for one in of_kind["group"].values() if one.desired}
-        self.replicas = _by_group(of_kind["replica"].values(), "placement", owner)
-        self.leases = _by_group(of_kind["lease"].values(), "rank", owner)
+        self.replicas = by_group(of_kind["replica"].values(), "placement", owner)
+        self.leases = by_group(of_kind["lease"].values(), "rank", owner)
         self.loads = Counter(
             str(one.node)
             for replicas in self.replicas.values()
@@ -247,7 +249,11 @@ def _keep_version(
     """Place one version's replicas, and write what is wanted of them; its words, and what ends."""
     text = view.desired_value("on")
     hosts = cluster.hosts(None if text is None else str(text), version.dimensions)
-    newest = {rank_of(one): one for one in replicas}
+    command = version.wish.get("command", view.desired_value("command"))
+    free, moves = () if cluster.silence else hosts, int(view.desired_value("moves") or 0)
+    moved = relocate(replicas, version.ranks, free, command, moves)
+    hosts = {name: one for name, one in hosts.items() if name not in moved.barred}
+    newest = {rank_of(one): one for one in moved.counting}
     now = {rank: str(one.node) for rank, one in newest.items()}
     runs = {rank for rank, one in newest.items() if runs_ms(one) is not None}
     if cluster.silence is None:
@@ -256,11 +262,15 @@ def _keep_version(
         settled = Settled({rank: where for rank, where in now.items() if rank in version.ranks})
     cluster.loads.update(set(settled.nodes.values()) - set(now.values()))
     wishes = _wishes(view, replicas, settled, version.wish)
-    there = [_incumbent(cluster, one, wishes.get(one.entity, {}), leading) for one in replicas]
+    there = [
+        _incumbent(cluster, one, wishes.get(one.entity, {}), leading) for one in moved.counting
+    ]
     handover = hand_over(settled.nodes, version.ranks, there, version.down)
-    _write_replicas(replicas, wishes, settled, handover, writes)
+    _write_replicas(moved.counting, wishes, settled, handover, writes)
+    writes.desired |= {name: {"run": Run.STOPPED} for name in moved.given_up}
     near = shared(settled.nodes, hosts, version.dimensions)
-    held = cluster.silence or waits(handover, version.down)
+    vain = filter(None, [waits(handover, version.down), in_vain(moved.failed)])
+    held = cluster.silence or "; ".join(vain)
     says = placed(len(version.ranks), settled, near, () if held else version.dimensions)
     return version.words(says, held), handover.ending
 
@@ -386,13 +396,3 @@ def _grant(cluster: _Views, view: EntityView) -> Grant:
         wanted=view.desired_value("state") == LeaseState.HELD,
         over=spent or where is None or holds_nothing(where),
     )
-
-
-def _by_group(views: Iterable[EntityView], name: str, owner: str) -> dict[str, list[EntityView]]:
-    """Those that are the controller's own, as the owner of this value shows, by their groups."""
-    found: dict[str, list[EntityView]] = {}
-    for view in views:
-        held = view.desired.get(name)
-        if held is not None and held.owner == owner:
-            found.setdefault(numbered(view.name)[0], []).append(view)
-    return found

@@ -20,6 +20,7 @@ REPLICAS_MAX: Final = 64
 # The replicas of a trial have their ranks from here on: none is ever one of the group's own.
 TRIAL_RANK_MIN: Final = REPLICAS_MAX
 TRIALS_MAX: Final = 8
+MOVES_MAX: Final = 8
 SAYS_BYTES_MAX: Final = 96
 # A service has more: of a replica more else is told, in one datagram.
 COMMAND_BYTES_MAX: Final = 360
@@ -340,6 +341,8 @@ lead = Plain("group", "lead", int, size_bytes_max=8, check=between(0, REPLICAS_M
 choice = Plain("group", "choice", int, size_bytes_max=8, check=between(0, REPLICAS_MAX - 1))
 # How many replicas may be down at once by what haptera itself does; without it, one.
 down = Plain("group", "down", int, size_bytes_max=8, check=between(0, REPLICAS_MAX))
+# How often a rank that does not come to run is tried on another node; without it, never.
+moves = Plain("group", "moves", int, size_bytes_max=8, check=between(0, MOVES_MAX))
 # The last epoch that was granted, or is about to be: written before anybody is told of it.
 epoch = Plain("group", "epoch", int, size_bytes_max=10, check=between(0, 2**63 - 1))
 
@@ -351,7 +354,7 @@ kind = Kind(
     (),
     plain=(
         *(command, port, ready, limits, hears, carrier, recover),
-        *(replicas, on, apart, down, *OF_TRIALS),
+        *(replicas, on, apart, down, moves, *OF_TRIALS),
         *(leader, choice, lead, epoch, says),
     ),
     of_cluster=True,
