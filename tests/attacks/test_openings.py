@@ -52,7 +52,6 @@ OWN: Final = {
     "modules/image/room.py": 1,
     "modules/image/store.py": 4,
     "modules/ipmi/sampling.py": 2,
-    "modules/kernel_tree.py": 1,
     "modules/minos/__init__.py": 1,
     "modules/netboot/strangers.py": 2,
     "modules/qemu/machine.py": 1,

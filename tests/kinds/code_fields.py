@@ -4,7 +4,7 @@ import ast
 import inspect
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from importlib import import_module
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -24,13 +24,14 @@ SAID = re.compile(r"\b(?:commands?|programs?|scripts?|paths?|folders?|files?|rea
 
 @dataclass(frozen=True)
 class Field:
-    """One field: where it is, what is said of it, whether it has a meaning, and can be text."""
+    """One field: where it is, what is said of it, its meaning, and by which type it can be text."""
 
     place: str
     name: str
     said: str
-    meaning: bool
+    meaning: Meaning | None
     hint: Any = str
+    default: object = None
 
     @property
     def looks_like_code(self) -> bool:
@@ -41,6 +42,7 @@ class Field:
             is_list
             or looks_like_code(self.name)
             or self.name == "user"
+            or _is_path(self.default)
             or bool(SAID.search(self.said))
         )
 
@@ -52,7 +54,7 @@ def of_kinds() -> Iterator[Field]:
         for one in (*kind.plain, *kind.attributes):
             if isinstance(one, Attribute) or one.type is str:
                 said = comments.get(one.name, "")
-                yield Field(f"{kind.name}.{one.name}", one.name, said, one.meaning is not None)
+                yield Field(f"{kind.name}.{one.name}", one.name, said, one.meaning)
 
 
 def _comments(*files: str) -> dict[str, str]:
@@ -82,12 +84,24 @@ def of_settings() -> Iterator[Field]:
         module, _, attribute = place.partition(":")
         authors.append(getattr(import_module(module), attribute))
     for author in authors:
-        shape = author._settings
-        hints = {} if shape is None else get_type_hints(shape)
-        for one in fields(shape) if shape is not None else ():
-            hint = hints[one.name]
-            meaning = any(leaf in MEANINGS for leaf in _texts(hint))
-            yield Field(f"settings of {author.name}: {one.name}", one.name, "", meaning, hint)
+        if author._settings is not None:
+            yield from _of_shape(f"settings of {author.name}: ", author._settings)
+
+
+def _of_shape(place: str, shape: Any) -> Iterator[Field]:
+    hints = get_type_hints(shape)
+    for one in fields(shape):
+        hint = hints[one.name]
+        meaning = next((MEANINGS[leaf] for leaf in _texts(hint) if leaf in MEANINGS), None)
+        yield Field(f"{place}{one.name}", one.name, "", meaning, hint, one.default)
+        for inner in filter(is_dataclass, (_bare(hint), *get_args(_bare(hint)))):
+            yield from _of_shape(f"{place}{one.name}.", inner)
+
+
+def _is_path(default: object) -> bool:
+    """Whether a text, or one of a list, begins as a path does."""
+    texts = default if isinstance(default, tuple) else (default,)
+    return any(isinstance(one, str) and one.startswith("/") for one in texts)
 
 
 def of_request(shape: Any) -> Iterator[Field]:
@@ -95,7 +109,8 @@ def of_request(shape: Any) -> Iterator[Field]:
     shape = _bare(shape)
     if isinstance(shape, type) and issubclass(shape, msgspec.Struct):
         for name, hint in get_type_hints(shape, include_extras=True).items():
-            meaning = any(isinstance(one, Meaning) for one in getattr(hint, "__metadata__", ()))
+            said = getattr(hint, "__metadata__", ())
+            meaning = next((one for one in said if isinstance(one, Meaning)), None)
             yield Field(f"{shape.__name__}.{name}", name, "", meaning, hint)
             yield from of_request(hint)
     for one in get_args(shape):

@@ -46,8 +46,10 @@ def test_a_new_field_that_looks_like_code_is_found() -> None:
         ("extra", "", list[str]),
         ("config", "", str | None),
     ):
-        assert Field("x.y", name, said, meaning=False, hint=hint).looks_like_code
-    assert not Field("x.y", "path_count", "", meaning=False, hint=int).looks_like_code
+        assert Field("x.y", name, said, None, hint).looks_like_code
+    assert not Field("x.y", "path_count", "", None, int).looks_like_code
+    assert Field("x.y", "root", "", None, str, "/").looks_like_code
+    assert Field("x.y", "at", "", None, tuple[str, ...], ("/srv",)).looks_like_code
 
 
 def test_what_a_request_has_run_says_so_and_takes_the_scope_for_it() -> None:

@@ -1,15 +1,14 @@
 """Small files of a kernel's trees below a root that a test can choose, to read and to write."""
 
 import errno
-import os
 import re
-import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
-from haptera.modules.regular import open_regular
-from haptera.sdk import Refused
+from haptera.modules.regular import open_regular, write_regular
+from haptera.sdk import HostPath, Refused
+from haptera.sdk.owned_files import owned
 
 # No file of /sys and /proc that is read here is longer; of another, this much is read.
 TEXT_BYTES_MAX: Final = 65_536
@@ -24,6 +23,16 @@ class KernelTree:
     """`/sys` and `/proc`, as they stand below a folder."""
 
     root: Path
+
+    @classmethod
+    def at(cls, named: HostPath) -> Self:
+        """The trees below a folder that settings name.
+
+        Raises:
+            HapteraError: it is not there, or somebody else may put another in its place.
+        """
+        # The machine's own root may be of anybody: in a namespace of users, root's is nobody's.
+        return cls(Path(named) if named == "/" else owned(named))
 
     def text(self, path: str) -> str | None:
         """The content of a file; None where there is none, or it cannot be read."""
@@ -58,14 +67,10 @@ class KernelTree:
         Raises:
             OSError: it is not there, is no file, or the kernel refuses the value.
         """
-        flags = os.O_WRONLY | os.O_TRUNC | os.O_NONBLOCK | os.O_CLOEXEC
-        handle = os.open(self.root / path, flags)
         try:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise OSError(errno.EINVAL, "no file", str(self.root / path))
-            os.write(handle, text.encode())
-        finally:
-            os.close(handle)
+            write_regular(self.root / path, text.encode())
+        except Refused as error:
+            raise OSError(errno.EINVAL, str(error)) from None
 
     def _bytes(self, path: str) -> bytes | None:
         try:

@@ -6,7 +6,6 @@ heat, and shows what came of that. So nothing that is written here raises what h
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, Self
 
 from haptera.kinds.node import PowerProfile
@@ -97,7 +96,7 @@ class Processors:
     def __init__(self, target: Target) -> None:
         self.target = target
         self._settings: CpufreqSettings = target.settings
-        self._tree = KernelTree(Path(self._settings.root))
+        self._tree = KernelTree.at(self._settings.root)
 
     @property
     def profile(self) -> PowerProfile:

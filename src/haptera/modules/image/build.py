@@ -29,7 +29,7 @@ from haptera.modules.image.sources import (
     unpacked,
 )
 from haptera.modules.image.store import manifest_of
-from haptera.modules.regular import open_regular
+from haptera.modules.regular import is_regular, open_regular
 from haptera.sdk import Foreign, HapteraError, Refused, read_foreign
 from haptera.sdk.commands import Program, ProgramResult, RunningProgram, tied
 
@@ -186,7 +186,7 @@ class Build:
 
     def _check(self) -> None:
         recipe = Path(self.made_of) / RECIPE
-        if self.is_recipe and not recipe.is_file():
+        if self.is_recipe and not is_regular(recipe):
             raise Refused(f"there is no {RECIPE} in {self.made_of}: name the folder that has one")
         if self.is_recipe:
             check_owned(recipe)

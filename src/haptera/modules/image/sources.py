@@ -157,6 +157,7 @@ def _head(place: Path) -> bytes | None:
             return None
         with open_regular(place) as file:
             return file.read(len(_SQUASHFS))
-    except OSError as error:
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
         do = "name what all users of the parent's machine can read, or docker://, oci: or"
-        raise Refused(f"{place}: {error.strerror}: {do} docker-archive:") from None
+        raise Refused(f"{place}: {reason}: {do} docker-archive:") from None

@@ -12,6 +12,7 @@ import msgspec
 from haptera.kinds import node
 from haptera.modules.netboot.answers import SCRIPT
 from haptera.modules.netboot.offers import BootOffer, Here
+from haptera.modules.regular import is_regular
 from haptera.sdk import Boot, Command, HapteraError, HostPath, Target
 from haptera.sdk.owned_files import owned
 
@@ -182,7 +183,7 @@ def _owned(path: Path, do: str) -> Path:
 
 
 def _file(path: Path, do: str) -> Path:
-    if not path.is_file():
+    if not is_regular(path):
         raise HapteraError("there is no such file", where=str(path), do=do)
     return path
 

@@ -12,6 +12,7 @@ from haptera.modules.power import PowerName, check_graceful
 from haptera.modules.qemu.monitor import HungUpError, MonitorError, command
 from haptera.sdk import Command, HapteraError, ProgramPath, Refused, Target
 from haptera.sdk.commands import Program
+from haptera.sdk.owned_files import owned
 
 # Until the machine is there: QEMU then leaves the process that started it.
 START_S_MAX: Final = 15.0
@@ -86,10 +87,13 @@ class QemuMachine:
         """Start it, as settings and attributes say.
 
         Raises:
-            HapteraError: QEMU is not installed, or the node lacks an attribute.
+            HapteraError: QEMU is not installed, or others may change the program that settings
+                name; or the node lacks an attribute.
             Refused: QEMU does not start with these words.
             MonitorError: it has not started in time.
         """
+        if "/" in self._settings.program:
+            owned(self._settings.program)
         added, self._added = self._added, []
         words = [_filled(one, self._target) for one in (*self._settings.arguments, *added)]
         try:

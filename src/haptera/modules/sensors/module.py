@@ -13,7 +13,7 @@ from haptera.modules.kernel_tree import KernelTree
 from haptera.modules.sensors import kernel, kernel_log, smart, temperatures
 from haptera.modules.sensors.checks import CheckProgram, checked, state, words_of
 from haptera.modules.sensors.kernel_log import KernelLog, patterns_of
-from haptera.sdk import Context, Measured, Module, Reading, Target
+from haptera.sdk import Context, HostPath, Measured, Module, Reading, Target
 
 used = Reading("node", "disk.used_percent", unit="%", items_max=16, low=0, high=100)
 
@@ -33,7 +33,7 @@ class SensorSettings:
     `log_patterns` are regular expressions by name, `heartbeats` files by the application's name.
     """
 
-    root: str = "/"
+    root: HostPath = HostPath("/")
     disks: tuple[str, ...] = ("/",)
     checks: tuple[CheckProgram, ...] = field(default=())
     log_patterns: Mapping[str, str] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class NodeSensors:
 
     def __init__(self, target: Target) -> None:
         settings: SensorSettings = target.settings
-        self.tree = KernelTree(Path(settings.root))
+        self.tree = KernelTree.at(settings.root)
         self.disks = settings.disks
         self.checks = settings.checks
         self.patterns = patterns_of(settings.log_patterns)
