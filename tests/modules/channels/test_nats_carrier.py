@@ -90,6 +90,21 @@ def test_what_is_not_answered_is_stored_once_where_it_is_said_again(server: Nats
     carried(again)
 
 
+def test_what_is_no_output_of_a_group_is_passed_over_by_who_looks_at_what_it_said(
+    server: NatsServer,
+) -> None:
+    async def trial(carrier: NatsCarrier) -> None:
+        client = await nats.connect(f"nats://{ADDRESS}")
+        for headers in (None, {"Haptera-Position": "0.0.x.1"}, {"Haptera-Position": "7"}):
+            await client.request(LEDGER.subject, b"bad", headers=headers, timeout=30)
+        await client.close()
+        await carrier.publish(LEDGER, publication(1, 1, after=3))
+        said = carrier.said(LEDGER.group, 0)
+        assert (await anext(aiter(said))).position == at(1)
+
+    carried(trial)
+
+
 class NatsBench(ChannelBench):
     """The bench, with the server as its carrier."""
 

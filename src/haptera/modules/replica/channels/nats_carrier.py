@@ -187,7 +187,8 @@ class NatsCarrier:
 
     async def said(self, group: str, after: int) -> AsyncIterator[NumberedOutput]:
         async for _, one in self._read(f"out-{token(group)}", after):
-            yield NumberedOutput(parse_position((one.headers or {})[POSITION]), one.data)
+            with suppress(ValueError, LookupError):  # what is no output of ours
+                yield NumberedOutput(parse_position((one.headers or {})[POSITION]), one.data)
 
     async def supply(self, group: str, blob: str, piece: bytes) -> int:
         subject = f"state.{token(group)}.piece"
