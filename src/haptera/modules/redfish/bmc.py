@@ -45,7 +45,9 @@ SENSORS_S_MAX: Final = 10.0
 
 # Kinds of reset (DSP2046, ResetType): what a BMC has of these is asked for, the first one first.
 ON: Final = ("On", "ForceOn")
-SHUT_DOWN: Final = ("GracefulShutdown",)
+# Where there is no other way, its operating system is told by the button.
+BUTTON: Final = "PushPowerButton"
+SHUT_DOWN: Final = ("GracefulShutdown", BUTTON)
 OFF: Final = ("ForceOff", "Off")
 # What firmware loads from the network by: PXE, or HTTP of UEFI.
 NETWORK: Final = ("Pxe", "UefiHttp")
@@ -258,13 +260,17 @@ class RedfishBmc:
 
     def _shut_down(self, connection: RedfishConnection) -> bool:
         system = self._system(connection)
-        knows = system.reset is not None and _first(
-            SHUT_DOWN, self._resets(connection, system.reset)
-        )
-        if not knows or Quirk.NO_SHUTDOWN in self._quirks:
+        if system.reset is None or Quirk.NO_SHUTDOWN in self._quirks:
             return False
+        kind = _first(SHUT_DOWN, self._resets(connection, system.reset))
+        if kind is None:
+            return False
+        if kind == BUTTON:
+            if system.power != "on":  # The button would switch on what is off by now.
+                return True
+            connection.renew()
         try:
-            self._change_power(connection, system, SHUT_DOWN)
+            connection.change("POST", system.reset.path, {"ResetType": kind}, system.answer)
         except LackingError:
             return False
         return True

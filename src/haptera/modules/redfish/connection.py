@@ -72,6 +72,10 @@ class RedfishConnection:
         """From another thread: end what is under way."""
         self._exchange.hang_up()
 
+    def renew(self) -> None:
+        """Go on over a new connection: what is asked over a used one may be asked twice."""
+        self._exchange.close()
+
     @property
     def left_s(self) -> float:
         """How long this call may still take."""

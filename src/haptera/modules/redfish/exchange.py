@@ -235,8 +235,9 @@ class RedfishExchange:
             try:
                 answer, coded = self._answered(method, path, content, all_headers)
             except _HUNG_UP:
-                # Some close a connection without a word. Each of our commands names a state to
-                # bring about, so that one that was done before its answer was lost is not doubled.
+                # Some close a connection without a word. Commands that are given over a used one
+                # name a state to bring about: one that was done before its answer was lost is not
+                # doubled.
                 if not is_used:
                     raise
                 self._http.close()
