@@ -29,8 +29,13 @@ state = Reading("node", "bmc.state", items_max=64, low=0, high=3)
 READINGS: Final = (inlet, cpu, other, fan, fan_percent, power, state)
 
 _INLET: Final = re.compile(r"inlet|ambient|intake|front panel", re.IGNORECASE)
-_FAN: Final = re.compile(r"\bfan", re.IGNORECASE)
-_CPU: Final = re.compile(r"\b(?:cpu|proc)", re.IGNORECASE)
+# Where a word begins: makers join them by spaces and by underscores.
+_FAN: Final = re.compile(r"(?<![a-z])fan", re.IGNORECASE)
+_CPU: Final = re.compile(r"(?<![a-z])(?:cpu|proc)", re.IGNORECASE)
+# Parts beside a processor that are named after it.
+_BESIDE: Final = re.compile(r"dimm|mem|(?<![a-z])v(?:r|ddq|core|cc)", re.IGNORECASE)
+# How far a temperature is below its limit, in degrees: no temperature, though listed with them.
+_MARGIN: Final = re.compile(r"margin|(?<![a-z])dts(?![a-z])", re.IGNORECASE)
 
 
 class SensorState(IntEnum):
@@ -59,10 +64,14 @@ def measured(sensors: Iterable[BmcSensor]) -> Measured:
     """The numbers of all sensors that have one; of several inlets the hottest."""
     there = [one for one in sensors if one.value is not None]
     names = Counter(one.name for one in there)
+    items = Counter[str]()
     found: dict[Reading | Series, float | None] = {}
     inlets: list[float] = []
     for one in there:
-        item = one.name if names[one.name] == 1 else f"{one.name}@{one.place}"
+        item = f"{one.name}@{one.place}" if one.place and names[one.name] > 1 else one.name
+        items[item] += 1
+        if items[item] > 1:  # Nothing that the BMC says tells it from another.
+            item = f"{item}#{items[item]}"
         if one.state is not None:
             found[state.series(item)] = one.state
         family = one.family or family_of(one.name, one.unit)
@@ -80,14 +89,20 @@ def family_of(name: str, unit: str) -> Reading | None:
 
     >>> family_of("Inlet Temp", "°C") is inlet, family_of("12V Rail", "V")
     (True, None)
+    >>> family_of("MB_CPU_0_Temp", "°C") is cpu, family_of("SYS_FAN_1", "%") is fan_percent
+    (True, True)
+    >>> family_of("CPU1 VRD Temp", "°C") is other, family_of("CPU1 DTS", "°C")
+    (True, None)
     """
     if unit == "%":
         return fan_percent if _FAN.search(name) else None
     if unit != "°C":
         return {"rpm": fan, "W": power}.get(unit)
+    if _MARGIN.search(name):
+        return None
     if _INLET.search(name):
         return inlet
-    return cpu if _CPU.search(name) else other
+    return cpu if _CPU.search(name) and not _BESIDE.search(name) else other
 
 
 class SensorPace:

@@ -12,7 +12,7 @@ from haptera.modules.bmc_sensors import measure, paces
 from haptera.modules.redfish import module
 from haptera.modules.redfish.chassis import SENSORS_MAX, sensors_of
 from haptera.modules.redfish.documents import Document
-from tests.modules.redfish.fake_service import SYSTEM, SYSTEMS, Asked, Told, fake_service
+from tests.modules.redfish.fake_service import SYSTEM, SYSTEMS, Answers, Asked, Told, fake_service
 from tests.modules.test_sensors import numbers_of
 
 CHASSIS: Final = "/redfish/v1/Chassis/1"
@@ -82,6 +82,42 @@ SUMMARIES: Final = {
     },
     f"{CHASSIS}/EnvironmentMetrics": {"PowerWatts": {"Reading": 300}},
 }
+# The first generation without watts, which only a sensor of the second has; a fan by its place.
+HALVES: Final = {
+    CHASSIS: {
+        "Thermal": {"@odata.id": f"{CHASSIS}/Thermal"},
+        "Power": {"@odata.id": f"{CHASSIS}/Power"},
+        "Sensors": {"@odata.id": f"{CHASSIS}/Sensors"},
+    },
+    f"{CHASSIS}/Thermal": {
+        "Temperatures": [{"Name": "MB_CPU_0_TEMP", "ReadingCelsius": 38.5}],
+        "Fans": [{"Name": "PWM 3", "Reading": 31, "ReadingUnits": "Percent"}],
+    },
+    f"{CHASSIS}/Power": {"PowerControl": [{"Name": "Control", "PowerLimit": {}}]},
+    f"{CHASSIS}/Sensors?$expand=.($levels=1)": {"Members": [INLET, WATTS]},
+}
+# Supplies that nothing tells from each other.
+ALIKE: Final = {
+    CHASSIS: {"Power": {"@odata.id": f"{CHASSIS}/Power"}},
+    f"{CHASSIS}/Power": {
+        "PowerSupplies": [
+            {"Name": "ServerSupply", "LastPowerOutputWatts": 81},
+            {"Name": "ServerSupply", "LastPowerOutputWatts": 79},
+        ]
+    },
+}
+# Degrees below a limit among the temperatures, and a part that is named after its processor.
+RELATIVE: Final = {
+    CHASSIS: {"Thermal": {"@odata.id": f"{CHASSIS}/Thermal"}},
+    f"{CHASSIS}/Thermal": {
+        "Temperatures": [
+            {"Name": "CPU2 DTS", "ReadingCelsius": -41, "PhysicalContext": "CPU"},
+            {"Name": "CPU2 Margin", "ReadingCelsius": 33, "PhysicalContext": "CPU"},
+            {"Name": "CPU2 VRD Temp", "ReadingCelsius": 36},
+            {"Name": "Proc 2 top", "ReadingCelsius": 37, "PhysicalContext": "VoltageRegulator"},
+        ],
+    },
+}
 NONSENSE: Final = {
     CHASSIS: {"Thermal": {"@odata.id": f"{CHASSIS}/Thermal"}},
     f"{CHASSIS}/Thermal": {
@@ -89,6 +125,15 @@ NONSENSE: Final = {
         "Fans": "none",
     },
 }
+
+
+def serving(resources: Mapping[str, Any]) -> Answers:
+    """A service that has these."""
+
+    def answers(asked: Asked) -> Told:
+        return Told(body=resources[asked.path]) if asked.path in resources else Told(404)
+
+    return answers
 
 
 def read(service: Mapping[str, Any]) -> tuple[dict[str, float], list[str]]:
@@ -99,7 +144,7 @@ def read(service: Mapping[str, Any]) -> tuple[dict[str, float], list[str]]:
         asked.append(path)
         return Document(service[path]) if path in service else None
 
-    found = bmc_sensors.measured(sensors_of(one, Document(LINKED), SYSTEM))
+    found = bmc_sensors.measured(sensors_of(one, [CHASSIS]))
     return numbers_of(module, found), asked
 
 
@@ -128,10 +173,18 @@ def read(service: Mapping[str, Any]) -> tuple[dict[str, float], list[str]]:
             for service in (ONE_EACH, EXPANDED)
         ),
         (SUMMARIES, {"bmc.temp.inlet": 22, "bmc.temp.cpu[CPU0]": 51, "bmc.power[Power]": 300}),
+        (
+            HALVES,
+            {"bmc.temp.cpu[MB_CPU_0_TEMP]": 38.5, "bmc.fan.percent[PWM_3]": 31,
+             "bmc.power[Total]": 410, "bmc.state[Total]": 0},
+        ),
+        (ALIKE, {"bmc.power[ServerSupply]": 81, "bmc.power[ServerSupply#2]": 79}),
+        (RELATIVE, {"bmc.temp.other[CPU2_VRD_Temp]": 36, "bmc.temp.other[Proc_2_top]": 37}),
         ({}, {}),
         (NONSENSE, {}),
     ],
-    ids=["percent", "turns", "one each", "expanded", "summaries", "nothing", "nonsense"],
+    ids=["percent", "turns", "one each", "expanded", "summaries", "halves", "alike", "relative",
+         "nothing", "nonsense"],
 )  # fmt: skip
 def test_each_shape_is_read_and_what_is_not_there_is_no_number(
     service: Mapping[str, Any], numbers: dict[str, float]
@@ -153,19 +206,67 @@ def test_a_service_is_read_in_one_connection_and_as_often_as_is_set(tmp_path: Pa
         **PERCENT,
     }
 
-    def answers(asked: Asked) -> Told:
-        found = resources.get(asked.path)
-        return Told(404) if found is None else Told(body=found)
-
     async def rounds() -> tuple[dict[str, float], dict[str, float]]:
         bmc = service.bmc()
         first = await measure(bmc, bmc.sensors)
         return numbers_of(module, first), numbers_of(module, await measure(bmc, bmc.sensors))
 
     paces.clear()
-    with fake_service(tmp_path, answers) as service:
+    with fake_service(tmp_path, serving(resources)) as service:
         due, not_due = asyncio.run(rounds())
 
     assert due["bmc.temp.inlet"] == 21
     assert not_due == {}
     assert service.lines.count(f"GET {CHASSIS}/Thermal") == 1
+
+
+BOARD: Final = "/redfish/v1/Chassis/board"
+ANOTHER: Final = "/redfish/v1/Chassis/another"
+
+
+@pytest.mark.net
+@pytest.mark.parametrize("linked", [[BOARD], []], ids=["the board only", "none"])
+def test_a_system_is_in_the_chassis_that_say_so_too(tmp_path: Path, linked: list[str]) -> None:
+    """Some systems link to the board of their BMC only, some to no chassis."""
+
+    def chassis(system: str) -> dict[str, Any]:
+        return {"Links": {"ComputerSystems": [{"@odata.id": system}]}}
+
+    thermal = {"Temperatures": [{"Name": "Outlet", "ReadingCelsius": 27}]}
+    resources: dict[str, Any] = {
+        SYSTEMS: {"Members": [{"@odata.id": SYSTEM}]},
+        SYSTEM: {"PowerState": "On", "Links": {"Chassis": [{"@odata.id": one} for one in linked]}},
+        "/redfish/v1/Chassis": {
+            "Members": [{"@odata.id": one} for one in (f"{BOARD}/", ANOTHER, CHASSIS)]
+        },
+        BOARD: {**chassis(SYSTEM), "Power": {"@odata.id": f"{BOARD}/Power"}},
+        f"{BOARD}/Power": {"PowerControl": [{"Name": "Board", "PowerConsumedWatts": 9}]},
+        ANOTHER: {**chassis(f"{SYSTEM}1"), "Thermal": {"@odata.id": f"{ANOTHER}/Thermal"}},
+        f"{ANOTHER}/Thermal": thermal,
+        CHASSIS: {**chassis(f"{SYSTEM}/"), "Thermal": {"@odata.id": f"{CHASSIS}/Thermal"}},
+        f"{CHASSIS}/Thermal": thermal,
+    }
+
+    with fake_service(tmp_path, serving(resources)) as service:
+        for _ in range(2):
+            found = numbers_of(module, asyncio.run(service.bmc().sensors()))
+            assert found == {"bmc.power[Board]": 9, "bmc.temp.other[Outlet]": 27}
+        assert service.lines.count(f"GET {ANOTHER}") == 1
+        assert f"GET {ANOTHER}/Thermal" not in service.lines
+
+
+@pytest.mark.net
+@pytest.mark.parametrize(("others", "firmware"), [([], "4.20"), (["/redfish/v1/Managers/2"], None)])
+def test_who_manages_a_system_that_does_not_say_is_the_only_one_there(
+    tmp_path: Path, others: list[str], firmware: str | None
+) -> None:
+    manager = "/redfish/v1/Managers/1"
+    resources: dict[str, Any] = {
+        SYSTEMS: {"Members": [{"@odata.id": SYSTEM}]},
+        SYSTEM: {"PowerState": "On"},
+        "/redfish/v1/Managers": {"Members": [{"@odata.id": one} for one in (manager, *others)]},
+        manager: {"FirmwareVersion": "4.20"},
+    }
+
+    with fake_service(tmp_path, serving(resources)) as service:
+        assert asyncio.run(service.bmc().survey()).firmware == firmware

@@ -1,7 +1,7 @@
 """One BMC, asked over Redfish (DMTF DSP0266), and the one system behind it that is the node."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -15,18 +15,18 @@ from haptera.modules.effects import LackingError, LoginError, NotYetError
 from haptera.modules.patience import Patience
 from haptera.modules.power import PowerName, check_graceful
 from haptera.modules.quirks import Quirk, quirks_by, quirks_of
-from haptera.modules.redfish.chassis import sensors_of
+from haptera.modules.redfish.chassis import Read, chassis_of, sensors_of
 from haptera.modules.redfish.connection import RedfishConnection
 from haptera.modules.redfish.documents import Document
 from haptera.modules.redfish.exchange import (
     ANSWER_S_MAX,
     CALL_S_MAX,
-    RedfishAnswer,
     RedfishError,
     ServiceAddress,
     Trust,
 )
-from haptera.modules.redfish.sessions import ROOT_PATH, SESSIONS_PATH, end_session, sessions
+from haptera.modules.redfish.resources import document_at, members_of, resource_at
+from haptera.modules.redfish.sessions import SESSIONS_PATH, end_session, sessions
 from haptera.modules.redfish.systems import ComputerSystem, ResetAction
 from haptera.modules.survey import BmcSurvey
 from haptera.sdk import HapteraError, HostPath, Measured, Refused, Secret, Setup, Target
@@ -35,8 +35,6 @@ from haptera.sdk.owned_files import owned
 # How many BMCs are asked at once: each has a thread while it is.
 AT_ONCE: Final = 32
 SYSTEMS_PATH: Final = "/redfish/v1/Systems"
-# Pages of a list of systems that are read.
-PAGES_MAX: Final = 32
 WORDS_MAX: Final = 300
 # How long this process waits at its end for sessions to be ended.
 END_S_MAX: Final = 3.0
@@ -52,8 +50,9 @@ OFF: Final = ("ForceOff", "Off")
 # What firmware loads from the network by: PXE, or HTTP of UEFI.
 NETWORK: Final = ("Pxe", "UefiHttp")
 
-# Where the only system of a service is.
+# Where the only system of a service is, and in which chassis each system.
 _paths: Final[dict[ServiceAddress, str]] = {}
+_chassis: Final[dict[tuple[ServiceAddress, str], Sequence[str]]] = {}
 _patience: Final = Patience()
 # Of BMCs that are in use, by their addresses.
 _locks: Final = WeakValueDictionary[str, asyncio.Lock]()
@@ -206,9 +205,8 @@ class RedfishBmc:
         left_s = connection.left_s
         system = self._shown(connection, path)
         latency_s = left_s - connection.left_s
-        managers = system.answer.links("Links", "ManagedBy")
-        manager = _document(connection, managers[0]) if managers else Document({})
-        held = _document(connection, SESSIONS_PATH).documents("Members")
+        manager = self._manager(connection, system)
+        held = document_at(connection, SESSIONS_PATH).documents("Members")
         return BmcSurvey(
             power=system.power or str(system.shown.text("PowerState")),
             maker=system.maker or None,
@@ -221,17 +219,39 @@ class RedfishBmc:
             latency_s=latency_s,
         )
 
+    def _manager(self, connection: RedfishConnection, system: ComputerSystem) -> Document:
+        """What manages the system: as it says, or the only one that there is."""
+        managers = system.answer.links("Links", "ManagedBy")
+        if not managers:
+            with suppress(RedfishError):
+                managers = [*members_of(connection, "Managers")]
+                managers = managers if len(managers) == 1 else []
+        return document_at(connection, managers[0]) if managers else Document({})
+
     def _sensors(self, connection: RedfishConnection) -> list[BmcSensor]:
         ends_s = connection.left_s - SENSORS_S_MAX
 
         def read(path: str) -> Document | None:
             if connection.left_s < ends_s:
                 return None
-            found = _document(connection, path)
+            found = document_at(connection, path)
             return found if found.members else None
 
+        return [*sensors_of(read, self._chassis(connection, read))]
+
+    def _chassis(self, connection: RedfishConnection, read: Read) -> Sequence[str]:
+        """The chassis of the system; all that there are say whose they are, when first asked."""
         system = self._system(connection)
-        return [*sensors_of(read, system.shown, system.path)]
+        kept = _chassis.get(at := (self._service.service, system.path))
+        if kept is not None:
+            return kept
+        listed = list[str]()
+        with suppress(RedfishError):
+            listed = [*members_of(connection, "Chassis")]
+        found = chassis_of(read, system.answer, listed)
+        if listed:
+            _chassis[at] = found
+        return found
 
     def _boot_from_network_once(self, connection: RedfishConnection) -> None:
         system = self._system(connection)
@@ -321,11 +341,11 @@ class RedfishBmc:
         return system
 
     def _shown(self, connection: RedfishConnection, path: str) -> ComputerSystem:
-        return ComputerSystem.of(_object(connection, path))
+        return ComputerSystem.of(resource_at(connection, path))
 
     def _only_path(self, connection: RedfishConnection) -> str:
         # One may be listed twice, with a slash at its end and without.
-        listed = [*_members(connection)]
+        listed = [*members_of(connection, "Systems")]
         found = list({one.rstrip("/"): one for one in reversed(listed)}.values())
         if not found:  # As of a BMC that was just switched on.
             raise RedfishError(f"BMC at {self.address} lists no system")
@@ -335,39 +355,6 @@ class RedfishBmc:
                 do=f"name one: bmc: {self._service.service}{SYSTEMS_PATH}/ID",
             )
         return found[0]
-
-
-def _object(connection: RedfishConnection, path: str) -> RedfishAnswer:
-    answer = connection.read(path)
-    if not answer.document.members:
-        name = connection.name
-        raise RedfishError(f"{name} is not a Redfish service: no object at {path}")
-    return answer
-
-
-def _document(connection: RedfishConnection, path: str) -> Document:
-    """What is there, if it can be read."""
-    try:
-        return connection.read(path).document
-    except RedfishError:
-        return Document({})
-
-
-def _members(connection: RedfishConnection) -> Iterator[str]:
-    """The paths of a service's systems, over all pages of their list (DSP0266, *nextLink*)."""
-    try:
-        answer = _object(connection, SYSTEMS_PATH)
-    except RedfishError as error:
-        if error.status != HTTPStatus.NOT_FOUND:
-            raise
-        root = connection.read(ROOT_PATH)
-        answer = connection.read(root.link("Systems") or SYSTEMS_PATH)
-    for _ in range(PAGES_MAX):
-        yield from answer.links("Members")
-        more = answer.link("Members@odata.nextLink") or answer.link("@odata.nextLink")
-        if more is None:
-            return
-        answer = connection.read(more)
 
 
 def _change_first(

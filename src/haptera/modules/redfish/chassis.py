@@ -1,15 +1,24 @@
 """The sensors of the chassis that a system is in, of both generations of the schema (DSP2046).
 
-Thermal and Power have all of their sensors in one answer, and most services still have them; where
-they are gone, it is ThermalSubsystem, EnvironmentMetrics and one resource for each sensor.
+Thermal and Power have all of their sensors in one answer, and most services still have them; what
+is not there is in ThermalSubsystem, EnvironmentMetrics and one resource for each sensor.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
-from haptera.modules.bmc_sensors import BmcSensor, SensorState, cpu, family_of, inlet
+from haptera.modules.bmc_sensors import (
+    BmcSensor,
+    SensorState,
+    cpu,
+    family_of,
+    fan_percent,
+    inlet,
+    other,
+)
 from haptera.modules.redfish.documents import Document, path_of
+from haptera.modules.redfish.exchange import RedfishAnswer
 from haptera.modules.redfish.sessions import ROOT_PATH
 from haptera.sdk import Reading
 
@@ -19,6 +28,8 @@ Read = Callable[[str], Document | None]
 Follow = Callable[[Document, str], Document | None]
 
 CHASSIS_MAX: Final = 4
+# Racks of accelerators list one for each part.
+LISTED_MAX: Final = 64
 # Where a service does not put them into their list, each is one more request.
 SENSORS_MAX: Final = 64
 _EXPANDED: Final = "?$expand=.($levels=1)"
@@ -30,35 +41,60 @@ _STATES: Final = {
     "Critical": SensorState.CRITICAL,
 }
 _UNITS: Final = {"Cel": "°C", "RPM": "rpm", "{rev}/min": "rpm", "W": "W", "%": "%", "Percent": "%"}
-_PLACES: Final[dict[str, Reading]] = {"Intake": inlet, "CPU": cpu}
+# What of them Thermal has, and what Power.
+_OLD_UNITS: Final = ({"°C", "rpm", "%"}, {"W"})
+_FAN: Final = "Fan"
+_PLACES: Final = {"Intake": inlet, "CPU": cpu, "Memory": other, "VoltageRegulator": other}
 
 
-def sensors_of(read: Read, system: Document, system_path: str) -> Iterator[BmcSensor]:
-    """All sensors of the chassis of a system that was read at this path."""
-    for link in system.links("Links", "Chassis")[:CHASSIS_MAX]:
-        chassis = read(path_of(link, system_path))
-        if chassis is not None:
-            yield from _of_chassis(partial(_linked, read), chassis)
+def chassis_of(read: Read, system: RedfishAnswer, listed: Iterable[str]) -> Sequence[str]:
+    """The paths of the chassis that a system is in: as it says, and as those listed say.
+
+    Some systems name only the board that their BMC is on, and some no chassis at all.
+    """
+    found = [one.rstrip("/") for one in system.links("Links", "Chassis")]
+    for path in [one.rstrip("/") for one in listed][:LISTED_MAX]:
+        chassis = None if path in found else read(path)
+        held = () if chassis is None else chassis.links("Links", "ComputerSystems")
+        if system.path.rstrip("/") in (path_of(one, path).rstrip("/") for one in held):
+            found.append(path)
+    return found[:CHASSIS_MAX]
+
+
+def sensors_of(read: Read, chassis: Iterable[str]) -> Iterator[BmcSensor]:
+    """All sensors of the chassis at these paths."""
+    for path in chassis:
+        one = read(path)
+        if one is not None:
+            yield from _of_chassis(partial(_linked, read), one)
 
 
 def _of_chassis(follow: Follow, chassis: Document) -> Iterator[BmcSensor]:
-    thermal, power = follow(chassis, "Thermal"), follow(chassis, "Power")
-    if thermal is not None or power is not None:
-        yield from _old(thermal or Document({}), power or Document({}))
-        return
-    yield from _each(follow, chassis)
+    """What the first generation has no number of is read of the second."""
+    found = [*_heat(follow(chassis, "Thermal")), *_watts(follow(chassis, "Power"))]
+    yield from found
+    known = {one.unit for one in found if one.value is not None}
+    there = [units for units in _OLD_UNITS if units & known]
+    if len(there) < len(_OLD_UNITS):
+        for one in _each(follow, chassis):
+            if not any(one.unit in units for units in there):
+                yield one
 
 
-def _old(thermal: Document, power: Document) -> Iterator[BmcSensor]:
-    for one in thermal.documents("Temperatures"):
+def _heat(thermal: Document | None) -> Iterator[BmcSensor]:
+    for one in thermal.documents("Temperatures") if thermal else ():
         yield _sensor(one, "°C", "ReadingCelsius")
-    for one in thermal.documents("Fans"):
+    for one in thermal.documents("Fans") if thermal else ():
         # The first of these schemas had other names for a fan's.
         unit = one.text("ReadingUnits") or one.text("Units") or "RPM"
-        yield _sensor(one, _UNITS.get(unit, unit), "Reading", "CurrentReading")
-    for one in power.documents("PowerControl"):
+        fan = Document({**one.members, "PhysicalContext": _FAN})
+        yield _sensor(fan, _UNITS.get(unit, unit), "Reading", "CurrentReading")
+
+
+def _watts(power: Document | None) -> Iterator[BmcSensor]:
+    for one in power.documents("PowerControl") if power else ():
         yield _sensor(one, "W", "PowerConsumedWatts")
-    for one in power.documents("PowerSupplies"):
+    for one in power.documents("PowerSupplies") if power else ():
         yield _sensor(one, "W", "PowerOutputWatts", "LastPowerOutputWatts")
 
 
@@ -108,9 +144,12 @@ def _sensor(one: Document, unit: str, *names: str) -> BmcSensor:
 
 def _family(one: Document, name: str, unit: str) -> Reading | None:
     by_name = family_of(name, unit)
-    if unit != "°C" or by_name is inlet:
+    place = one.text("PhysicalContext") or ""
+    if unit == "%" and place == _FAN:
+        return fan_percent
+    if unit != "°C" or by_name in (inlet, None):
         return by_name
-    return _PLACES.get(one.text("PhysicalContext") or "", by_name)
+    return _PLACES.get(place, by_name)
 
 
 def _number(one: Document, name: str) -> float | None:
