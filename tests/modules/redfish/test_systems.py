@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from haptera.modules.redfish.documents import Document, document_of
 from haptera.modules.redfish.exchange import RedfishError
 from haptera.modules.redfish.systems import ComputerSystem, RedfishAnswer
+from haptera.sdk import HapteraError
 from tests.modules.redfish.fake_service import (
     RESET,
     SYSTEM,
+    SYSTEMS,
     Asked,
     Told,
     fake_service,
@@ -107,6 +109,35 @@ def test_a_reset_without_its_target_is_where_the_specification_says(tmp_path: Pa
     with fake_service(tmp_path, lambda asked: usual(asked, system(Actions=actions))) as service:
         asyncio.run(service.bmc().power_on())
         assert [one.line for one in service.changes] == [f"POST {RESET}"]
+
+
+@pytest.mark.net
+@pytest.mark.parametrize(
+    ("beside", "power"),
+    [
+        ({"PowerState": "Off", "SystemType": "Physical"}, "on"),
+        # It can be told where to boot from: another machine.
+        ({"PowerState": "Off", "Boot": {}}, "has 2 systems"),
+        (system(), "has 2 systems"),
+    ],
+    ids=["a board", "a machine that has no reset", "a machine"],
+)
+def test_of_a_machine_and_a_board_of_accelerators_the_machine_is_asked(
+    tmp_path: Path, beside: dict[str, object], power: str
+) -> None:
+    board = "/redfish/v1/Systems/board"
+
+    def answers(asked: Asked) -> Told:
+        if asked.path == SYSTEMS:
+            return Told(body={"Members": [{"@odata.id": one} for one in (board, SYSTEM)]})
+        return Told(body=beside) if asked.path == board else usual(asked, system())
+
+    with fake_service(tmp_path, answers) as service:
+        if power == "on":
+            assert asyncio.run(service.bmc().status()) == power
+        else:
+            with pytest.raises(HapteraError, match=power):
+                asyncio.run(service.bmc().status())
 
 
 @pytest.mark.net

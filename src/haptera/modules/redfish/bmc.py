@@ -35,6 +35,8 @@ from haptera.sdk.owned_files import owned
 # How many BMCs are asked at once: each has a thread while it is.
 AT_ONCE: Final = 32
 SYSTEMS_PATH: Final = "/redfish/v1/Systems"
+# Of so many systems it is seen which one is a machine.
+SHOWN_MAX: Final = 4
 WORDS_MAX: Final = 300
 # How long this process waits at its end for sessions to be ended.
 END_S_MAX: Final = 3.0
@@ -349,12 +351,16 @@ class RedfishBmc:
         found = list({one.rstrip("/"): one for one in reversed(listed)}.values())
         if not found:  # As of a BMC that was just switched on.
             raise RedfishError(f"BMC at {self.address} lists no system")
-        if len(found) > 1:
+        machines = found
+        if 1 < len(found) <= SHOWN_MAX:
+            shown = (self._shown(connection, one) for one in found)
+            machines = [one.path for one in shown if one.is_machine]
+        if len(machines) != 1:
             raise HapteraError(
                 f"BMC at {self.address} has {len(found)} systems",
                 do=f"name one: bmc: {self._service.service}{SYSTEMS_PATH}/ID",
             )
-        return found[0]
+        return machines[0]
 
 
 def _change_first(

@@ -40,6 +40,11 @@ class ComputerSystem:
         return _POWER.get((self.shown.text("PowerState") or "").lower())
 
     @property
+    def is_machine(self) -> bool:
+        """False of a board of accelerators, which is listed beside the machine that it is in."""
+        return self.reset is not None or self.shown.document("Boot") is not None
+
+    @property
     def maker(self) -> str:
         return self.shown.text("Manufacturer") or ""
 
