@@ -213,7 +213,7 @@ def test_who_decodes_what_others_wrote_is_ready_for_all_that_it_may_be() -> None
         if isinstance(node, ast.ExceptHandler)
         and node.type is not None
         and any(
-            isinstance(one, ast.Attribute) and one.attr == "DecodeError"
+            isinstance(one, ast.Attribute) and one.attr in ("DecodeError", "MsgspecError")
             for one in ast.walk(node.type)
         )
     }

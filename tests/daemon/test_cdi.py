@@ -1,6 +1,7 @@
 """Devices of the Container Device Interface: by what files say of them."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -57,9 +58,14 @@ def test_of_two_that_are_alike_the_later_folder_counts(tmp_path: Path) -> None:
     assert first.env == ()
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"kind": []}', "\0" * 9])
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"kind": []}', '{"kind": "a\\u0000b"}', "\0" * 9, '{"x":' + "[" * 200_000]
+)
 def test_a_file_that_says_nothing_hides_no_other(tmp_path: Path, text: str) -> None:
     known = folders(tmp_path, SPEC, text)
+    # Nor does what would have to be waited for.
+    os.mkfifo(known[1] / "another.json")
     assert edits(["vendor.com/gpu=1"], known)
     with pytest.raises(OSError, match=r"no device vendor\.com/gpu=2 is known on this node") as told:
         edits(["vendor.com/gpu=2"], known)
@@ -71,6 +77,8 @@ ODD = [
     ("containerEdits", {"env": {"A": "b"}}, "containerEdits.env is an object, not a text"),
     ("containerEdits", {"mounts": [{"hostPath": "/x"}]}, "containerPath is absent, not there"),
     ("containerEdits", {"deviceNodes": [[]]}, "deviceNodes[0] is a list, not an object"),
+    ("containerEdits", {"env": ["A=a\0b"]}, "env[0] is a text with NUL, not a text"),
+    ("containerEdits", {"deviceNodes": [{"path": "/\0"}]}, "path is a text with NUL, not a text"),
 ]
 
 

@@ -1,10 +1,13 @@
 """What modules and services write is read by mightier daemons: as files, and nothing else."""
 
+import asyncio
 import os
 
 import pytest
 
 from haptera.daemon.logs import Logs
+from haptera.daemon.queue.agent_side import FAILED, AgentQueue
+from haptera.keeping.gate import JOBS
 from haptera.keeping.home import home_of
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
@@ -66,3 +69,32 @@ def test_the_module_of_boots_has_its_parent_read_no_other_file_and_no_endless_on
     with pytest.raises(HapteraError, match="cannot be read") as told:
         read_strangers(tmp_path)
     assert "hunter2" not in str(told.value)
+
+
+async def said_of_itself(run_dir):
+    """Why a node takes no jobs, as its agent tells its parent."""
+    told = asyncio.get_running_loop().create_future()
+
+    async def ask(_parent, request, _within_s):
+        told.set_result(request.failed)
+        await asyncio.Event().wait()
+
+    running = asyncio.ensure_future(AgentQueue(ask, lambda: True, run_dir, "n1").run())
+    try:
+        return await told
+    finally:
+        running.cancel()
+
+
+@pytest.mark.timeout(30)
+@MADE
+async def test_a_node_says_nothing_of_itself_by_what_is_no_file(tmp_path, make):
+    (tmp_path / JOBS).mkdir()
+    make(tmp_path / JOBS / FAILED, secret(tmp_path))
+    assert await said_of_itself(tmp_path) is None
+
+
+async def test_of_what_a_program_says_of_its_node_the_beginning_is_told(tmp_path):
+    (tmp_path / JOBS).mkdir()
+    (tmp_path / JOBS / FAILED).write_bytes(b"its disk\n\x1bfails \xff" * 100_000)
+    assert (await said_of_itself(tmp_path)).startswith("its disk ?fails ")

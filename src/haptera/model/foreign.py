@@ -53,8 +53,8 @@ class Foreign:
         ]
 
     def text(self) -> str | None:
-        """A text, or a number as one."""
-        if self.value is None or isinstance(self.value, str):
+        """A text without NUL, or a number as one."""
+        if self.value is None or (isinstance(self.value, str) and "\0" not in self.value):
             return self.value
         if isinstance(self.value, bool) or not isinstance(self.value, int | float):
             raise self.unlike("a text")
@@ -88,6 +88,8 @@ class Foreign:
     def unlike(self, wanted: str) -> ForeignError:
         """The error that says what is here, and what is needed."""
         found = _SORTS.get(type(self.value), "there")
+        if isinstance(self.value, str) and "\0" in self.value:
+            found = "a text with NUL"
         what = f"{self.program}: {self.member or 'all of it'} is {found}, not {wanted}"
         return ForeignError(what, do="this version of it may not be supported: report it")
 

@@ -45,6 +45,7 @@ from haptera.queue.work import (
     WorkTold,
 )
 from haptera.runtime.clock import kernel_boot, now_ns
+from haptera.runtime.identity.private import open_regular
 from haptera.runtime.network.peer_messages import Answer, Request
 from haptera.sdk.boundary import Boundary
 
@@ -172,10 +173,11 @@ class AgentQueue:
     def _failed(self) -> str | None:
         """Why this node takes no jobs, where a program on it has written that down."""
         try:
-            words = (self._run_dir / JOBS / FAILED).read_text("utf-8", errors="replace")
+            with open_regular(self._run_dir / JOBS / FAILED) as file:
+                words = file.read(REASON_CHARS_MAX)
         except OSError:
             return None
-        return showable(words, REASON_CHARS_MAX) or "it did not say why"
+        return showable(words.decode(errors="replace"), REASON_CHARS_MAX) or "it did not say why"
 
     async def _answer(self, asked: WorkAsked, *, quiet: bool) -> Answer | None:
         """What the parent answers; None where there is news of one's own first."""

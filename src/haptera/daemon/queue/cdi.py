@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from haptera.model.foreign import Foreign, ForeignError, read_foreign
+from haptera.modules.regular import open_regular
 from haptera.modules.system.bundle import bind
+from haptera.sdk import Refused
 
 # The later one goes before, as the interface has it.
 FOLDERS: Final = (Path("/etc/cdi"), Path("/var/run/cdi"))
@@ -74,7 +76,7 @@ def _devices(folders: Iterable[Path], odd: list[str]) -> Iterator[tuple[str, For
     What cannot be read hides nothing else, and is noted.
     """
     for place in (place for folder in folders for place in sorted(folder.glob("*.json"))):
-        with _noted(odd), place.open("rb") as file:
+        with _noted(odd), open_regular(place) as file:
             told = read_foreign(str(place), file.read(SPEC_BYTES_MAX))
             kind, of_all = told["kind"].need().text(), told["containerEdits"]
             for one in told["devices"].items():
@@ -86,7 +88,7 @@ def _devices(folders: Iterable[Path], odd: list[str]) -> Iterator[tuple[str, For
 def _noted(odd: list[str]) -> Iterator[None]:
     try:
         yield
-    except (OSError, ForeignError) as error:
+    except (OSError, Refused, ForeignError) as error:
         odd.append(str(error))
 
 
