@@ -92,7 +92,7 @@ def serve_real(told: Connection) -> None:
         wished = [SetDesired(one, "power", "on", "user:bench") for one in nodes]
         with tempfile.TemporaryDirectory() as folder:
             async with real_backend(Path(folder), *declared, *wished) as backend:
-                token = (await backend.mint_token(Bearer("bench", Scope.WRITE), 3600)).text
+                token = (await backend.tokens.mint(Bearer("bench", Scope.WRITE), 3600)).text
                 app = make_app(backend, Sites("bench"), cluster="bench")
                 await _serve(app, told, token)
 

@@ -34,7 +34,7 @@ from urllib.parse import urlsplit
 
 from haptera.controllers.groups import decide
 from haptera.controllers.replication import ReplicaHost, settle
-from haptera.daemon.parent.follow_ups import OWNER
+from haptera.daemon.backend.follow_ups import OWNER
 from haptera.keeping import keeper, procfs
 from haptera.kinds.service import Run
 from haptera.lab.tree import descendants

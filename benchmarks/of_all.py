@@ -86,7 +86,7 @@ async def ask_all(folder: Path, nodes: int) -> None:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, Loop)
     async with real_backend(folder, *cluster(nodes)) as backend:
-        token = (await backend.mint_token(Bearer("ada", Scope.ADMIN), 3600.0)).text
+        token = (await backend.tokens.mint(Bearer("ada", Scope.ADMIN), 3600.0)).text
         app = make_app(backend, Sites("crowd"), cluster="crowd")
         for method, path, body in ASKED:
             await asyncio.sleep(2)

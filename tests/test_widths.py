@@ -11,7 +11,6 @@ WIDE = {
     "Catalog": 16,
     "DeclaredStep": 16,
     "Disk": 21,
-    "EngineBackend": 27,
     "Machine": 22,
     "Module": 18,
     "ModuleTalk": 24,
@@ -21,7 +20,6 @@ WIDE = {
     "World": 21,
     "WorldProcess": 22,
     "_Host": 20,
-    "_Parent": 36,
     "_Process": 17,
 }
 

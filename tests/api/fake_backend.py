@@ -135,9 +135,60 @@ class FakeSamples:
         return self.told
 
 
-class FakeBackend:
+class FakeTokens:
     def __init__(self):
-        self.samples = FakeSamples()
+        self.minted = {}  # by text
+
+    def check(self, text):
+        held = {text: row.bearer for text, row in self.minted.items()}
+        return (TOKENS | held).get(text)
+
+    def held(self):
+        return list(self.minted.values())
+
+    async def mint(self, bearer, ttl_s):
+        number = len(self.minted) + 1
+        row = ApiToken(f"t{number}", bearer, b"", 1000.0, 1000.0 + ttl_s)
+        self.minted[f"hp1.t{number}.secret"] = row
+        return MintedToken(row, f"hp1.t{number}.secret")
+
+    async def certify(self, bearer, ttl_s, request):
+        row = (await self.mint(bearer, ttl_s)).row
+        return Certified(row, b"certificate", b"authority")
+
+    async def revoke(self, key):
+        text = next((text for text, row in self.minted.items() if row.id == key), None)
+        return None if text is None else self.minted.pop(text)
+
+
+class FakeTree:
+    def __init__(self):
+        self.parents = TreeView([ParentView(None, None, "1.0", "", 0)])
+        self.wrong = []  # with haptera itself
+
+    async def view(self):
+        return self.parents
+
+    async def faults(self):
+        return self.wrong
+
+    async def replica(self, follower, log, place, files):
+        return ReplicaView(7, 3, 3, [], "0")
+
+    async def report(self, body):
+        return ReportTaken(7)
+
+    def durability(self):
+        return "local"
+
+
+class FakeBackend:
+    """The subjects that speak of entities are one memory."""
+
+    def __init__(self):
+        self.queries = self.desires = self.orders = self.records = self
+        self.outputs = self.readings = self
+        self.tokens, self.tree, self.samples = FakeTokens(), FakeTree(), FakeSamples()
         self.epoch = 7
         self.radius_percent = 10
         self.bus = Bus(f"7-{secrets.token_hex(4)}", lambda: self.store)
@@ -146,11 +197,9 @@ class FakeBackend:
         self.extra = {}  # parts of views that differ from what is made up below, by entity
         self.history = []
         self.noted = []
-        self.minted = {}  # tokens by text
         self.happenings = []  # latest first
         self.pasts = {}  # views by time
         self.asked = []
-        self.parents = TreeView([ParentView(None, None, "1.0", "", 0)])
         self.braked = BrakeView(None, 0)
         self.overridden = []  # nodes whose permits are not needed
         self.incarnations = {"n1": 3}
@@ -165,7 +214,6 @@ class FakeBackend:
         self.inventories = {}  # JSON, by image
         self.decisions = {}  # the last ones, as views
         self.graphs = {}  # drawings; of the others there is nothing to draw
-        self.wrong = []  # with haptera itself
         self.disrupts = []  # nodes that any change at all would disrupt
         self.refusals = []  # texts that the next proposals are refused with
         self.meanwhile = None  # called once, before the next proposal is looked at
@@ -256,12 +304,6 @@ class FakeBackend:
             self.hung_up += 1
             raise
 
-    async def tree(self):
-        return self.parents
-
-    async def faults(self):
-        return self.wrong
-
     async def figures(self):
         return Figures((await self.summary()).counts)
 
@@ -334,36 +376,6 @@ class FakeBackend:
 
     async def observe(self, readings, who):
         self.note(who, f"{len(readings)} readings")
-
-    async def replica(self, follower, log, place, files):
-        return ReplicaView(7, 3, 3, [], "0")
-
-    async def report(self, body):
-        return ReportTaken(7)
-
-    def durability(self):
-        return "local"
-
-    def check_token(self, text):
-        held = {text: row.bearer for text, row in self.minted.items()}
-        return (TOKENS | held).get(text)
-
-    def tokens(self):
-        return list(self.minted.values())
-
-    async def mint_token(self, bearer, ttl_s):
-        number = len(self.minted) + 1
-        row = ApiToken(f"t{number}", bearer, b"", 1000.0, 1000.0 + ttl_s)
-        self.minted[f"hp1.t{number}.secret"] = row
-        return MintedToken(row, f"hp1.t{number}.secret")
-
-    async def certify(self, bearer, ttl_s, request):
-        row = (await self.mint_token(bearer, ttl_s)).row
-        return Certified(row, b"certificate", b"authority")
-
-    async def revoke_token(self, key):
-        text = next((text for text, row in self.minted.items() if row.id == key), None)
-        return None if text is None else self.minted.pop(text)
 
     def past(self, chosen, *, before, count_max):
         some = [

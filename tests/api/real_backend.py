@@ -2,16 +2,26 @@
 
 import asyncio
 import contextlib
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from haptera.api.backend import Backend
 from haptera.core.engine import Engine
 from haptera.core.state.side import Side
+from haptera.core.views.bus import Bus
+from haptera.daemon.backend.desires import EngineDesires
+from haptera.daemon.backend.orders import ParentOrders
+from haptera.daemon.backend.outputs import ParentOutputs
+from haptera.daemon.backend.queries import EngineQueries
+from haptera.daemon.backend.readings import ParentReadings
+from haptera.daemon.backend.records import StoreRecords
+from haptera.daemon.backend.token_desk import StoreTokens
+from haptera.daemon.backend.tree_desk import ParentTree
 from haptera.daemon.channels.inviting import Inviting
 from haptera.daemon.logs import Logs
-from haptera.daemon.parent.backend import Around, EngineBackend
 from haptera.daemon.parts import catalog_of, codec_of
 from haptera.daemon.queue.job_logs import JobLogs
 from haptera.daemon.queue.parent_side import ParentQueue
@@ -23,6 +33,7 @@ from haptera.model.effects import PlanReply, Publish, Reply, Write
 from haptera.model.events import Noticed
 from haptera.model.parts import Context
 from haptera.model.token_scope import Scope
+from haptera.modules.image.store import store_of
 from haptera.runtime import clock
 from haptera.runtime.driver import Driver
 from haptera.runtime.identity.pki import open_authority
@@ -55,7 +66,7 @@ async def real_backend(folder: Path, *changes, modules=()):
                 case Write():
                     store.submit(effect)
                 case Reply() | PlanReply():
-                    backend.answered(effect)
+                    backend.desires.answered(effect)
                 case Publish(entities, types):
                     backend.bus.publish(entities, types)
                     backend.jobs.heed(entities)
@@ -63,29 +74,10 @@ async def real_backend(folder: Path, *changes, modules=()):
                     assert modules, effect  # No process of them is there, to do it.
 
     driver = Driver(engine)
-    authority = open_authority(folder / "pki", clock.wall_s())
-    samples = SampleParts(engine, folder, SampleLimits())
-    jobs = ParentQueue(store, engine.table, lambda done: done())
-    jobs.on_work = lambda nodes: driver.deliver([Noticed(nodes)])
-    around = Around(
-        driver.deliver,
-        _nobody,
-        _nobody,
-        NoSessions(),
-        Inviting(store, authority, "127.0.0.1"),
-        Logs(folder, (), consoles=[folder]),
-        folder / "history",
-        authority,
-        Replicas(feed, store, folder),
-        Below(engine, driver.deliver, _nobody, _nobody, 0),
-        jobs,
-        JobLogs(folder / "job_logs", lambda _node: False, _nobody),
-        samples.board,
-    )
-    backend = EngineBackend(engine, store, stored.epoch, around)
+    backend, samples = _backend(folder, engine, store, feed, driver, stored.epoch)
     running = asyncio.create_task(driver.run(perform))
     try:
-        reply = await backend.propose(changes, None, AUTHOR)
+        reply = await backend.desires.propose(changes, None, AUTHOR)
         assert reply.refusal is None, reply
         yield backend
     finally:
@@ -94,14 +86,40 @@ async def real_backend(folder: Path, *changes, modules=()):
         store.close()
 
 
-class NoSessions:
-    """No node has enrolled."""
+def _backend(folder, engine, store, feed, driver, epoch):
+    """The backend, and its samples, which are to be closed."""
+    authority = open_authority(folder / "pki", clock.wall_s())
+    samples = SampleParts(engine, folder, SampleLimits())
+    jobs = ParentQueue(store, engine.table, lambda done: done())
+    jobs.on_work = lambda nodes: driver.deliver([Noticed(nodes)])
+    below = Below(engine, driver.deliver, _nobody, _nobody, 0)
+    logs = Logs(folder, (), consoles=[folder])
+    job_logs = JobLogs(folder / "job_logs", lambda _node: False, _nobody)
+    desires = EngineDesires(engine, driver.deliver, epoch)
+    return Backend(
+        queries=EngineQueries(engine, lambda _node: None, _nobody),
+        desires=desires,
+        orders=ParentOrders(
+            *(store, feed, below, driver.deliver),
+            execute=_nobody,
+            invite=Inviting(store, authority, "127.0.0.1").invite,
+            evict=_no_session,
+        ),
+        records=StoreRecords(store, folder / "history", desires),
+        outputs=ParentOutputs(
+            engine.table, logs, jobs, job_logs, store_of(authority.directory), _nobody
+        ),
+        readings=ParentReadings(engine, store, driver.deliver),
+        tokens=StoreTokens(store, authority),
+        tree=ParentTree(store, below, Replicas(feed, store, folder)),
+        jobs=jobs,
+        samples=samples.board,
+        bus=Bus(f"{epoch}-{secrets.token_hex(4)}", lambda: (one.id for one in engine.table)),
+    ), samples
 
-    def level(self, peer: str) -> str | None:
-        return None
 
-    async def evict(self, peer: str) -> int | None:
-        return None
+async def _no_session(_node):
+    return None
 
 
 async def _nobody(*_):

@@ -87,7 +87,7 @@ def test_who_asks_is_told_what_they_may(token):
 def test_who_is_limited_is_told_to_what():
     backend, app = quick()
     row = ApiToken("t1", Bearer("zoe", Scope.WRITE, "n1*"), b"", 1000.0, 4600.0)
-    backend.minted["hp1.t1.secret"] = row
+    backend.tokens.minted["hp1.t1.secret"] = row
     told = ask(app, "GET", "/v1/caller", token="hp1.t1.secret").json
     assert told == {"name": "zoe", "scope": "write", "within": "n1*"}
 

@@ -118,15 +118,15 @@ async def held(folder, several):
     declared = (Declare(N1, {}, "site"), *(Declare(one, {}, "site") for one in COUNTERS))
     begun = [SetDesired(one, "port", BEGIN, "user:bob") for one in COUNTERS]
     async with real_backend(folder, *declared, *begun) as backend:
-        token = (await backend.mint_token(BOB, 600)).text
+        token = (await backend.tokens.mint(BOB, 600)).text
         app = app_of(backend)
         added = Counter()
         ones = [Writer(app, token, added, name) for name in range(len(several))]
         async with asyncio.TaskGroup() as tasks:
             for one, deeds in zip(ones, several, strict=True):
                 tasks.create_task(one.run(deeds))
-        held = {one: backend.declared(one).desired["port"].value for one in COUNTERS}
-        changed = backend.past(lambda _: True, before=None, count_max=10_000).changes
+        held = {one: backend.desires.declared(one).desired["port"].value for one in COUNTERS}
+        changed = backend.records.past(lambda _: True, before=None, count_max=10_000).changes
         return held, added, sum(one.lost for one in ones), changed[::-1]
 
 
@@ -159,7 +159,7 @@ def test_who_names_no_version_is_written_however_many_others_write():
         with tempfile.TemporaryDirectory() as folder:
             async with real_backend(Path(folder), Declare(N1, {}, "user:bob")) as backend:
                 app = app_of(backend)
-                minted = await backend.mint_token(BOB, 60.0)
+                minted = await backend.tokens.mint(BOB, 60.0)
                 answers = await asyncio.gather(
                     *(
                         asked(

@@ -21,7 +21,7 @@ async def test_a_nodes_console_is_told_to_who_may_read_the_node(tmp_path):
         ConsoleRecord(record_of(tmp_path, "n1")).add(b"it boots\r\n")
         app = app_of(backend)
         tokens = {
-            within: (await backend.mint_token(Bearer(f"of {within}", Scope.READ, within), 60)).text
+            within: (await backend.tokens.mint(Bearer(f"of {within}", Scope.READ, within), 60)).text
             for within in (None, "n1", "n2")
         }
 
@@ -38,11 +38,11 @@ async def test_a_nodes_console_is_told_to_who_may_read_the_node(tmp_path):
 
         # Who was told is in the audit; asking on, as --follow does, adds nothing.
         assert (await fetch("n1", None)).status == HTTPStatus.OK
-        await backend.mint_token(Bearer("written after those", Scope.READ), 60)
+        await backend.tokens.mint(Bearer("written after those", Scope.READ), 60)
         readers = ["user:of n1", "user:of None"]
-        assert [(one.who, one.what) for one in backend.deeds(None, 9) if "console" in one.what] == [
-            (who, "console node:n1") for who in readers
-        ]
+        assert [
+            (one.who, one.what) for one in backend.records.deeds(None, 9) if "console" in one.what
+        ] == [(who, "console node:n1") for who in readers]
 
 
 def test_a_line_in_the_audit_stands_for_a_day_of_reading():

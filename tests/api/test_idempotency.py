@@ -173,7 +173,7 @@ def test_a_key_is_refused_where_one_would_trust_in_vain():
     backend, app = cluster()
     body = {"name": "eve", "scope": "read", "for_s": 60}
     refused = keyed(app, "k", body, method="POST", path="/v1/tokens", token="admin-token")
-    assert (told(refused), backend.minted) == ((400, Code.INVALID), {})
+    assert (told(refused), backend.tokens.minted) == ((400, Code.INVALID), {})
     path = "/v1/entities/node:n1/exec"
     refused = keyed(app, "k", {"words": ["true"]}, method="POST", path=path, token="admin-token")
     assert told(refused) == (400, Code.INVALID)

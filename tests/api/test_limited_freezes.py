@@ -122,8 +122,8 @@ async def test_the_audit_has_what_concerns_its_entities(tmp_path):
     declared = [Declare(entity, {}, "user:bob") for entity in (N1, OTHER)]
     async with real_backend(tmp_path, *declared) as backend:
         app = app_of(backend)
-        limited = (await backend.mint_token(Bearer("eve", Scope.WRITE, LIMIT), 60)).text
-        whole = (await backend.mint_token(Bearer("ada", Scope.ADMIN), 60)).text
+        limited = (await backend.tokens.mint(Bearer("eve", Scope.WRITE, LIMIT), 60)).text
+        whole = (await backend.tokens.mint(Bearer("ada", Scope.ADMIN), 60)).text
 
         async def call(method, path, token, body=b""):
             answer = await asked(app, method, path, token, body, dict(HERE))

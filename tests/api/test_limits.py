@@ -53,9 +53,9 @@ def wrote(cluster, entity, part, body, query=""):
 
 def test_what_is_wrong_with_the_whole_cluster_is_told_to_who_may_see_all_of_it(cluster):
     backend, app, token = cluster
-    backend.wrong = ["nothing can be changed: state.db: disk is full"]
+    backend.tree.wrong = ["nothing can be changed: state.db: disk is full"]
     for path in ("/v1/status", "/v1/entities"):
-        assert ask(app, "GET", path, token="read-token").json["faults"] == backend.wrong
+        assert ask(app, "GET", path, token="read-token").json["faults"] == backend.tree.wrong
         assert ask(app, "GET", path, token=token).json["faults"] == []
 
 

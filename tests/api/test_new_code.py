@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from haptera.api.app import make_app
+from haptera.api.backend import Backend
 from haptera.core.desired.new_code import scope_of
-from haptera.daemon.parent.backend import EngineBackend
 from haptera.kinds import KINDS
 from haptera.model.changes import Author, Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
@@ -66,7 +66,7 @@ Ask = Callable[..., Awaitable[Any]]
 
 
 @asynccontextmanager
-async def cluster(folder: Path) -> AsyncIterator[tuple[EngineBackend, Ask]]:
+async def cluster(folder: Path) -> AsyncIterator[tuple[Backend, Ask]]:
     """A parent with all modules, node n1, and each field as it is at first; what asks it."""
     entities = dict.fromkeys(one[0] for one in FIELDS if one[0].kind != "module")
     values = {(entity, name): first for entity, name, first, _ in FIELDS}
@@ -77,7 +77,7 @@ async def cluster(folder: Path) -> AsyncIterator[tuple[EngineBackend, Ask]]:
         app = make_app(backend, Sites("quick", MODULES), cluster="quick")
         tokens = {}
         for name, (scope, within) in CALLERS.items():
-            tokens[name] = (await backend.mint_token(Bearer("op", scope, within), 600)).text
+            tokens[name] = (await backend.tokens.mint(Bearer("op", scope, within), 600)).text
 
         async def ask(caller: str, method: str, path: str, body: object = None) -> Any:
             sent = b"" if body is None else json.dumps(body).encode()
@@ -86,32 +86,32 @@ async def cluster(folder: Path) -> AsyncIterator[tuple[EngineBackend, Ask]]:
         yield backend, ask
 
 
-async def give(backend: EngineBackend, entity: EntityId, name: str, value: str) -> int:
-    reply = await backend.propose((SetDesired(entity, name, value, OWNER),), None, ADMIN)
+async def give(backend: Backend, entity: EntityId, name: str, value: str) -> int:
+    reply = await backend.desires.propose((SetDesired(entity, name, value, OWNER),), None, ADMIN)
     assert reply.revision is not None, reply
     return reply.revision
 
 
-async def patch(ask: Ask, caller: str, field: Field, _backend: EngineBackend) -> tuple[int, str]:
+async def patch(ask: Ask, caller: str, field: Field, _backend: Backend) -> tuple[int, str]:
     entity, name, _, value = field
     answer = await ask(caller, "PATCH", f"/v1/entities/{entity}/desired", {name: value})
     return answer.status, answer.body.decode()
 
 
-async def bulk(ask: Ask, caller: str, field: Field, _backend: EngineBackend) -> tuple[int, str]:
+async def bulk(ask: Ask, caller: str, field: Field, _backend: Backend) -> tuple[int, str]:
     entity, name, _, value = field
     patches = {"patches": [{"entity": str(entity), "desired": {name: value}}]}
     (one,) = (await ask(caller, "POST", "/v1/bulk", patches)).json["results"]
     return one["status"], str(one)
 
 
-async def site(ask: Ask, caller: str, field: Field, backend: EngineBackend) -> tuple[int, str]:
+async def site(ask: Ask, caller: str, field: Field, backend: Backend) -> tuple[int, str]:
     body = await _exported(ask, field, backend)
     answer = await ask(caller, "POST", "/v1/apply?take=1", body)
     return answer.status, answer.body.decode()
 
 
-async def plan(ask: Ask, caller: str, field: Field, backend: EngineBackend) -> tuple[int, str]:
+async def plan(ask: Ask, caller: str, field: Field, backend: Backend) -> tuple[int, str]:
     body = await _exported(ask, field, backend)
     shown = await ask(caller, "POST", "/v1/apply?take=1&dry_run=1", body)
     digest = shown.json["plan"]["digest"] if shown.status == 200 else "0" * 16
@@ -119,7 +119,7 @@ async def plan(ask: Ask, caller: str, field: Field, backend: EngineBackend) -> t
     return answer.status, answer.body.decode()
 
 
-async def _exported(ask: Ask, field: Field, backend: EngineBackend) -> dict[str, Any]:
+async def _exported(ask: Ask, field: Field, backend: Backend) -> dict[str, Any]:
     """A site file in which the field alone is another than now."""
     entity, name, first, value = field
     await give(backend, entity, name, value)
@@ -128,7 +128,7 @@ async def _exported(ask: Ask, field: Field, backend: EngineBackend) -> dict[str,
     return {"files": [{"name": "site.yaml", "text": text}]}
 
 
-async def revert(ask: Ask, caller: str, field: Field, backend: EngineBackend) -> tuple[int, str]:
+async def revert(ask: Ask, caller: str, field: Field, backend: Backend) -> tuple[int, str]:
     entity, name, first, value = field
     await give(backend, entity, name, value)
     revision = await give(backend, entity, name, first)
@@ -150,7 +150,7 @@ async def test_code_is_changed_only_with_the_scope_of_who_may_run_it(
                 status, told = await way(ask, caller, field, backend)
                 reaches = within is None or (entity.node and way in (patch, bulk))
                 may = scope.includes(needed) and reaches
-                now = backend.declared(entity).desired[name].value
+                now = backend.desires.declared(entity).desired[name].value
                 assert (status, now) == ((200, value) if may else (403, first)), (
                     caller,
                     field,

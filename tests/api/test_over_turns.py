@@ -69,10 +69,10 @@ def test_a_question_about_all_reads_few_entities_in_a_turn(tmp_path):
 
     async def ask():
         async with real_backend(tmp_path, *ALL) as backend:
-            token = (await backend.mint_token(Bearer("ada", Scope.ADMIN), 60.0)).text
+            token = (await backend.tokens.mint(Bearer("ada", Scope.ADMIN), 60.0)).text
             turns = {path: await turns_of(backend, token, "GET", path) for path in asks}
             async with counted() as stored:
-                await backend.stored()
+                await backend.desires.stored()
             return turns | {"stored": stored[0]}
 
     took = asyncio.run(ask())
@@ -100,14 +100,16 @@ def test_how_it_was_is_told_alike_whatever_is_written_while_it_is_read(tmp_path)
     async def write(backend):
         for number in range(NODES):
             change = SetDesired(node_id(f"n{number}"), "power", "on", "site")
-            await backend.propose((change,), None, AUTHOR)
+            await backend.desires.propose((change,), None, AUTHOR)
 
     async def ask():
         async with real_backend(tmp_path, *ALL) as backend:
-            at_s, before = wall_s(), backend.revision()
+            at_s, before = wall_s(), backend.desires.revision()
             writing = asyncio.create_task(write(backend))
-            told = [await backend.at(lambda one: one.kind == "node", at_s) for _ in range(10)]
-            assert backend.revision() > before
+            told = [
+                await backend.records.at(lambda one: one.kind == "node", at_s) for _ in range(10)
+            ]
+            assert backend.desires.revision() > before
             writing.cancel()
             return {one.entity for some in told for one in some if one.desired}
 

@@ -35,7 +35,7 @@ def answered(folder, *told, bearer=MONITOR, then=None):
     async def run():
         async with real_backend(folder, *DECLARED) as backend:
             app = app_of(backend)
-            text = (await backend.mint_token(bearer, 60.0)).text
+            text = (await backend.tokens.mint(bearer, 60.0)).text
             answers = [
                 await asked(
                     app,
@@ -54,8 +54,11 @@ def answered(folder, *told, bearer=MONITOR, then=None):
 
 def test_what_is_reported_is_shown_with_its_source_and_age_and_is_in_the_audit(tmp_path):
     async def shown(backend):
-        await comes(lambda: "busy" in backend.entity(N1).observed, lambda: backend.entity(N1))
-        return backend.entity(N1).observed["busy"], backend.deeds(None, 9)
+        await comes(
+            lambda: "busy" in backend.queries.entity(N1).observed,
+            lambda: backend.queries.entity(N1),
+        )
+        return backend.queries.entity(N1).observed["busy"], backend.records.deeds(None, 9)
 
     note = reading(note="seen by a probe")
     (answer,), (busy, deeds) = answered(tmp_path, body(note), then=shown)
@@ -96,7 +99,9 @@ def test_one_reading_that_cannot_be_has_all_refused_and_says_which(tmp_path, wro
     bad, status, code = WRONG[wrong]
 
     async def shown(backend):
-        return backend.entity(N1).observed, [one.who for one in backend.deeds(None, 9)]
+        return backend.queries.entity(N1).observed, [
+            one.who for one in backend.records.deeds(None, 9)
+        ]
 
     (answer,), (observed, who) = answered(tmp_path, body(reading(), bad), then=shown)
     assert (answer.status, answer.json["code"]) == (status, code), answer.json

@@ -20,10 +20,10 @@ WRONG = "\ud800"
 def test_a_request_that_cannot_be_written_down_is_refused(tmp_path, request_):
     async def story():
         async with real_backend(tmp_path, Declare(N1, {}, "site")) as backend:
-            await backend.request(request_, "user:eve", "this")
+            await backend.orders.request(request_, "user:eve", "this")
             with pytest.raises(HapteraError, match="surrogates not allowed"):
-                await backend.request(request_, "user:eve", WRONG)
-            return [one.what for one in backend.deeds(None, 9)]
+                await backend.orders.request(request_, "user:eve", WRONG)
+            return [one.what for one in backend.records.deeds(None, 9)]
 
     assert asyncio.run(story()) == ["this", "1 change"]
 
@@ -33,15 +33,15 @@ def test_a_request_is_accepted_once_the_standby_has_it(tmp_path):
         async with real_backend(tmp_path, Declare(N1, {}, "site")) as backend:
             place = 0, 0
             for _ in range(2):
-                view = await backend.replica(Follower.STANDBY, *place, "")
+                view = await backend.tree.replica(Follower.STANDBY, *place, "")
                 place = view.log, view.at
-            asking = asyncio.create_task(backend.request(Released(), "user:eve", "this"))
+            asking = asyncio.create_task(backend.orders.request(Released(), "user:eve", "this"))
             # What was written before this is durable here, and whoever waited for that has gone on.
-            await backend.propose((SetDesired(N1, "power", "on", "site"),), None, AUTHOR)
+            await backend.desires.propose((SetDesired(N1, "power", "on", "site"),), None, AUTHOR)
             # Unless this process was held up for so long that it waits for no standby.
-            assert asking.done() == (backend.durability() == Durability.LOCAL)
+            assert asking.done() == (backend.tree.durability() == Durability.LOCAL)
             while not asking.done():
-                view = await backend.replica(Follower.STANDBY, view.log, view.at, "")
+                view = await backend.tree.replica(Follower.STANDBY, view.log, view.at, "")
             return asking.exception()
 
     assert asyncio.run(story()) is None

@@ -134,7 +134,7 @@ def test_a_long_list_is_told_as_lines_too(backend):
 
 def test_a_limited_token_is_told_of_its_own_entities_alone(backend):
     bearer = Bearer("eve", Scope.READ, "node:n2")
-    token = asyncio.run(backend.mint_token(bearer, 60)).text
+    token = asyncio.run(backend.tokens.mint(bearer, 60)).text
     told = got(backend, "/v1/samples", token)
 
     assert [one["entity"] for one in told.json["entities"]] == ["node:n2"]

@@ -84,8 +84,8 @@ def test_a_stream_begins_with_all_there_is_and_goes_on_with_what_changes():
 def limited(one, within):
     """A token of a served backend that is limited, and how it is taken back."""
     backend = one.backend
-    minted = asyncio.run(backend.mint_token(Bearer("eve", Scope.READ, within), 60))
-    return minted.text, lambda: backend.minted.pop(minted.text)
+    minted = asyncio.run(backend.tokens.mint(Bearer("eve", Scope.READ, within), 60))
+    return minted.text, lambda: backend.tokens.minted.pop(minted.text)
 
 
 @pytest.mark.net

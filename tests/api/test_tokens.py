@@ -127,7 +127,7 @@ def test_what_asks_for_no_certificate_is_refused(request_):
     body = {"name": "eve", "scope": "read", "for_s": 60, "request": request_}
     answer = ask(app, "POST", "/v1/certificates", token="admin-token", body=body)
     assert (answer.status, answer.json["what"]) == (400, "not a certificate request")
-    assert backend.minted == {}
+    assert backend.tokens.minted == {}
 
 
 @pytest.mark.parametrize(

@@ -97,8 +97,11 @@ def test_answers_for_programs_are_json_or_yaml(cluster, capsys):
     for node in (N1, N2, N3):
         cluster.do(cluster.backend.say, node, condition=Condition.WAITING, frozen="by user:eve")
     assert [view["frozen"] for view in read("why")] == ["by user:eve"] * 3, "not folded"
-    cluster.backend.wrong = ["nothing can be changed"]
-    assert (read("status")["faults"], len(read("status")["entities"])) == (cluster.backend.wrong, 4)
+    cluster.backend.tree.wrong = ["nothing can be changed"]
+    assert (read("status")["faults"], len(read("status")["entities"])) == (
+        cluster.backend.tree.wrong,
+        4,
+    )
     assert typed(capsys, "status", "--check", "-o", "json")[0] == NOT_CONVERGED
 
 

@@ -103,7 +103,7 @@ def test_a_token_runs_commands_only_with_the_scope_and_within_its_limit(
     ]
     for number, (bearer, status) in enumerate(rights):
         text = f"hp1.t{number}.secret"
-        parent.backend.minted[text] = ApiToken(f"t{number}", bearer, b"", 1000.0, 4600.0)
+        parent.backend.tokens.minted[text] = ApiToken(f"t{number}", bearer, b"", 1000.0, 4600.0)
         point_at(parent.url, text, monkeypatch, tmp_path)
         assert run(["exec", "n1", "true"]) == status, bearer
 
@@ -121,7 +121,7 @@ def test_ctrl_c_ends_the_command_there(parent):
 
 def test_a_command_ends_with_the_token_that_began_it(parent, monkeypatch, tmp_path):
     bearer = Bearer("eve", Scope.EXEC)
-    parent.backend.minted["hp1.t1.secret"] = ApiToken("t1", bearer, b"", 1000.0, 4600.0)
+    parent.backend.tokens.minted["hp1.t1.secret"] = ApiToken("t1", bearer, b"", 1000.0, 4600.0)
     point_at(parent.url, "hp1.t1.secret", monkeypatch, tmp_path)
     parent.backend.comes_of = [ExecTold(), *[ExecTold(stdout=b"x" * 1_000_000)] * 100]
     words = command("exec", "n1", "yes")
@@ -129,7 +129,7 @@ def test_a_command_ends_with_the_token_that_began_it(parent, monkeypatch, tmp_pa
         words, env=environment(os.environ["HAPTERA_CLIENT"]), stdout=-1, stderr=-1
     ) as one:
         one.stdout.read(1)
-        parent.do(parent.backend.minted.clear)
+        parent.do(parent.backend.tokens.minted.clear)
         _, errors = one.communicate(timeout=WITHIN_S)
         assert one.returncode == 255
     assert b"your token is no longer valid" in errors

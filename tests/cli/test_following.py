@@ -57,11 +57,11 @@ def test_a_log_that_cannot_be_had_is_asked_for_again_and_one_that_began_anew_is_
 @pytest.mark.net
 @pytest.mark.slow
 def test_who_may_not_ask_any_more_is_told_and_asks_no_more(cluster, monkeypatch, tmp_path):
-    minted = asyncio.run(cluster.backend.mint_token(Bearer("eve", Scope.READ), 60))
+    minted = asyncio.run(cluster.backend.tokens.mint(Bearer("eve", Scope.READ), 60))
     point_at(cluster.url, minted.text, monkeypatch, tmp_path)
     with following("-f") as typed:
         assert typed.stdout.readline() == "one\n"
-        cluster.do(cluster.backend.minted.clear)
+        cluster.do(cluster.backend.tokens.minted.clear)
         assert typed.wait(WITHIN_S) == REFUSED
         assert "no valid token" in typed.stderr.read()
 

@@ -4,8 +4,8 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+from haptera.api.backend import Backend
 from haptera.controllers.groups import controller, keep_groups
-from haptera.daemon.parent.backend import EngineBackend
 from haptera.model.changes import Author, Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.model.token_scope import Scope
@@ -29,7 +29,7 @@ def a_group(replicas: int) -> list[Declare | SetDesired]:
 class Link:
     """A controller, and its way to the parent: while it is stopped, nothing that it wrote comes."""
 
-    def __init__(self, backend: EngineBackend, *, stopped: bool) -> None:
+    def __init__(self, backend: Backend, *, stopped: bool) -> None:
         self.stopped = stopped
         self.underway: list[dict[str, Any]] = []
         self.answers: list[dict[str, Any]] = []
@@ -60,10 +60,10 @@ class Link:
         raise AssertionError("it waits for each answer")
 
 
-def placed(backend: EngineBackend) -> list[str]:
+def placed(backend: Backend) -> list[str]:
     """The replicas that are to run."""
     names = [EntityId("replica", f"g.{rank}", on) for rank in (0, 1) for on in NODES]
-    views = [view for one in names if (view := backend.entity(one)) is not None]
+    views = [view for one in names if (view := backend.queries.entity(one)) is not None]
     return [view.entity for view in views if view.desired["run"].value == "running"]
 
 
@@ -75,15 +75,17 @@ async def test_r3_what_an_earlier_controller_still_writes_is_refused_whole(tmp_p
         running.append(asyncio.create_task(new.run()))
         await comes(lambda: len(placed(backend)) == 2, lambda: placed(backend))
         fewer = (SetDesired(GROUP, "replicas", 1, "site"),)
-        assert (await backend.propose(fewer, None, Author("site", may=Scope.ADMIN))).refusal is None
+        assert (
+            await backend.desires.propose(fewer, None, Author("site", may=Scope.ADMIN))
+        ).refusal is None
         await comes(lambda: len(placed(backend)) == 1, lambda: placed(backend))
 
-        before, revision, answers = placed(backend), backend.revision(), len(old.answers)
+        before, revision, answers = placed(backend), backend.desires.revision(), len(old.answers)
         old.go_on()
         await comes(lambda: len(old.answers) > answers, lambda: old.answers)
         refused = old.answers[answers]
         assert (refused["op"], refused.get("conflict")) == ("refused", True)
-        assert (placed(backend), backend.revision()) == (before, revision)
+        assert (placed(backend), backend.desires.revision()) == (before, revision)
         for one in running:
             one.cancel()
         await asyncio.gather(*running, return_exceptions=True)

@@ -1,6 +1,6 @@
 """What a group's controller would do is told before anything is written."""
 
-from haptera.daemon.parent.follow_ups import OWNER, follow_ups
+from haptera.daemon.backend.follow_ups import OWNER, follow_ups
 from haptera.model.answers.views import Condition, DesiredView, EntityView
 from haptera.model.changes import Declare, SetDesired, Undeclare
 from haptera.model.entity import EntityId, node_id

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from haptera.api.backend import Backend
 from haptera.controllers.supply import WHO, PoolWrites, pool_said, relieve, supply_of
-from haptera.daemon.parent.backend import EngineBackend
 from haptera.daemon.queue.pools import Pools
 from haptera.model.answers.views import Condition, DesiredView, EntityView, ObservedView
 from haptera.model.changes import Author, Declare, SetDesired, UnsetDesired
@@ -45,9 +45,9 @@ async def pools_kept(folder: Path, *changes: Declare | SetDesired):
             await asyncio.wait([keeping])
 
 
-def exists(backend: EngineBackend, name: str) -> str | int | None:
+def exists(backend: Backend, name: str) -> str | int | None:
     """What is desired of an instance: all of the places of a pool that is kept are declared."""
-    held = backend.declared(EntityId("instance", name, None))
+    held = backend.desires.declared(EntityId("instance", name, None))
     desired = None if held is None else held.desired.get("exist")
     return None if desired is None else desired.value
 
@@ -84,7 +84,7 @@ async def test_what_is_desired_of_a_node_s_work_is_its_duty_and_outlives_the_par
         assert (duty.work, duty.reason, duty.who) == ("held", "a fan", "user:eve")
     async with real_backend(tmp_path) as backend:
         assert backend.jobs.queue.duties == {"n1": duty}
-        await backend.propose((UnsetDesired(node, "work"),), None, Author("user:eve"))
+        await backend.desires.propose((UnsetDesired(node, "work"),), None, Author("user:eve"))
         assert backend.jobs.queue.duties == {}
 
 
@@ -92,7 +92,7 @@ async def test_what_the_queue_does_with_a_node_is_observed_of_it(tmp_path: Path)
     node = node_id("n1")
 
     def observed() -> tuple[str, bool] | None:
-        view = backend.entity(node)
+        view = backend.queries.entity(node)
         seen = None if view is None else view.observed.get("work")
         return None if seen is None else (seen.value, seen.known)
 
@@ -107,14 +107,14 @@ async def test_what_the_queue_does_with_a_node_is_observed_of_it(tmp_path: Path)
         await comes(lambda: observed() == ("open", True), observed)
 
         drain = SetDesired(node, "work", "draining", "user:eve")
-        await backend.propose((drain,), None, Author("user:eve"))
+        await backend.desires.propose((drain,), None, Author("user:eve"))
         await comes(lambda: observed() == ("draining", True), observed)
         # The queue heeds it where it is stored: of the engine nothing is wanted.
-        assert backend.entity(node).condition is Condition.IDLE
+        assert backend.queries.entity(node).condition is Condition.IDLE
 
         await asks(2, Holding(job.job, job.token, HoldingPhase.ENDED, 0))
         await comes(lambda: observed() == ("drained", True), observed)
-        await backend.propose((UnsetDesired(node, "work"),), None, Author("user:eve"))
+        await backend.desires.propose((UnsetDesired(node, "work"),), None, Author("user:eve"))
         await comes(lambda: observed() == ("open", True), observed)
 
         await backend.jobs.lose("n1", "n1 is gone")

@@ -50,7 +50,7 @@ def test_a_limited_token_may_retry_and_freeze_what_is_its_own(browser):
     with serving(*changes()) as parent:
         parent.do(tell, parent.backend)
         bearer = Bearer("eve", Scope.WRITE, "rack1*")
-        parent.backend.minted["hp1.t1.x"] = ApiToken("t1", bearer, b"", 1000.0, 1e12)
+        parent.backend.tokens.minted["hp1.t1.x"] = ApiToken("t1", bearer, b"", 1000.0, 1e12)
         choose(browser, parent.url, "hp1.t1.x")
         deeds = f"Freeze {STUCK},Switch off,Set a value,Retry now"
         assert browser.await_(DEEDS) == deeds

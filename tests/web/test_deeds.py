@@ -131,7 +131,7 @@ def test_who_signs_out_leaves_no_token_and_no_cluster_behind(browser, parent):
 
 
 def test_a_session_ends_with_its_token_and_goes_on_with_one_that_is_pasted(browser, parent):
-    minted, backend = parent.backend.minted, parent.backend
+    minted, backend = parent.backend.tokens.minted, parent.backend
     minted[LIMITED] = ApiToken("t1", Bearer("eve", Scope.WRITE), b"", 1000.0, 1e12)
     see(browser, parent, token=LIMITED, node=STUCK)
     browser.await_(DEEDS)

@@ -57,7 +57,7 @@ def test_of_a_node_without_jobs_none_are_told_and_of_the_next_its_own(browser, p
 
 def test_a_token_that_may_not_see_jobs_says_so_in_the_panel(browser, parent):
     bearer = Bearer("eve", Scope.READ, "rack1*")
-    parent.backend.minted["hp1.t1.x"] = ApiToken("t1", bearer, b"", 1000.0, 1e12)
+    parent.backend.tokens.minted["hp1.t1.x"] = ApiToken("t1", bearer, b"", 1000.0, 1e12)
     see(browser, parent, token="hp1.t1.x", node=NODES[0])
     told = browser.await_("document.querySelector('#held p')?.textContent")
     assert told.startswith("not known: the token is limited to rack1*")

@@ -359,7 +359,7 @@ def test_a_label_without_nodes_makes_room_for_the_next(browser):
 
 def test_a_token_that_may_not_see_the_jobs_says_so(browser):
     with serving(*changes()) as parent:
-        parent.backend.minted["hp1.t1.x"] = ApiToken(
+        parent.backend.tokens.minted["hp1.t1.x"] = ApiToken(
             "t1", Bearer("eve", Scope.READ, "rack1*"), b"", 1000.0, 1e12
         )
         see(browser, parent, token="hp1.t1.x", colour="job")

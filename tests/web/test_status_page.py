@@ -117,7 +117,7 @@ def test_a_token_that_is_none_is_told_with_what_to_do(page, token):
 def test_a_token_that_ended_is_told_where_the_page_would_go_on_with_it(page):
     token, row = "hp1.t1.secret", ApiToken("t1", Bearer("eve", Scope.READ), b"", 1000.0, 4600.0)
     with serving(*CHANGES, host=OWN) as parent:
-        parent.backend.minted[token] = row
+        parent.backend.tokens.minted[token] = row
         page.go(link(parent, token))
         page.await_(cell("r1n1", "dark"))
 

@@ -229,10 +229,10 @@ def test_a_node_without_a_recorded_console_says_so(page):
 
 def test_what_is_wrong_with_haptera_itself_stands_above_all(page, parent):
     assert page.evaluate("document.getElementById('faults').hidden")
-    parent.backend.wrong = ["the store of this parent cannot be written: the disk is full"]
+    parent.backend.tree.wrong = ["the store of this parent cannot be written: the disk is full"]
     told = "document.getElementById('faults').innerText"
-    assert parent.backend.wrong[0] in page.await_(f"{told} && {told}")
-    parent.backend.wrong = []
+    assert parent.backend.tree.wrong[0] in page.await_(f"{told} && {told}")
+    parent.backend.tree.wrong = []
     page.await_("document.getElementById('faults').hidden")
 
 
@@ -295,7 +295,7 @@ TREE = TreeView(
 
 def test_the_parents_tell_what_each_keeps_who_is_silent_and_whose_version_differs(browser):
     with serving(*changes()) as parent:
-        parent.backend.parents = TREE
+        parent.backend.tree.parents = TREE
         see(browser, parent, show="haptera")
         rows = browser.await_(f"{ROWS % 'health'}.length && {ROWS % 'health'}")
         assert rows[: len(TREE.parents)] == [

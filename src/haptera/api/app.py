@@ -59,9 +59,11 @@ def make_app(
     What `tallies` counts and `meters` measured is exported to Prometheus.
     """
     streams = StreamRoute(backend, cluster)
-    meters, keys = meters or Meters(), Idempotency(backend)
-    callers = Callers(backend.check_token, entry.check_peer)
-    meters.registry.register(counted := Counted(cluster, backend.figures, tallies or Tallies()))
+    meters, keys = meters or Meters(), Idempotency(backend.orders)
+    callers = Callers(backend.tokens.check, entry.check_peer)
+    meters.registry.register(
+        counted := Counted(cluster, backend.queries.figures, tallies or Tallies())
+    )
     meters.registry.register(CountedJobs(lambda: backend.jobs.queue, wall_s))
     served = [
         *all_served(backend, streams, sites, cluster, wall_s),
@@ -71,7 +73,7 @@ def make_app(
     app = Starlette(
         routes=[
             ScopedRoute(
-                keys.heeded(one), callers, meters, backend.durability, _methods(served, one)
+                keys.heeded(one), callers, meters, backend.tree.durability, _methods(served, one)
             )
             for one in served
         ],
@@ -95,9 +97,11 @@ def all_served(
     wall_s: Callable[[], float] = clock.wall_s,
 ) -> Iterator[Handler]:
     """All endpoints with what answers them."""
-    planning = Planning(backend)
+    planning = Planning(backend.desires)
     yield Handler(endpoints.HEALTH, _health)
-    yield from EntityRoutes(backend, cluster, ConsoleReadings(backend.note, wall_s)).served()
+    yield from EntityRoutes(
+        backend, cluster, ConsoleReadings(backend.records.note, wall_s)
+    ).served()
     yield from BulkRoutes(backend, planning).served()
     yield from RollRoutes(backend, planning, wall_s).served()
     yield from SiteRoutes(backend, sites, planning).served()
@@ -105,9 +109,9 @@ def all_served(
     yield from BrakeRoutes(backend).served()
     yield from HistoryRoutes(backend, planning, wall_s).served()
     yield from TokenRoutes(backend).served()
-    yield from ReplicaRoutes(backend).served()
+    yield from ReplicaRoutes(backend.tree).served()
     yield from NodeRoutes(backend).served()
-    yield from InventoryRoute(backend).served()
+    yield from InventoryRoute(backend.outputs).served()
     yield from JobRoutes(backend, wall_s).served()
     yield from ExecutionRoute(backend).served()
     yield from SampleRoutes(backend).served()

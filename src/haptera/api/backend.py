@@ -1,6 +1,7 @@
 """What the API needs of the process that it runs in."""
 
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import msgspec
@@ -100,23 +101,8 @@ class SampleDesk(Protocol):
         """The points of a series in this time, those of each step as one."""
 
 
-class Backend(Protocol):
-    """Questions are answered from memory: about one entity at once, about all over many turns.
-
-    `propose` and `preview` take their time.
-    """
-
-    @property
-    def epoch(self) -> int: ...
-
-    @property
-    def samples(self) -> SampleDesk: ...
-
-    @property
-    def radius_percent(self) -> int:
-        """So much of the nodes may be disrupted without the digest of the plan."""
-
-    def revision(self) -> int: ...
+class Queries(Protocol):
+    """What is known of entities, from memory: of one at once, of all over many turns."""
 
     async def entities(self, selectors: Collection[Selector]) -> Iterable[EntityView]:
         """Those that all of these mean, by name; each is looked at when it is taken."""
@@ -148,36 +134,30 @@ class Backend(Protocol):
     def story(self, entity: EntityId) -> StoryView | None:
         """The last decisions on it; None where there is no such entity."""
 
-    async def log(self, entity: EntityId, after: LogPlace | None) -> LogTold:
-        """What a module or a service has written after a place, or the end of it.
-
-        Raises:
-            HapteraError: there is nothing, or its node's agent cannot be asked.
-        """
-
-    @property
-    def execute(self) -> Execute:
-        """Has a node run a command, once it is in the audit. To close it ends the command.
-
-        Raises:
-            HapteraError: the audit cannot be written.
-        """
-
-    async def inventory(self, image: str) -> bytes | None:
-        """The files of an image as JSON, by its name or its digest; None if they are not known."""
-
     async def alike(self, selectors: Collection[Selector]) -> list[AlikeView]:
         """The entities that all of these mean, grouped where they stand alike."""
 
     async def summary(self, within: Selector | None = None) -> Summary: ...
 
-    async def tree(self) -> TreeView:
-        """This parent and those below it."""
-
-    async def faults(self) -> list[str]:
-        """What is wrong with haptera itself: its store, parents that are silent."""
-
     async def figures(self) -> Figures: ...
+
+    def brake(self) -> BrakeView: ...
+
+
+class Desires(Protocol):
+    """What is desired, and changes of it. `propose` and `preview` take their time."""
+
+    @property
+    def epoch(self) -> int: ...
+
+    @property
+    def radius_percent(self) -> int:
+        """So much of the nodes may be disrupted without the digest of the plan."""
+
+    def revision(self) -> int: ...
+
+    def declared(self, entity: EntityId) -> StoredEntity | None:
+        """What is stored of it."""
 
     async def stored(self) -> Sequence[StoredEntity]:
         """The desired layer, of one revision.
@@ -192,8 +172,56 @@ class Backend(Protocol):
     async def preview(self, changes: tuple[Change, ...]) -> Plan:
         """What these changes would start; nothing is written."""
 
-    def declared(self, entity: EntityId) -> StoredEntity | None:
-        """What is stored of it."""
+
+class Orders(Protocol):
+    """What people ask for besides what is desired, and the keys by which they ask once."""
+
+    async def request(self, request: HandedDown, who: str, what: str) -> None:
+        """Have the node's parent do this, once it is written down who asked for what.
+
+        Raises:
+            HapteraError: the parent that would have to is silent, or it cannot be written down.
+        """
+
+    @property
+    def execute(self) -> Execute:
+        """Has a node run a command, once it is in the audit. To close it ends the command.
+
+        Raises:
+            HapteraError: the audit cannot be written.
+        """
+
+    async def invite(self, node: str) -> InvitationView:
+        """Mint an invitation: by it, a node that already runs enrols.
+
+        Raises:
+            HapteraError: it cannot be written down.
+        """
+
+    async def evict(self, node: str) -> int | None:
+        """End a node's session, whose incarnation that was; None where it has none.
+
+        Raises:
+            HapteraError: it cannot be written down.
+        """
+
+    async def begin_keyed(self, key: RequestKey, sha256: bytes) -> Held | None:
+        """Keep an idempotency key durably, and None; or what is known of it already.
+
+        Raises:
+            HapteraError: it cannot be stored; nothing may be done by it.
+        """
+
+    async def end_keyed(self, key: RequestKey, answer: KeptAnswer | None) -> None:
+        """Keep what a request with a key was answered; None: forget that there was one.
+
+        Raises:
+            HapteraError: it cannot be stored.
+        """
+
+
+class Records(Protocol):
+    """What was changed, what has happened, and who asked for what."""
 
     def past(
         self, chosen: Callable[[EntityId], bool], *, before: int | None, count_max: int
@@ -228,19 +256,19 @@ class Backend(Protocol):
         `entity` is what it is about, where that is one.
         """
 
-    async def invite(self, node: str) -> InvitationView:
-        """Mint an invitation: by it, a node that already runs enrols.
+
+class Outputs(Protocol):
+    """What modules, services, jobs and images left in files."""
+
+    async def log(self, entity: EntityId, after: LogPlace | None) -> LogTold:
+        """What a module or a service has written after a place, or the end of it.
 
         Raises:
-            HapteraError: it cannot be written down.
+            HapteraError: there is nothing, or its node's agent cannot be asked.
         """
 
-    async def evict(self, node: str) -> int | None:
-        """End a node's session, whose incarnation that was; None where it has none.
-
-        Raises:
-            HapteraError: it cannot be written down.
-        """
+    async def inventory(self, image: str) -> bytes | None:
+        """The files of an image as JSON, by its name or its digest; None if they are not known."""
 
     def strangers(self) -> list[UnclaimedView]:
         """The machines that asked this parent for an address and got none, the latest first.
@@ -249,21 +277,38 @@ class Backend(Protocol):
             HapteraError: they cannot be read.
         """
 
-    async def begin_keyed(self, key: RequestKey, sha256: bytes) -> Held | None:
-        """Keep an idempotency key durably, and None; or what is known of it already.
+
+class TokenDesk(Protocol):
+    """The tokens by which people and programs ask."""
+
+    def check(self, text: str) -> Bearer | None:
+        """Whose token this is and what it allows; None where it is none, or no longer."""
+
+    def held(self) -> list[ApiToken]:
+        """All that hold, the oldest first."""
+
+    async def mint(self, bearer: Bearer, ttl_s: float) -> MintedToken:
+        """Make a token, once it is durable.
 
         Raises:
-            HapteraError: it cannot be stored; nothing may be done by it.
+            HapteraError: it cannot be stored, or there are too many.
         """
 
-    async def end_keyed(self, key: RequestKey, answer: KeptAnswer | None) -> None:
-        """Keep what a request with a key was answered; None: forget that there was one.
+    async def certify(
+        self, bearer: Bearer, ttl_s: float, request: CertificateSigningRequest
+    ) -> Certified:
+        """As `mint`: a certificate that stands for one."""
+
+    async def revoke(self, key: str) -> ApiToken | None:
+        """Let a token hold no more, at once and for good; None where there is none.
 
         Raises:
-            HapteraError: it cannot be stored.
+            HapteraError: it does not hold, but would again after a restart.
         """
 
-    def brake(self) -> BrakeView: ...
+
+class ReadingDesk(Protocol):
+    """Readings that programs outside haptera report."""
 
     def check_reading(self, one: ReadingReported) -> None:
         """See that this can be read of an entity that is declared, and is for this parent.
@@ -279,20 +324,15 @@ class Backend(Protocol):
             HapteraError: it cannot be written down.
         """
 
-    async def request(self, request: HandedDown, who: str, what: str) -> None:
-        """Have the node's parent do this, once it is written down who asked for what.
 
-        Raises:
-            HapteraError: the parent that would have to is silent, or it cannot be written down.
-        """
+class TreeDesk(Protocol):
+    """The parents around this one, and how far they follow its store."""
 
-    @property
-    def jobs(self) -> JobDesk:
-        """The queue of jobs."""
+    async def view(self) -> TreeView:
+        """This parent and those below it."""
 
-    @property
-    def bus(self) -> Bus:
-        """The changes, for listeners."""
+    async def faults(self) -> list[str]:
+        """What is wrong with haptera itself: its store, parents that are silent."""
 
     async def replica(self, follower: Follower, log: int, place: int, files: str) -> ReplicaView:
         """What a follower of the store lacks that has all up to a place, and these files.
@@ -311,27 +351,19 @@ class Backend(Protocol):
     def durability(self) -> str:
         """Where what is acknowledged now is durable: `local`, or `replicated`."""
 
-    def check_token(self, text: str) -> Bearer | None:
-        """Whose token this is and what it allows; None where it is none, or no longer."""
 
-    def tokens(self) -> list[ApiToken]:
-        """All that hold, the oldest first."""
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """All of it, by subject."""
 
-    async def mint_token(self, bearer: Bearer, ttl_s: float) -> MintedToken:
-        """Make a token, once it is durable.
-
-        Raises:
-            HapteraError: it cannot be stored, or there are too many.
-        """
-
-    async def certify(
-        self, bearer: Bearer, ttl_s: float, request: CertificateSigningRequest
-    ) -> Certified:
-        """As `mint_token`: a certificate that stands for one."""
-
-    async def revoke_token(self, key: str) -> ApiToken | None:
-        """Let a token hold no more, at once and for good; None where there is none.
-
-        Raises:
-            HapteraError: it does not hold, but would again after a restart.
-        """
+    queries: Queries
+    desires: Desires
+    orders: Orders
+    records: Records
+    outputs: Outputs
+    readings: ReadingDesk
+    tokens: TokenDesk
+    tree: TreeDesk
+    jobs: JobDesk
+    samples: SampleDesk
+    bus: Bus

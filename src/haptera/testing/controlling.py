@@ -52,6 +52,8 @@ class SimulatedSource:
 
     def __init__(self, world: Parented) -> None:
         self._world = world
+        # It is asked for little enough to be both.
+        self.queries = self.desires = self
 
     @property
     def bus(self) -> Bus:

@@ -45,7 +45,7 @@ class Cluster:
         self.start_anew()
 
     def start_anew(self) -> None:
-        source = cast("Any", self)
+        self.queries = source = cast("Any", self)
         self.caps = CapKeeper(source, cast("Any", self.jobs), source, self.ward)
 
     def reads(self, name: str, profile: PowerProfile | None) -> None:
@@ -83,7 +83,7 @@ class Cluster:
         profile = self.views[f"node:{name}"].known_value("power_profile")
         return self.load[name] * SHARES[RESTRAINTS.get(str(profile), RESTRAINTS["performance"])]
 
-    # The board and the source.
+    # The board, and the queries of the source.
 
     def last(self, entity: EntityId) -> dict[str, Measured]:
         if entity.name in self.silent:

@@ -50,6 +50,7 @@ class Cluster:
     def __init__(self) -> None:
         self.jobs = Jobs()
         self.brake_why: str | None = None
+        self.queries = self
         self.start_anew()
         self.views = {f"node:n{one}": a_view(f"node:n{one}") for one in range(1, 5)}
         self.desire("health-rule:inlet-hot", SITE, **RULE)

@@ -27,14 +27,14 @@ class BrakeRoutes:
 
     async def get(self, _request: Request, caller: Caller) -> Response:
         """The brake's reason and duration; a limited token sees no number of nodes."""
-        brake = self.backend.brake()
+        brake = self.backend.queries.brake()
         if caller.within is not None and brake.why is not None:
             brake = BrakeView(UNCOUNTED, brake.left_ms)
         return as_json(brake)
 
     async def release(self, request: Request, caller: Caller) -> Response:
         """Disruptive steps go on at once; the answer is how it stood before."""
-        before = self.backend.brake()
+        before = self.backend.queries.brake()
         who = author(request, caller).who
-        await self.backend.request(Released(), who, "release the brake")
+        await self.backend.orders.request(Released(), who, "release the brake")
         return as_json(before)

@@ -53,5 +53,5 @@ class BulkRoutes:
         status = HTTPStatus.MULTI_STATUS if batch.problems else HTTPStatus.OK
         # What a plan hits may be more than what a token is limited to.
         plans = batch.plans if caller.within is None else []
-        told = Bulk(self.backend.revision(), list(batch.results()), plans)
+        told = Bulk(self.backend.desires.revision(), list(batch.results()), plans)
         return as_json(told, status=status)

@@ -65,21 +65,21 @@ class EntityRoutes:
 
     async def summary(self, _request: Request, caller: Caller) -> Response:
         """How many entities of each kind stand in each condition."""
-        backend, revision = self.backend, self.backend.revision()
-        told = await backend.summary(caller.within)
+        backend, revision = self.backend, self.backend.desires.revision()
+        told = await backend.queries.summary(caller.within)
         faults = await self._faults(caller)
         counts = (told.counts, told.subtrees)
-        return as_json(SummaryView(self.cluster, backend.epoch, revision, *counts, faults))
+        return as_json(SummaryView(self.cluster, backend.desires.epoch, revision, *counts, faults))
 
     async def status(self, request: Request, caller: Caller) -> Response:
         """The condition of all, or of those selected: like ones are grouped, with their nodes.
 
         Each is as it was when it was read, at the answer's revision or a later one.
         """
-        revision = self.backend.revision()
-        told = await self.backend.alike(_chosen(request, caller))
+        revision = self.backend.desires.revision()
+        told = await self.backend.queries.alike(_chosen(request, caller))
         faults = await self._faults(caller)
-        view = StatusView(self.cluster, self.backend.epoch, revision, told, faults)
+        view = StatusView(self.cluster, self.backend.desires.epoch, revision, told, faults)
         return as_json(view)
 
     async def many(self, request: Request, caller: Caller) -> Response:
@@ -87,41 +87,41 @@ class EntityRoutes:
 
         Each is as it was when it was sent, at the answer's revision or a later one.
         """
-        found = await self.backend.texts(_chosen(request, caller))
+        found = await self.backend.queries.texts(_chosen(request, caller))
         if wants_lines(request):
             return Lines(found)
         faults = await self._faults(caller)
-        none = Entities(self.backend.epoch, self.backend.revision(), faults)
+        none = Entities(self.backend.desires.epoch, self.backend.desires.revision(), faults)
         return Lines(found, form=document(none))
 
     async def _faults(self, caller: Caller) -> list[str]:
         """They concern the whole cluster: a caller who is limited to a part of it hears of none."""
-        return await self.backend.faults() if caller.within is None else []
+        return await self.backend.tree.faults() if caller.within is None else []
 
     async def one(self, request: Request, caller: Caller) -> Response:
         """One entity; with `?agent=1`, also the word of its node's agent: that takes a moment."""
         entity = _entity_of(request)
         view = self._view(entity, caller)
         if flag(request, "agent"):
-            view = await self.backend.detail(entity) or view
+            view = await self.backend.queries.detail(entity) or view
         if flag(request, "explain"):
-            view = msgspec.structs.replace(view, explained=self.backend.explained(entity))
+            view = msgspec.structs.replace(view, explained=self.backend.queries.explained(entity))
         return self._told(view)
 
     async def graph(self, request: Request, caller: Caller) -> Response:
         """All that can be known of its class and what leads where, with its chain marked."""
         entity = _entity_of(request)
-        told = await self.backend.graph(entity)
+        told = await self.backend.queries.graph(entity)
         if told is None:
-            raise missing(self.backend, entity, caller.within)
+            raise missing(self.backend.queries, entity, caller.within)
         return as_json(told)
 
     async def story(self, request: Request, caller: Caller) -> Response:
         """The last decisions of the parent on it, each with what had happened before."""
         entity = _entity_of(request)
-        told = self.backend.story(entity)
+        told = self.backend.queries.story(entity)
         if told is None:
-            raise missing(self.backend, entity, caller.within)
+            raise missing(self.backend.queries, entity, caller.within)
         return as_json(told)
 
     async def log(self, request: Request, caller: Caller) -> Response:
@@ -134,7 +134,7 @@ class EntityRoutes:
         if entity.kind not in (MODULE, JOB):
             self._view(entity, caller)
         try:
-            told = await self.backend.log(entity, after)
+            told = await self.backend.outputs.log(entity, after)
         except HapteraError as error:
             raise HapteraError(
                 error.what, where=str(entity), do="see docs/reference/why.md", code=Code.NOT_FOUND
@@ -160,7 +160,7 @@ class EntityRoutes:
         entity = _entity_of(request)
         self._view(entity, caller)
         who = author(request, caller).who
-        await self.backend.request(Asked(entity), who, f"retry {entity}")
+        await self.backend.orders.request(Asked(entity), who, f"retry {entity}")
         return as_json(Retried(str(entity)), status=HTTPStatus.ACCEPTED)
 
     async def _patch(self, request: Request, caller: Caller, patch: EntityPatch) -> Response:
@@ -171,17 +171,17 @@ class EntityRoutes:
         async def make() -> tuple[Change, ...]:
             return patcher.changes(patch)
 
-        await write(self.backend, make, by)
+        await write(self.backend.desires, make, by)
         return self._told(self._view(parse_entity(patch.entity), caller))
 
     def _view(self, entity: EntityId, caller: Caller) -> EntityView:
-        view = self.backend.entity(entity)
+        view = self.backend.queries.entity(entity)
         if view is None:
-            raise missing(self.backend, entity, caller.within)
+            raise missing(self.backend.queries, entity, caller.within)
         return view
 
     def _told(self, view: EntityView) -> Response:
-        return as_json(view, headers={"ETag": tag_of(self.backend, view.revision)})
+        return as_json(view, headers={"ETag": tag_of(self.backend.desires, view.revision)})
 
 
 def _chosen(request: Request, caller: Caller) -> list[Selector]:

@@ -61,7 +61,7 @@ class ExecutionRoute:
         asked = ExecAsked(entity, tuple(body.words), body.within_s, body.stdin)
         words = msgspec.json.encode(body.words).decode()
         reason = "" if by.why is None else f": {by.why}"
-        told = self.backend.execute(asked, by.who, f"exec {entity} {words}{reason}")
+        told = self.backend.orders.execute(asked, by.who, f"exec {entity} {words}{reason}")
         # Whatever is refused is so at once, and then there is a status for it.
         first = await anext(told)
         if isinstance(first, Unable):
@@ -75,8 +75,8 @@ class ExecutionRoute:
             raise HapteraError(
                 f"nothing can be run in {entity}", do="name a node, or a system: system:NAME@NODE"
             )
-        if self.backend.entity(entity) is None:
-            raise missing(self.backend, entity, within)
+        if self.backend.queries.entity(entity) is None:
+            raise missing(self.backend.queries, entity, within)
         size_bytes = sum(len(word.encode()) + 1 for word in body.words)
         if size_bytes > WORDS_BYTES_MAX:
             raise LimitError(

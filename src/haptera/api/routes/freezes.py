@@ -83,11 +83,11 @@ class FreezeRoutes:
 
         async def make() -> tuple[Change, ...]:
             # At once, so that it is written also where others write all the time.
-            held = None if known is None else self.backend.declared(known.entity)
+            held = None if known is None else self.backend.desires.declared(known.entity)
             return tuple(_freezing(held, wanted, owner))
 
         by = replace(author(request, caller), why=body.reason)
-        await write(self.backend, make, by)
+        await write(self.backend.desires, make, by)
         there = await self._there()
         if (mine := there.freeze_of(owner, body.selector)) is None:
             raise HapteraError(
@@ -109,7 +109,7 @@ class FreezeRoutes:
             thawed[:] = await over_turns(_thawed(there, by, caller.within))
             return tuple(_thawing(one, left, f"user:{caller.name}") for one, left in thawed)
 
-        revision, _ = await write(self.backend, make, author(request, caller))
+        revision, _ = await write(self.backend.desires, make, author(request, caller))
         there = await self._there()
         views = await over_turns(there.views(there.freezes, caller.within))
         after = set(await over_turns(there.held(caller.within)))
@@ -131,7 +131,7 @@ class FreezeRoutes:
         return wanted
 
     async def _there(self) -> "_There":
-        return await over_turns(_read(await self.backend.stored()))
+        return await over_turns(_read(await self.backend.desires.stored()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ class HistoryRoutes:
         chosen = _chosen(request, caller)
         asked = read_query(request, query.PageQuery)
         page = await asyncio.to_thread(
-            self.backend.past, chosen, before=asked.before, count_max=asked.limit
+            self.backend.records.past, chosen, before=asked.before, count_max=asked.limit
         )
         return listing(request, page, page.changes, _next(request, page))
 
@@ -72,7 +72,7 @@ class HistoryRoutes:
         """What was seen of what is selected, where it stood, what was tried, latest first."""
         limit = read_query(request, query.LatestQuery).limit
         chosen = _chosen(request, caller)
-        found = await asyncio.to_thread(self.backend.happened, chosen, limit)
+        found = await asyncio.to_thread(self.backend.records.happened, chosen, limit)
         return listing(request, Happenings(found), found)
 
     async def past(self, request: Request, caller: Caller) -> Response:
@@ -83,7 +83,7 @@ class HistoryRoutes:
             do = "give a time in the past"
             raise HapteraError(what, where="at in the query", do=do)
         chosen = _chosen(request, caller)
-        found = await self.backend.at(chosen, at_s)
+        found = await self.backend.records.at(chosen, at_s)
         return listing(request, Past(at_s, found), found)
 
     async def lemons(self, request: Request, caller: Caller) -> Response:
@@ -91,7 +91,7 @@ class HistoryRoutes:
         asked = read_query(request, query.LemonsQuery)
         since = self.wall_s() - asked.days * DAY_S
         meant = check_selector(parse_selector(asked.select or f"{node.kind.name}:*"))
-        views = await self.backend.entities([narrowed(meant, caller)])
+        views = await self.backend.queries.entities([narrowed(meant, caller)])
         nodes = {one.name for one in views if one.kind == node.kind.name}
         ended = self.backend.jobs.queue.ended()
         failed = [one.holder for one in ended if _failed(one, since) and one.holder is not None]
@@ -100,8 +100,8 @@ class HistoryRoutes:
 
     def _counts(self, failed_jobs: Sequence[str], since: float) -> Counts:
         """The troubles of all nodes; files are read."""
-        health_of = self.backend.past(_is_health, before=None, count_max=HEALTH_CHANGES_MAX)
-        happened = self.backend.happened_since(FOLLOWED, since)
+        health_of = self.backend.records.past(_is_health, before=None, count_max=HEALTH_CHANGES_MAX)
+        happened = self.backend.records.happened_since(FOLLOWED, since)
         return count_troubles(happened, health_of.changes, failed_jobs, since)
 
     async def audit(self, request: Request, caller: Caller) -> Response:
@@ -110,13 +110,15 @@ class HistoryRoutes:
         To a limited token: what concerns its entities, and how many changes of a write do.
         """
         limit = read_query(request, query.LimitQuery).limit
-        found = await asyncio.to_thread(self.backend.deeds, caller.within, limit)
+        found = await asyncio.to_thread(self.backend.records.deeds, caller.within, limit)
         return listing(request, Audit(found), found)
 
     async def revert(self, request: Request, caller: Caller) -> Response:
         """Undo the write that made a revision, unless something was changed since."""
         text = request.path_params["revision"]
-        changed = await asyncio.to_thread(self.backend.written, int(text)) if _is(text) else []
+        changed = (
+            await asyncio.to_thread(self.backend.records.written, int(text)) if _is(text) else []
+        )
         if not changed:
             raise HapteraError(
                 f"no change of revision {text} is known",
@@ -125,7 +127,7 @@ class HistoryRoutes:
             )
 
         async def make() -> tuple[Change, ...]:
-            return revert(changed, self.backend.declared)
+            return revert(changed, self.backend.desires.declared)
 
         by = author(request, caller)
         by = replace(by, why=by.why or f"revert of {changed[0].revision}")

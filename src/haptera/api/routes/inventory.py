@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from starlette.requests import Request
 from starlette.responses import Response
 
-from haptera.api.backend import Backend
+from haptera.api.backend import Outputs
 from haptera.api.requests.endpoint import Caller, Handler
 from haptera.model.errors import Code, HapteraError
 from haptera.rest import endpoints
@@ -14,7 +14,7 @@ from haptera.rest import endpoints
 
 @dataclass(frozen=True, slots=True)
 class InventoryRoute:
-    backend: Backend
+    outputs: Outputs
 
     def served(self) -> Iterator[Handler]:
         yield Handler(endpoints.INVENTORY, self.get)
@@ -22,7 +22,7 @@ class InventoryRoute:
     async def get(self, request: Request, _caller: Caller) -> Response:
         """All files of an image, by its name or its digest: content, mode, owner; its packages."""
         image = request.path_params["image"]
-        told = await self.backend.inventory(image)
+        told = await self.outputs.inventory(image)
         if told is None:
             raise HapteraError(
                 "there is no such image here, or no list of its files",

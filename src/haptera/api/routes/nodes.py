@@ -53,10 +53,10 @@ class NodeRoutes:
                 do="give the reason: why=…, or -m",
                 code=Code.MISSING,
             )
-        if self.backend.entity(node_id(node)) is None:
-            raise missing(self.backend, node_id(node))
+        if self.backend.queries.entity(node_id(node)) is None:
+            raise missing(self.backend.queries, node_id(node))
         what = f"override the permit of {node}: {by.why}"
-        await self.backend.request(Released(node), by.who, what)
+        await self.backend.orders.request(Released(node), by.who, what)
         return as_json(Overridden(node, OVERRIDE_NS // S))
 
     async def evict(self, request: Request, caller: Caller) -> Response:
@@ -64,11 +64,11 @@ class NodeRoutes:
         node = request.path_params["node"]
         if not is_name(node):
             raise HapteraError(f"{node!r} is not the name of one node", do="evict one at a time")
-        self.backend.note(author(request, caller).who, f"evict {node}", node_id(node))
-        incarnation = await self.backend.evict(node)
+        self.backend.records.note(author(request, caller).who, f"evict {node}", node_id(node))
+        incarnation = await self.backend.orders.evict(node)
         if incarnation is None:
-            if self.backend.entity(node_id(node)) is None:
-                raise missing(self.backend, node_id(node))
+            if self.backend.queries.entity(node_id(node)) is None:
+                raise missing(self.backend.queries, node_id(node))
             raise HapteraError(
                 f"{node} has no session",
                 do="there is nothing to end: it has not enrolled since it was evicted, or never",
@@ -85,16 +85,16 @@ class NodeRoutes:
         entity = parse_entity(request.path_params["entity"])
         if entity.kind != kind.kind.name:
             raise HapteraError(f"{entity} cannot enrol", do="name a node: node:NAME")
-        if self.backend.declared(entity) is None:
-            raise missing(self.backend, entity, caller.within)
+        if self.backend.desires.declared(entity) is None:
+            raise missing(self.backend.queries, entity, caller.within)
         by = author(request, caller)
         reason = "" if by.why is None else f": {by.why}"
-        self.backend.note(by.who, f"invite {entity.name}{reason}", entity)
-        return as_json(await self.backend.invite(entity.name))
+        self.backend.records.note(by.who, f"invite {entity.name}{reason}", entity)
+        return as_json(await self.backend.orders.invite(entity.name))
 
     async def parents(self, _request: Request, _caller: Caller) -> Response:
         """The parents of the tree that are below this one, and the lag of its standby."""
-        return as_json(await self.backend.tree())
+        return as_json(await self.backend.tree.view())
 
     async def unclaimed(self, _request: Request, _caller: Caller) -> Response:
         """The machines that asked for an address and are no node's, the latest first."""
@@ -106,37 +106,37 @@ class NodeRoutes:
         mac = _checked((await read_body(request, ClaimBody)).mac)
 
         async def make() -> tuple[Change, ...]:
-            held = await self._free(self.backend.declared(node), node.name, mac)
+            held = await self._free(self.backend.desires.declared(node), node.name, mac)
             # It stays whose it is: a claim says what a site could not know.
             return (Declare(node, {**held.attributes, _MAC: mac}, held.owner),)
 
-        if self.backend.declared(node) is None:
-            raise missing(self.backend, node)
-        _, (change,) = await write(self.backend, make, by)
+        if self.backend.desires.declared(node) is None:
+            raise missing(self.backend.queries, node)
+        _, (change,) = await write(self.backend.desires, make, by)
         assert isinstance(change, Declare)
         what = f"claim {mac} as {node.name}"
         try:
-            await self.backend.request(Asked(node), by.who, what)
+            await self.backend.orders.request(Asked(node), by.who, what)
         except HapteraError:  # It is tried by itself, where its parent is silent now.
-            self.backend.note(by.who, what, node)
+            self.backend.records.note(by.who, what, node)
         return as_json(ClaimMade(node.name, mac, change.owner))
 
     async def _unclaimed(self) -> list[UnclaimedView]:
         owners = await self._owners()
-        return [one for one in self.backend.strangers() if one.mac not in owners]
+        return [one for one in self.backend.outputs.strangers() if one.mac not in owners]
 
     async def _owners(self) -> dict[str, str]:
         """The names of nodes by their MAC addresses."""
         return {
             found.hex(":"): one.entity.name
-            for one in await self.backend.stored()
+            for one in await self.backend.desires.stored()
             if (found := parse_mac(one.attributes.get(_MAC, ""))) is not None
         }
 
     async def _free(self, held: StoredEntity | None, node: str, mac: str) -> StoredEntity:
         """The node, which and whose machine nobody has claimed."""
         if held is None:
-            raise missing(self.backend, node_id(node))
+            raise missing(self.backend.queries, node_id(node))
         if (taken := held.attributes.get(_MAC)) is not None:
             raise HapteraError(
                 f"{node} already has the MAC address {taken}",
@@ -146,7 +146,7 @@ class NodeRoutes:
         if (owner := (await self._owners()).get(mac)) is not None:
             do = "list unclaimed machines: haptera unclaimed"
             raise HapteraError(f"{mac} already belongs to {owner}", do=do, code=Code.CONFLICT)
-        if all(one.mac != mac for one in self.backend.strangers()):
+        if all(one.mac != mac for one in self.backend.outputs.strangers()):
             raise HapteraError(
                 f"{mac} has not requested an address recently",
                 do="see haptera unclaimed, or set `mac` where the node is declared",

@@ -156,7 +156,7 @@ class JobRoutes:
         names = sorted(queue.holders.keys() | queue.duties.keys())
         if asked.select is not None:
             select = check_selector(parse_selector(asked.select))
-            names = await nodes_meant(self.backend, select, queue.holders)
+            names = await nodes_meant(self.backend.queries, select, queue.holders)
         lanes = sorted(queue.lanes.counts().items(), key=lambda one: (one[0].size, one[1]))
         view = QueueView(
             [self._holder(name) for name in names],
@@ -207,13 +207,13 @@ class JobRoutes:
 
     def _declared(self, name: str) -> Size | None:
         """What a node has for jobs."""
-        view = self.backend.entity(node_id(name))
+        view = self.backend.queries.entity(node_id(name))
         return None if view is None else capacity_of(view.attributes)
 
     def _duty(self, name: str) -> DutyState:
         """Where a node stands; drained is one of another batch system once that says so, too."""
         state = self.desk.queue.duty(name)
-        view = self.backend.entity(node_id(name)) if state is DutyState.DRAINED else None
+        view = self.backend.queries.entity(node_id(name)) if state is DutyState.DRAINED else None
         seen = None if view is None else view.observed.get(work.name)
         still = seen is not None and seen.by != QUEUE and seen.value != NodeWork.DRAINED
         return DutyState.DRAINING if still else state

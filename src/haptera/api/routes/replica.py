@@ -7,7 +7,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from haptera.api.backend import Backend
+from haptera.api.backend import TreeDesk
 from haptera.api.requests.body import as_json, read_body
 from haptera.api.requests.endpoint import Caller, Handler, read_query
 from haptera.rest import endpoints, query
@@ -19,7 +19,7 @@ REPORT_BYTES_MAX: Final = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class ReplicaRoutes:
-    backend: Backend
+    tree: TreeDesk
 
     def served(self) -> Iterator[Handler]:
         yield Handler(endpoints.REPLICA, self.get)
@@ -29,9 +29,9 @@ class ReplicaRoutes:
         """What was written since a place, within a second; from nowhere, the whole state file."""
         asked = read_query(request, query.ReplicaQuery)
         follower = Follower(asked.follower)
-        return as_json(await self.backend.replica(follower, asked.log, asked.place, asked.files))
+        return as_json(await self.tree.replica(follower, asked.log, asked.place, asked.files))
 
     async def report(self, request: Request, _caller: Caller) -> Response:
         """What a parent below keeps, by its own word."""
         body = await read_body(request, ReportBody, REPORT_BYTES_MAX)
-        return as_json(await self.backend.report(body.report))
+        return as_json(await self.tree.report(body.report))

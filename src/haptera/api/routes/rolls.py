@@ -51,7 +51,9 @@ class RollRoutes:
         if within:
             check_by_name([parse_selector(body.select)])
         taking = claim is Claim.TAKE
-        start = await roll_start(self.backend, body, within, taking=taking, wall_s=self.wall_s())
+        start = await roll_start(
+            self.backend.queries, body, within, taking=taking, wall_s=self.wall_s()
+        )
         patcher = Patcher(self.backend, by.who, claim, caller.within)
         batch = PatchBatch(self.planning, patcher, start.patches(), digest_in(request))
         end = PatchBatch(self.planning, patcher, start.patches_at_end(), None)

@@ -71,8 +71,8 @@ class SampleRoutes:
     async def series(self, request: Request, _caller: Caller) -> Response:
         """The measurements of one series of an entity."""
         entity = parse_entity(request.path_params["entity"])
-        if self.backend.entity(entity) is None:
-            raise missing(self.backend, entity)
+        if self.backend.queries.entity(entity) is None:
+            raise missing(self.backend.queries, entity)
         asked = read_query(request, query.SeriesQuery)
         series = _checked(asked.series)
         reading = self.backend.samples.reading(entity.kind, series)
@@ -103,7 +103,7 @@ class SampleRoutes:
         found: list[EntityId] = []
         for entity, _ in self.backend.samples.all_last():
             yield _EACH
-            if all(self.backend.means(one, entity) for one in chosen):
+            if all(self.backend.queries.means(one, entity) for one in chosen):
                 found.append(entity)
         return found
 
@@ -171,17 +171,17 @@ class ReadingRoute:
             except HapteraError as error:
                 error.where = f"readings[{place}]"
                 raise
-        await self.backend.observe(told, author(request, caller).who)
+        await self.backend.readings.observe(told, author(request, caller).who)
         return as_json(ReadingsTaken(len(told)), status=HTTPStatus.ACCEPTED)
 
     def _reported(self, one: ReadingBody, source: str, now: int, caller: Caller) -> ReadingReported:
         entity, at = parse_entity(one.entity), now - one.age_ms * _NS_PER_MS
         check_limit(entity, caller.within)
-        if self.backend.declared(entity) is None:
-            raise missing(self.backend, entity, caller.within)
+        if self.backend.desires.declared(entity) is None:
+            raise missing(self.backend.queries, entity, caller.within)
         by = f"{REPORTED_BY}{source}"
         reported = ReadingReported(entity, one.variable, one.value, by, at, one.note)
-        self.backend.check_reading(reported)
+        self.backend.readings.check_reading(reported)
         return reported
 
 

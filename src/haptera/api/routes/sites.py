@@ -92,7 +92,7 @@ class SiteRoutes:
             self._check_code(site, caller)
 
         async def make() -> tuple[Change, ...]:
-            return await asyncio.to_thread(site.changes, await self.backend.stored(), claim)
+            return await asyncio.to_thread(site.changes, await self.backend.desires.stored(), claim)
 
         by = author(request, caller)
         applied = await self.planning.apply(request, make, by, body.if_revision)
@@ -102,13 +102,13 @@ class SiteRoutes:
         """In what a site and what is in force differ."""
         body = await read_body(request, SiteBody, SITE_BODY_BYTES_MAX)
         site = await self._read(body, caller)
-        revision, stored = self.backend.revision(), await self.backend.stored()
+        revision, stored = self.backend.desires.revision(), await self.backend.desires.stored()
         found = await asyncio.to_thread(site.difference, stored)
         return as_json(Difference(revision, found))
 
     async def export(self, request: Request, _caller: Caller) -> Response:
         """What is in force, as a site file."""
-        revision, stored = self.backend.revision(), await self.backend.stored()
+        revision, stored = self.backend.desires.revision(), await self.backend.desires.stored()
         owner = request.query_params.get("owner")
         text = await asyncio.to_thread(self.sites.export, stored, owner)
         return as_json(Exported(revision, text))

@@ -73,7 +73,7 @@ class StreamRoute:
 
     def text(self, batch: Batch, shown: Shown | None) -> str | None:
         """One event; None where there is nothing new."""
-        views, types, gone, left = news_of(batch, self.backend.entity, shown)
+        views, types, gone, left = news_of(batch, self.backend.queries.entity, shown)
         snapshot_ends = shown is None and batch.cursor is not None
         if not (batch.fresh or snapshot_ends or views or gone or left):
             return None
@@ -151,7 +151,7 @@ class EventStream(Response):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     def _means(self, entity: EntityId) -> bool:
-        return self._route.backend.means(self._wanted.selector, entity)
+        return self._route.backend.queries.means(self._wanted.selector, entity)
 
     async def _has_news(self) -> bool:
         try:

@@ -50,15 +50,15 @@ class TokenRoutes:
 
     async def all(self, _request: Request, _caller: Caller) -> Response:
         """All tokens that hold, without their secrets."""
-        return as_json(Tokens([_view(one) for one in self.backend.tokens()]))
+        return as_json(Tokens([_view(one) for one in self.backend.tokens.held()]))
 
     async def make(self, request: Request, caller: Caller) -> Response:
         """Make a token; its text is in this answer, and nowhere else."""
         body = await read_body(request, TokenBody)
         bearer = _bearer(body)
-        minted = await self.backend.mint_token(bearer, body.for_s)
+        minted = await self.backend.tokens.mint(bearer, body.for_s)
         what = f"make token {minted.row.id}: {body.scope} for {body.name}"
-        self.backend.note(author(request, caller).who, what)
+        self.backend.records.note(author(request, caller).who, what)
         made = TokenMade(_view(minted.row), minted.text)
         return as_json(made, status=HTTPStatus.CREATED)
 
@@ -75,23 +75,23 @@ class TokenRoutes:
                 where="request",
                 do="send a PKCS #10 request in PEM, for a key on the curve P-256",
             )
-        made = await self.backend.certify(bearer, body.for_s, asked)
+        made = await self.backend.tokens.certify(bearer, body.for_s, asked)
         what = f"certify {made.row.id}: {body.scope} for {body.name}"
-        self.backend.note(author(request, caller).who, what)
+        self.backend.records.note(author(request, caller).who, what)
         view = CertificateMade(_view(made.row), made.certificate.decode(), made.authority.decode())
         return as_json(view, status=HTTPStatus.CREATED)
 
     async def revoke(self, request: Request, caller: Caller) -> Response:
         """Take a token back, by its id: from now on it is none."""
         key = request.path_params["token"]
-        row = await self.backend.revoke_token(key)
+        row = await self.backend.tokens.revoke(key)
         if row is None:
             raise HapteraError(
                 f"there is no token {key}",
                 do="see which there are: haptera token list",
                 code=Code.NOT_FOUND,
             )
-        self.backend.note(
+        self.backend.records.note(
             author(request, caller).who, f"revoke token {row.id} of {row.bearer.name}"
         )
         return as_json(_view(row))

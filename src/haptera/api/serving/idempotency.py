@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message
 
-from haptera.api.backend import Backend
+from haptera.api.backend import Orders
 from haptera.api.requests.body import read_bytes
 from haptera.api.requests.endpoint import Caller, Handler, dry_run
 from haptera.api.requests.problems import status_of
@@ -41,7 +41,7 @@ Answer = Callable[[Request, Caller], Awaitable[Response]]
 class Idempotency:
     """`under_way` are the keys whose requests this process is working on."""
 
-    backend: Backend
+    orders: Orders
     under_way: set[RequestKey] = field(default_factory=set)
 
     def heeded(self, served: Handler) -> Handler:
@@ -71,7 +71,7 @@ class Idempotency:
         try:
             body = await read_bytes(request, SITE_BODY_BYTES_MAX)
             digest = _digest(request, caller, body)
-            held = await self.backend.begin_keyed(key, digest)
+            held = await self.orders.begin_keyed(key, digest)
             if held is not None:
                 return _again(held, digest)
             return await self._first(_with_body(request, body), caller, key, answer)
@@ -98,7 +98,7 @@ class Idempotency:
             return
         try:
             refused = answer.status >= HTTPStatus.BAD_REQUEST
-            await self.backend.end_keyed(key, None if refused else answer)
+            await self.orders.end_keyed(key, None if refused else answer)
         except HapteraError as error:
             _log.warning("the answer to a request with an idempotency key is not kept: %s", error)
 

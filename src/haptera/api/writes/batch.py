@@ -73,14 +73,14 @@ class PatchBatch:
         self.problems |= found
 
     async def _write(self, make: Make, author: Author | None) -> None:
-        backend, plans = self.planning.backend, list[Plan]()
+        desires, plans = self.planning.desires, list[Plan]()
         if author is not None:
             # Many narrow writes are as wide as one.
             besides = sum(one.disrupted_nodes for one in self.plans)
             checked = self.planning.checked(make, self.digest, plans, besides)
-            await write(backend, checked, author)
+            await write(desires, checked, author)
         elif changes := await make():
-            plans.append(await backend.preview(changes))
+            plans.append(await desires.preview(changes))
         self.plans += plans[-1:]
 
     async def _changes(

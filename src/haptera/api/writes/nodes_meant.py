@@ -2,25 +2,25 @@
 
 from collections.abc import Collection, Iterator
 
-from haptera.api.backend import Backend
+from haptera.api.backend import Queries
 from haptera.api.writes.patching import missing
 from haptera.model.entity import node_id
 from haptera.selectors.selector import Selector
 from haptera.selectors.selector_ast import NODE, Pattern, parts_of
 
 
-async def nodes_meant(backend: Backend, select: Selector, others: Collection[str]) -> list[str]:
+async def nodes_meant(queries: Queries, select: Selector, others: Collection[str]) -> list[str]:
     """All nodes that a selector means, by name; `others` may not be declared any more.
 
     Raises:
         HapteraError: a node that it names one by one is not there.
     """
-    views = await backend.entities([select])
+    views = await queries.entities([select])
     there = {one.name for one in views if one.kind == NODE}
     gone = {name for name in others if select.choice.by_name(node_id(name))}
     for name in _spelt(select):
-        if name not in others and backend.entity(node_id(name)) is None:
-            raise missing(backend, node_id(name))
+        if name not in others and queries.entity(node_id(name)) is None:
+            raise missing(queries, node_id(name))
     return sorted(there | gone)
 
 

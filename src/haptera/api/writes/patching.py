@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from haptera.api.backend import Backend
+from haptera.api.backend import Backend, Desires, Queries
 from haptera.api.requests.endpoint import check_limit
 from haptera.api.writes.limits import check_reach
 from haptera.core.desired.ownership import Claim, declare, desire
@@ -34,7 +34,7 @@ class Patcher:
         held = self._held(patch.entity)
         if self.within is not None:
             check_reach(self.within, held, patch, self.claim)
-        tag = tag_of(self.backend, held.revision)
+        tag = tag_of(self.backend.desires, held.revision)
         if not _matches(patch.if_match, tag):
             raise HapteraError(
                 f"{patch.entity} changed: it is {tag} now",
@@ -53,12 +53,12 @@ class Patcher:
     def tag(self, text: str) -> str | None:
         """The ETag of an entity as it is now; None where it is gone."""
         entity = parse_entity(text)
-        there = self.backend.declared(entity) or self.backend.entity(entity)
-        return None if there is None else tag_of(self.backend, there.revision)
+        there = self.backend.desires.declared(entity) or self.backend.queries.entity(entity)
+        return None if there is None else tag_of(self.backend.desires, there.revision)
 
     def _begun(self, held: StoredEntity) -> tuple[Change, ...]:
         """An entity of the cluster's is there once something is desired of it."""
-        new = held.owner == "" and self.backend.entity(held.entity) is None
+        new = held.owner == "" and self.backend.queries.entity(held.entity) is None
         return (Declare(held.entity, {}, self.owner),) if new else ()
 
     def _attributes(self, held: StoredEntity, patch: EntityPatch) -> Iterator[Change]:
@@ -77,14 +77,14 @@ class Patcher:
         """What is stored of an entity; nothing is of one that is there without being declared."""
         entity = parse_entity(text)
         check_limit(entity, self.within)
-        stored = self.backend.declared(entity)
+        stored = self.backend.desires.declared(entity)
         if stored is not None:
             return stored
-        view = self.backend.entity(entity)
+        view = self.backend.queries.entity(entity)
         if view is None and _may_begin(entity):
             return StoredEntity(entity, {}, "", {}, 0)
         if view is None:
-            raise missing(self.backend, entity, self.within)
+            raise missing(self.backend.queries, entity, self.within)
         return StoredEntity(entity, {}, "", {}, view.revision)
 
 
@@ -93,15 +93,15 @@ def _may_begin(entity: EntityId) -> bool:
     return entity.node is None and kind is not None and kind.of_cluster
 
 
-def tag_of(backend: Backend, revision: int) -> str:
+def tag_of(desires: Desires, revision: int) -> str:
     """The ETag of an entity that was changed last by this revision."""
-    return f'"{backend.epoch}.{revision}"'
+    return f'"{desires.epoch}.{revision}"'
 
 
-def missing(backend: Backend, entity: EntityId, within: Selector | None = None) -> HapteraError:
+def missing(queries: Queries, entity: EntityId, within: Selector | None = None) -> HapteraError:
     """There is none: with a guess which was meant, of those that a limited token may see."""
-    near = backend.nearest(entity)
-    if near is not None and within is not None and not backend.means(within, parse_entity(near)):
+    near = queries.nearest(entity)
+    if near is not None and within is not None and not queries.means(within, parse_entity(near)):
         near = None
     guess, kind = did_you_mean(near), entity.kind
     see = f"see which there are: haptera get {kind}, or GET /v1/entities?kind={kind}"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from starlette.requests import Request
 
-from haptera.api.backend import Backend
+from haptera.api.backend import Desires
 from haptera.api.requests.endpoint import dry_run
 from haptera.core.state.allowance import READ_AT_ONCE, READING_EACH
 from haptera.model.answers.plan import DIGEST_DIGITS, Plan
@@ -23,9 +23,9 @@ Make = Callable[[], Awaitable[tuple[Change, ...]]]
 
 @dataclass(frozen=True, slots=True)
 class Planning:
-    """What disrupts more than the backend's `radius_percent` of the nodes needs its digest."""
+    """What disrupts more than `radius_percent` of the nodes needs its digest."""
 
-    backend: Backend
+    desires: Desires
 
     async def apply(
         self, request: Request, make: Make, author: Author, if_revision: int | None = None
@@ -38,11 +38,11 @@ class Planning:
         """
         plans: list[Plan] = []
         if dry_run(request):
-            revision, changes = self.backend.revision(), await make()
-            plans.append(await self.backend.preview(changes))
+            revision, changes = self.desires.revision(), await make()
+            plans.append(await self.desires.preview(changes))
         else:
             checked = self.checked(make, digest_in(request), plans)
-            revision, changes = await write(self.backend, checked, author, if_revision)
+            revision, changes = await write(self.desires, checked, author, if_revision)
         views = await over_turns(_views(changes))
         return AppliedView(revision, views, plans[-1], self.is_wide(plans[-1]))
 
@@ -57,7 +57,7 @@ class Planning:
 
         async def made() -> tuple[Change, ...]:
             changes = await make()
-            plans.append(await self.backend.preview(changes))
+            plans.append(await self.desires.preview(changes))
             self._check(plans[-1], digest, besides)
             return changes
 
@@ -65,14 +65,14 @@ class Planning:
 
     def is_wide(self, plan: Plan) -> bool:
         """Whether a plan needs its digest."""
-        return plan.is_wide(self.backend.radius_percent)
+        return plan.is_wide(self.desires.radius_percent)
 
     def _check(self, plan: Plan, digest: str | None, besides: int) -> None:
-        if digest is None and plan.is_wide(self.backend.radius_percent, besides):
+        if digest is None and plan.is_wide(self.desires.radius_percent, besides):
             more = f" besides {besides} by earlier parts of the same request" if besides else ""
             raise HapteraError(
                 f"this disrupts up to {plan.disrupted_nodes} of {plan.nodes} nodes{more}, more than"
-                f" {self.backend.radius_percent} %: {plan.disrupted}",
+                f" {self.desires.radius_percent} %: {plan.disrupted}",
                 where="the plan",
                 do="look at the plan (haptera plan, or dry_run=1), then confirm it with its digest:"
                 " --digest HEX, or digest=HEX",

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from haptera.api.backend import Backend
+from haptera.api.backend import Queries
 from haptera.api.writes.patching import missing
 from haptera.controllers.roll.beginning import beginning, name_of, to_be_changed
 from haptera.controllers.roll.progress import RollState, progress
@@ -50,7 +50,7 @@ class RollStart:
 
 
 async def roll_start(
-    backend: Backend, body: RollBody, within: Collection[Selector], *, taking: bool, wall_s: float
+    queries: Queries, body: RollBody, within: Collection[Selector], *, taking: bool, wall_s: float
 ) -> RollStart:
     """The roll that a request begins, on what its selector and all of `within` mean.
 
@@ -58,14 +58,14 @@ async def roll_start(
         HapteraError: no controller would carry it out, the image is not built, no system runs
             another image, or one is in another roll and is not to be taken from it.
     """
-    if backend.entity(_CONTROLLER) is None:
+    if queries.entity(_CONTROLLER) is None:
         do = "add `controllers: {roll: {}}` to its site file, and start it again"
         raise HapteraError("no controller of rolls runs at this parent", do=do, code=Code.CONFLICT)
-    _check_image(backend, body.image)
+    _check_image(queries, body.image)
     name = name_of(body)
-    found = await backend.entities([parse_selector(body.select), *within])
+    found = await queries.entities([parse_selector(body.select), *within])
     left = to_be_changed(body, found)
-    others = await _other_rolls(backend, left, name, wall_s)
+    others = await _other_rolls(queries, left, name, wall_s)
     if others and not taking:
         one = next(one for one in left if one.desired_value(system.roll.name) in others)
         its = one.desired_value(system.roll.name)
@@ -74,13 +74,13 @@ async def roll_start(
     return RollStart(name, body, left, others, wall_s)
 
 
-def _check_image(backend: Backend, name: str) -> None:
+def _check_image(queries: Queries, name: str) -> None:
     if _DIGEST.fullmatch(name):
         return
     entity = EntityId(image.kind.name, check_name(name), None)
-    view = backend.entity(entity)
+    view = queries.entity(entity)
     if view is None:
-        raise missing(backend, entity)
+        raise missing(queries, entity)
     fact = view.observed.get(image.state.name)
     if fact is None or fact.value != State.BUILT:
         state = "not built" if fact is None else fact.value
@@ -89,15 +89,15 @@ def _check_image(backend: Backend, name: str) -> None:
 
 
 async def _other_rolls(
-    backend: Backend, systems: Sequence[EntityView], name: str, wall_s: float
+    queries: Queries, systems: Sequence[EntityView], name: str, wall_s: float
 ) -> list[str]:
     """The rolls besides this one that are not over, and have some of these systems."""
     names = {str(one.desired_value(system.roll.name) or name) for one in systems} - {name}
-    views = [backend.entity(EntityId(roll.kind.name, one, None)) for one in sorted(names)]
+    views = [queries.entity(EntityId(roll.kind.name, one, None)) for one in sorted(names)]
     rolls = [one for one in views if one is not None and one.desired]
     if not rolls:
         return []
     kinds = (node.kind.name, system.kind.name)
-    every = [await backend.entities([parse_selector(f"{kind}:*")]) for kind in kinds]
+    every = [await queries.entities([parse_selector(f"{kind}:*")]) for kind in kinds]
     known = [one for some in every for one in some]
     return [one.name for one in rolls if progress(one, known, wall_s).state not in _SETTLED]

@@ -150,7 +150,7 @@ class CapKeeper:
         if text is None:
             return None
         selector = parse_selector(str(text) or ALL)
-        return lambda one: self._source.means(selector, parse_entity(one.entity))
+        return lambda one: self._source.queries.means(selector, parse_entity(one.entity))
 
     def _node(self, view: EntityView, held: frozenset[str]) -> CappedNode:
         """A node, without what is measured of it."""

@@ -44,7 +44,7 @@ from haptera.model.samples import SampleBatch
 from haptera.planner.domain.pieces import Pieces, slices
 from haptera.runtime import clock
 from haptera.runtime.over_turns import over_turns
-from haptera.runtime.processes.control import Source
+from haptera.runtime.processes.control import Readable, Source
 from haptera.sdk import Cluster, Conflict
 from haptera.sdk.boundary import Boundary
 from haptera.sdk.failures import cut
@@ -69,10 +69,17 @@ Wish = Mapping[str, str | int | None]
 _NOTHING: Final[Wish] = dict.fromkeys(one.name for one in health.kind.plain)
 
 
-class HealthSource(Source, Protocol):
-    """The readings and entities that health control uses, and the state of the brake."""
+class Braked(Readable, Protocol):
+    """The entities, and the state of the brake."""
 
     def brake(self) -> BrakeView: ...
+
+
+class HealthSource(Source, Protocol):
+    """The entities that health control uses, and the state of the brake."""
+
+    @property
+    def queries(self) -> Braked: ...
 
 
 @dataclass(slots=True)
@@ -145,7 +152,7 @@ class HealthKeeper:
         for some in slices(sorted(nodes), JUDGED_AT_ONCE):
             patients += (self._patient(nodes[one], there.get(one), held, now) for one in some)
             yield JUDGING_EACH * len(some)
-        brake = self._source.brake().why
+        brake = self._source.queries.brake().why
         why = None if brake is None else f"the brake is on: {brake}"
         limits = limits_of(by_kind[budget.kind.name].values(), self._limits)
         decision = decide_care(patients, limits, now, why)

@@ -1,6 +1,7 @@
 """What a parent writes down of what happens to its entities."""
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from haptera.core.state.table import EntityTable
 from haptera.core.views.chronicle import Chronicle
@@ -12,9 +13,9 @@ from haptera.runtime.store.event_log_writer import Recorder
 class EventRecorder:
     """Follows the entities that changed, and hands on what happened to them."""
 
-    def __init__(self, table: EntityTable, recorder: Recorder) -> None:
+    def __init__(self, table: EntityTable, folder: Path) -> None:
         self._chronicle = Chronicle(table)
-        self._recorder = recorder
+        self._recorder = recorder = Recorder(folder)
         self._recoveries = recorder.recoveries
         # The engine's first turns announce each entity that was stored.
         recorder.note([self._chronicle.begin(clock.now_ns(), clock.wall_offset_ns())])
@@ -29,3 +30,6 @@ class EventRecorder:
             happened = self._chronicle.follow(entities, now, offset_ns)
         if happened:
             self._recorder.note(happened)
+
+    def close(self) -> None:
+        self._recorder.close()

@@ -5,7 +5,7 @@ import logging
 from pathlib import Path
 
 from haptera.core.desired.ownership import Claim
-from haptera.daemon.parent.backend import EngineBackend
+from haptera.daemon.tree.above import Stores
 from haptera.model.changes import Author, Change
 from haptera.model.errors import ConflictError, HapteraError, InputError
 from haptera.model.token_scope import Scope
@@ -16,9 +16,7 @@ from haptera.site.syntax.sources import constants_of, gather
 _log = logging.getLogger(__name__)
 
 
-async def apply_at_start(
-    named: str | None, sites: Sites, backend: EngineBackend
-) -> HapteraError | None:
+async def apply_at_start(named: str | None, sites: Sites, desires: Stores) -> HapteraError | None:
     """Apply the site file that was named, if any; what is wrong with it, if anything."""
     if named is None:
         return None
@@ -27,11 +25,11 @@ async def apply_at_start(
     async def make() -> tuple[Change, ...]:
         files = await asyncio.to_thread(gather, [site])
         proposal = await sites.read(files, constants_of(site))
-        stored = await backend.stored()
+        stored = await desires.stored()
         return await asyncio.to_thread(proposal.changes, stored, Claim.LEAVE)
 
     try:
-        await write(backend, make, Author("site", f"{site} at the start", Scope.ADMIN))
+        await write(desires, make, Author("site", f"{site} at the start", Scope.ADMIN))
     except InputError as error:
         if not all(isinstance(one, ConflictError) for one in error.errors):
             return error

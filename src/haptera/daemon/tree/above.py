@@ -62,7 +62,7 @@ class Above:
         self,
         settings: ParentSettings,
         engine: Engine,
-        backend: Stores,
+        desires: Stores,
         take: Take,
         deliver: Callable[[Iterable[Event]], None],
         below: Below,
@@ -82,7 +82,7 @@ class Above:
         near = engine.neighbours
         assert near.reports is not None, "an agent is no parent"
         self._reporter = Reporter(engine.table, near.charge, near.reports)
-        self._backend = backend
+        self._desires = desires
         self._take = take
         self._reach = reach
         self._place: Path | None = None
@@ -155,10 +155,10 @@ class Above:
         wanted = relayed(entities, self._name)
 
         async def make() -> tuple[Change, ...]:
-            return changes(wanted, await self._backend.stored())
+            return changes(wanted, await self._desires.stored())
 
         await write(
-            self._backend, make, Author("above", "as the parent above desires", Scope.ADMIN)
+            self._desires, make, Author("above", "as the parent above desires", Scope.ADMIN)
         )
         nodes = nodes_of(entities, self._name)
         for saved in await self._take(

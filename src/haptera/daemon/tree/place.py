@@ -42,16 +42,16 @@ class Tree:
         self._deliver = deliver
         self.below = Below(engine, deliver, self._adopt_made, self.doubted, log)
         self._above: Above | None = None
-        self._backend: Stores
+        self._desires: Stores
 
     def follow(
-        self, settings: ParentSettings, backend: Stores, reach: Callable[[str], None]
+        self, settings: ParentSettings, desires: Stores, reach: Callable[[str], None]
     ) -> None:
         """Follow the parents above, where the settings name any."""
-        self._backend = backend
+        self._desires = desires
         if settings.parent_name is not None:
             ways = (self._take, self._deliver, self.below, reach)
-            self._above = Above(settings, self._engine, backend, *ways)
+            self._above = Above(settings, self._engine, desires, *ways)
 
     def runs(self, exchange: Exchange) -> list[Coroutine[None, None, None]]:
         """What passes messages on for as long as the parent runs."""
@@ -71,7 +71,7 @@ class Tree:
         try:
             await self._sessions.evict(node)
             if self._above is None:
-                await quarantine(self._backend, node)
+                await quarantine(self._desires, node)
             else:
                 self._above.doubted(node, incarnation)
         except HapteraError as error:

@@ -13,13 +13,12 @@ from haptera.kinds import KINDS
 from haptera.kinds.meaning import check_selector
 from haptera.model.answers.views import EntityView
 from haptera.model.changes import Author, Cause, Change, Desired, StoredEntity
-from haptera.model.effects import Reply
 from haptera.model.entity import EntityId, parse_entity
 from haptera.model.errors import Code, ConflictError, HapteraError
 from haptera.model.token_scope import Scope
 from haptera.planner.domain.pieces import Pieces, slices
 from haptera.runtime.over_turns import over_turns
-from haptera.runtime.store.optimistic_write import WriteError, write
+from haptera.runtime.store.optimistic_write import Proposing, WriteError, write
 from haptera.selectors.selector import Selector, parse_selector
 from haptera.selectors.subscription import parse_wanted
 from haptera.wire import control
@@ -50,25 +49,33 @@ class Link(Protocol):
     def go_on(self) -> None: ...
 
 
-class Source(Protocol):
-    """The state that controllers read and write: questions are answered at once, from memory."""
-
-    @property
-    def bus(self) -> Bus: ...
-
-    def revision(self) -> int: ...
+class Readable(Protocol):
+    """The entities as controllers see them: answered at once, from memory."""
 
     def entity(self, entity: EntityId) -> EntityView | None: ...
 
     def means(self, selector: Selector, entity: EntityId) -> bool:
         """Whether this entity is there, and meant."""
 
+
+class Writable(Proposing, Protocol):
+    """What is desired, and may be changed."""
+
     def declared(self, entity: EntityId) -> StoredEntity | None:
         """What is stored of it."""
 
-    async def propose(
-        self, changes: tuple[Change, ...], if_revision: int | None, author: Author
-    ) -> Reply: ...
+
+class Source(Protocol):
+    """The state that controllers read and write, and its changes."""
+
+    @property
+    def queries(self) -> Readable: ...
+
+    @property
+    def desires(self) -> Writable: ...
+
+    @property
+    def bus(self) -> Bus: ...
 
 
 class _Watch:
@@ -159,7 +166,7 @@ class Control:
                     return tuple(self._changes(request))
 
                 by = Author(self._owner, may=Scope.WRITE)
-                revision, _ = await write(self._source, make, by, request.if_revision)
+                revision, _ = await write(self._source.desires, make, by, request.if_revision)
                 self._say(control.WrittenAt(request.id, revision))
             case _:
                 assert_never(request)
@@ -178,11 +185,11 @@ class Control:
 
     def _tell(self, number: int, watch: _Watch) -> None:
         if watch.listener.gathers:
-            watch.revision = self._source.revision()
+            watch.revision = self._source.desires.revision()
         batch = watch.listener.drain(VIEWS_PER_FRAME)
         assert batch is not None
         watch.asked = False
-        views, types, gone, _ = news_of(batch, self._source.entity)
+        views, types, gone, _ = news_of(batch, self._source.queries.entity)
         cursor = str(batch.cursor) if batch.whole else None
         told_now = control.ControlTold(
             number, batch.fresh, views, types, gone, cursor, watch.revision
@@ -193,9 +200,9 @@ class Control:
         selector = check_selector(parse_selector(request.select))
         found = await over_turns(self._first(selector, request.after))
         page = found[:VIEWS_PER_FRAME]
-        views = [view for one in page if (view := self._source.entity(one)) is not None]
+        views = [view for one in page if (view := self._source.queries.entity(one)) is not None]
         more = str(page[-1]) if len(found) > len(page) else None
-        return control.Views(request.id, views, more, self._source.revision())
+        return control.Views(request.id, views, more, self._source.desires.revision())
 
     def _first(self, selector: Selector, after: str | None) -> Pieces[list[EntityId]]:
         """The first that it means after one, by name: one more than a frame takes."""
@@ -204,7 +211,7 @@ class Control:
             meant = (
                 one
                 for one in some
-                if (after is None or str(one) > after) and self._source.means(selector, one)
+                if (after is None or str(one) > after) and self._source.queries.means(selector, one)
             )
             found = nsmallest(VIEWS_PER_FRAME + 1, [*found, *meant], key=str)
             yield 2 * READING_EACH * len(some)
@@ -219,19 +226,19 @@ class Control:
             )
         declared = {parse_entity(name): one for name, one in request.declare.items()}
         for entity in sorted(declared, key=_nodes_first):
-            held = self._source.declared(entity)
+            held = self._source.desires.declared(entity)
             there = None if held is None else held.attributes
             yield from declare(KINDS, entity, there, declared[entity], self._owners(held))
         desired = {parse_entity(name): patch for name, patch in request.desired.items()}
         for entity in sorted(desired, key=_nodes_first):
-            held = self._source.declared(entity)
+            held = self._source.desires.declared(entity)
             if held is None and entity not in declared:
                 raise HapteraError(f"there is no {entity}", do="declare it", code=Code.NOT_FOUND)
             kind = KINDS[entity.kind]
             yield from desire(kind, entity, _values(held), desired[entity], owner)
         going = {parse_entity(name) for name in request.undeclare}
         for entity in sorted(going, key=_nodes_first, reverse=True):
-            held = self._source.declared(entity)
+            held = self._source.desires.declared(entity)
             staying = [one for one in self._on(entity) if one not in going]
             yield from undeclare(entity, _values(held), staying, self._owners(held))
 
@@ -243,7 +250,7 @@ class Control:
         if entity.kind != "node":
             return []
         on_it = sorted(one for one in self._source.bus.there() if one.node == entity.name)
-        return [one for one in on_it if self._source.declared(one) is not None]
+        return [one for one in on_it if self._source.desires.declared(one) is not None]
 
     def _refuse(self, number: int, text: str, *, conflict: bool = False) -> None:
         self._say(control.WriteRefused(number, text, conflict))

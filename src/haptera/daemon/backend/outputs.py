@@ -1,0 +1,77 @@
+"""What modules, services, jobs and images left in files, here or on a node."""
+
+import asyncio
+
+import msgspec
+
+from haptera.core.state.table import EntityTable
+from haptera.daemon.backend.queries import AGENT_WITHIN_S, AskAgent
+from haptera.daemon.logs import Logs
+from haptera.daemon.queue.job_logs import JobLogs
+from haptera.daemon.queue.parent_side import ParentQueue
+from haptera.model.entity import EntityId
+from haptera.model.errors import Code, HapteraError
+from haptera.model.text import whole_number
+from haptera.modules.image.store import ImageStore
+from haptera.modules.netboot.strangers import read_strangers
+from haptera.rest.unclaimed import UnclaimedView
+from haptera.runtime.network.peer_messages import Answer, LogAsked, LogPlace, LogTold, Unable
+
+
+class ParentOutputs:
+    """Those of nodes are asked of their agents."""
+
+    def __init__(
+        self,
+        table: EntityTable,
+        logs: Logs,
+        jobs: ParentQueue,
+        job_logs: JobLogs,
+        images: ImageStore,
+        ask_agent: AskAgent,
+    ) -> None:
+        self._table = table
+        self._logs = logs
+        self._jobs, self._job_logs = jobs, job_logs
+        self._images = images
+        self._ask_agent = ask_agent
+
+    async def log(self, entity: EntityId, after: LogPlace | None) -> LogTold:
+        """What this has written after a place, or the end of it; of a node, its console."""
+        asked = LogAsked(entity, after=after)
+        if entity.kind == "job":
+            answer = await self._ask_holder(asked)
+        elif entity.node is None:
+            known = (row.id for row in self._table.of_cluster(entity.kind))
+            answer = self._logs.answer(asked, known)
+        elif entity.kind == "node":
+            declared = [entity] if self._table.get(entity) is not None else []
+            answer = self._logs.answer(asked, declared)
+        else:
+            answer = await self._ask_agent(entity.node, asked, AGENT_WITHIN_S)
+        match answer:
+            case LogTold():
+                return answer
+            case Unable(text):
+                raise HapteraError(text)
+            case _:
+                raise HapteraError(
+                    "the agent answered with something else", code=Code.VERSION_MISMATCH
+                )
+
+    async def _ask_holder(self, asked: LogAsked) -> Answer:
+        """What the node says that has a job, or had it last; what was taken, where that is gone."""
+        job = self._jobs.queue.job(whole_number(asked.entity.name) or 0)
+        if job.token is None:
+            raise HapteraError(f"{asked.entity} has not run yet", code=Code.NOT_FOUND)
+        answer = await self._ask_agent(job.holder or "nobody", asked, AGENT_WITHIN_S)
+        if isinstance(answer, Unable):
+            return self._job_logs.told(job, asked.after) or answer
+        return answer
+
+    async def inventory(self, image: str) -> bytes | None:
+        return await asyncio.to_thread(self._images.inventory, image)
+
+    def strangers(self) -> list[UnclaimedView]:
+        found = read_strangers(self._logs.directory)
+        return [UnclaimedView(**msgspec.structs.asdict(one)) for one in found]

@@ -1,0 +1,31 @@
+"""What programs outside haptera report goes to the engine once the audit has it."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from haptera.core.engine import Engine
+from haptera.model.events import Event, ReadingReported
+from haptera.runtime.store.store import Store, kept
+
+# So much of what a request reports is in the audit.
+TOLD_CHARS_MAX: Final = 500
+
+
+class ParentReadings:
+    """The engine checks them first."""
+
+    def __init__(
+        self, engine: Engine, store: Store, deliver: Callable[[Iterable[Event]], None]
+    ) -> None:
+        self._store = store
+        self._deliver = deliver
+        self.check_reading = engine.reported.check
+
+    async def observe(self, readings: Sequence[ReadingReported], who: str) -> None:
+        told = ", ".join(f"{one.entity} {one.variable} {one.value}" for one in readings)
+        entities = {one.entity for one in readings}
+        about = entities.pop() if len(entities) == 1 else None
+        what = f"{readings[0].by}: {told}"[:TOLD_CHARS_MAX]
+        kept(await asyncio.wrap_future(self._store.note(who, what, about)))
+        self._deliver(readings)
