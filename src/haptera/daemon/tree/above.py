@@ -1,4 +1,4 @@
-"""A parent below another: follows that one's store for its nodes, and reports what it keeps."""
+"""A parent below another: follows that one's store for its nodes."""
 
 import asyncio
 import logging
@@ -7,25 +7,17 @@ from itertools import cycle
 from pathlib import Path
 from typing import Final, Protocol
 
-import msgspec
-
-from haptera.client import AsyncClient, calls, find
-from haptera.core.engine import Engine
+from haptera.client import find
 from haptera.core.sync.relay import changes, nodes_of, relayed
-from haptera.core.sync.reporter import Reporter
 from haptera.daemon.settings import ParentSettings
-from haptera.daemon.tree.below import Below, SubtreeReport
 from haptera.daemon.tree.following import Following, keep_beside
 from haptera.daemon.tree.replicas import TERM, read_beside
+from haptera.daemon.tree.reporting import Reporting
 from haptera.model.changes import Author, Change, StoredEntity
-from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
-from haptera.model.events import Event, ReportAnswer, ToldFromAbove
 from haptera.model.token_scope import Scope
-from haptera.runtime.clock import now_ns
 from haptera.runtime.identity.private import private_directory
 from haptera.runtime.identity.sealing import Sealer
-from haptera.runtime.over_turns import over_turns
 from haptera.runtime.store import changes_sql, sessions_sql
 from haptera.runtime.store.feed import Follower
 from haptera.runtime.store.optimistic_write import Proposing, write
@@ -36,10 +28,6 @@ from haptera.sdk.boundary import Boundary
 
 FOLDER: Final = "above"
 ASK_AGAIN_S: Final = 0.3
-# Changes that come closer together than this are reported together.
-EVERY_S: Final = 0.1
-REPORT_WITHIN_S: Final = 5.0
-_S: Final = 1_000_000_000
 
 _log = logging.getLogger(__name__)
 
@@ -56,62 +44,35 @@ class Stores(Proposing, Protocol):
 
 
 class Above:
-    """The one of the parents above that is followed now, and what passes between."""
+    """The one of the parents above that is followed now; what is reported goes to it."""
 
     def __init__(
         self,
         settings: ParentSettings,
-        engine: Engine,
+        reporting: Reporting,
         desires: Stores,
         take: Take,
-        deliver: Callable[[Iterable[Event]], None],
-        below: Below,
         reach: Callable[[str], None],
     ) -> None:
         """`reach` is called with the address at which the followed parent serves nodes."""
-        self._engine = engine
-        self._below = below
-        self._deliver = deliver
         assert settings.parent_name is not None, "the root is below nobody"
         self._name = settings.parent_name
         self._places = [Path(one) for one in settings.above]
         self._own = Path(settings.directory)
         self._home = private_directory(self._own / FOLDER)
-        self._hello_s = engine.side.hello_ns / _S
         self._sealer = Sealer.given()
-        near = engine.neighbours
-        assert near.reports is not None, "an agent is no parent"
-        self._reporter = Reporter(engine.table, near.charge, near.reports)
+        self.reporting = reporting
         self._desires = desires
         self._take = take
         self._reach = reach
         self._place: Path | None = None
         self._said: dict[Path, str] = {}
-        self._log = 0
-        self._made: dict[str, SavedSession] = {}
-        self._doubted: dict[str, int] = {}
-        self._news = asyncio.Event()
-
-    def changed(self, entities: Iterable[EntityId]) -> None:
-        """What is known of these is another than before."""
-        self._reporter.changed(entities)
-        self._news.set()
-
-    def enrolled(self, session: SavedSession) -> None:
-        """A node has a session that was made here, or below: others may have to take it over."""
-        self._made[session.peer] = session
-        self._news.set()
-
-    def doubted(self, node: str, incarnation: int) -> None:
-        """Two have claimed the token of this boot: the parents above have to put it out, too."""
-        self._doubted[node] = incarnation
-        self._news.set()
 
     async def run(self) -> None:
         """Follow and report until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._follow())
-            tasks.create_task(self._report())
+            tasks.create_task(self.reporting.run(lambda: self._place))
 
     async def _follow(self) -> None:
         replica = Replica.open(self._home / STATE_FILE)
@@ -165,55 +126,7 @@ class Above:
             [one for one in sessions if one.peer in nodes],
             {name: incarnation for name, incarnation in counted.items() if name in nodes},
         ):
-            self.enrolled(saved)
-
-    async def _report(self) -> None:
-        while True:
-            lacks = self._engine.safety.exchange.asks.lacks_permits(now_ns())
-            try:
-                async with asyncio.timeout(min(EVERY_S, self._hello_s) if lacks else self._hello_s):
-                    await self._news.wait()
-            except TimeoutError:
-                pass
-            self._news.clear()
-            if self._place is not None:
-                with Boundary(f"the report to the parent of {self._place}"):
-                    await self._report_to(self._place)
-            await asyncio.sleep(EVERY_S)
-
-    async def _report_to(self, place: Path) -> None:
-        found = await over_turns(self._below.parents())
-        parents = tuple(one for one in found if one.heard_ms is not None)
-        sessions, doubted = tuple(self._made.values()), dict(self._doubted)
-        sent_at = now_ns()
-        notes = self._engine.requests.notes(sent_at)
-        told = self._reporter.draft(sent_at)
-        report = SubtreeReport(self._name, *told, sessions, notes, parents, doubted)
-        try:
-            async with asyncio.timeout(REPORT_WITHIN_S), AsyncClient(find(place).access) as client:
-                taken = await client.ask(calls.report(msgspec.msgpack.encode(report)))
-        except (HapteraError, TimeoutError, OSError):
-            self._reporter.repeat()
-            return
-        for one in sessions:
-            if self._made.get(one.peer) is one:
-                del self._made[one.peer]
-        for node, incarnation in doubted.items():
-            if self._doubted.get(node) == incarnation:
-                del self._doubted[node]
-        self._heed(taken.answer, sent_at)
-        if taken.log != self._log:
-            self._log = taken.log
-            self._reporter.repeat()
-            self._news.set()
-
-    def _heed(self, answer: bytes, sent_at: int) -> None:
-        """Hand on what is answered besides; a parent of an earlier version says nothing."""
-        try:
-            told = msgspec.msgpack.decode(answer, type=ReportAnswer)
-        except (ValueError, RecursionError):
-            return
-        self._deliver([ToldFromAbove(told, sent_at)])
+            self.reporting.enrolled(saved)
 
 
 def _read(

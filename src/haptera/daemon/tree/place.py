@@ -12,6 +12,7 @@ from haptera.daemon.settings import ParentSettings
 from haptera.daemon.tree.above import Above, Stores
 from haptera.daemon.tree.below import Below
 from haptera.daemon.tree.quarantine import quarantine
+from haptera.daemon.tree.reporting import Reporting
 from haptera.kinds.node import address
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import HapteraError
@@ -50,8 +51,9 @@ class Tree:
         """Follow the parents above, where the settings name any."""
         self._desires = desires
         if settings.parent_name is not None:
-            ways = (self._take, self._deliver, self.below, reach)
-            self._above = Above(settings, self._engine, desires, *ways)
+            name = settings.parent_name
+            reporting = Reporting(name, self._engine, self.below, self._deliver)
+            self._above = Above(settings, reporting, desires, self._take, reach)
 
     def runs(self, exchange: Exchange) -> list[Coroutine[None, None, None]]:
         """What passes messages on for as long as the parent runs."""
@@ -62,7 +64,7 @@ class Tree:
         """A child has a session that was made here: hear it from now on."""
         self._heed(saved)
         if self._above is not None:
-            self._above.enrolled(saved)
+            self._above.reporting.enrolled(saved)
 
     async def doubted(self, node: str, incarnation: int) -> None:
         """Two have claimed the token of this boot of a node: neither is trusted, at any parent."""
@@ -73,14 +75,14 @@ class Tree:
             if self._above is None:
                 await quarantine(self._desires, node)
             else:
-                self._above.doubted(node, incarnation)
+                self._above.reporting.doubted(node, incarnation)
         except HapteraError as error:
             _log.error("node %s is not quarantined: %s", node, error)
 
     def changed(self, entities: Iterable[EntityId]) -> None:
         """What is known of these is another than before."""
         if self._above is not None:
-            self._above.changed(entities)
+            self._above.reporting.changed(entities)
 
     def parents_of(self, node: str) -> tuple[str, ...]:
         """Where the parents are that a node may have."""
@@ -106,7 +108,7 @@ class Tree:
         await self._adopt(sessions)
         if self._above is not None:
             for saved in sessions:
-                self._above.enrolled(saved)
+                self._above.reporting.enrolled(saved)
 
     async def _adopt(
         self, sessions: Sequence[SavedSession], counted: Mapping[str, int] = _NOBODY
