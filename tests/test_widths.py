@@ -14,8 +14,6 @@ WIDE = {
     "Module": 18,
     "ModuleTalk": 24,
     "Peer": 20,
-    "PeerLink": 17,
-    "Udp": 17,
     "World": 21,
     "WorldProcess": 22,
     "_Host": 20,

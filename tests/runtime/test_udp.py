@@ -24,10 +24,11 @@ from haptera.runtime.network.arrivals import WAITED_NS_MAX
 from haptera.runtime.network.peer_link import (
     CHANGED_AT_ONCE_MAX,
     CHANGED_PER_S,
+    LINE_MAX,
     LOST_AT_ONCE_MAX,
     Address,
 )
-from haptera.runtime.network.udp import DRAIN_DATAGRAMS_MAX, INBOX_MAX, LINE_MAX, Udp
+from haptera.runtime.network.udp import DRAIN_DATAGRAMS_MAX, INBOX_MAX, Udp
 from haptera.wire.frame import DatagramType, FrameFault, Header, Suite, pack_header
 from haptera.wire.seal import DERIVATIONS_PER_S_MAX, Agreement, SealRole, Session
 from haptera.wire.sync import encode

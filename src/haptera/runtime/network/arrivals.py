@@ -34,6 +34,8 @@ class ArrivalReader:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
         bound.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
         self._socket = bound
+        # Not the socket itself: asyncio would describe it in words each time that it is not heard.
+        self.descriptor = bound.fileno()
         self._empty_at = self.arrived_at = self.begin()
 
     def begin(self) -> int:

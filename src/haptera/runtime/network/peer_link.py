@@ -1,4 +1,4 @@
-"""One peer of the socket for datagrams: its session, its lines, and what it may say how often."""
+"""One peer of the socket for datagrams: its session, and what it may say how often."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -6,6 +6,8 @@ from typing import Final
 from haptera.wire.bucket import Bucket
 from haptera.wire.seal import Opened, Session
 
+# So many of one peer wait to be opened, as the newest.
+LINE_MAX: Final = 512
 # A line that loses more than so many at once, and so many a second after that, is a flood:
 # nothing of it is taken for a while.
 LOST_AT_ONCE_MAX: Final = 512
@@ -24,14 +26,31 @@ Waiting = tuple[bytes, Address, int]
 
 
 @dataclass(slots=True)
+class PeerLines:
+    """What one peer has sent: from its address on `record`, which goes first, and `elsewhere`.
+
+    `authentic` is by how many more of the last ones from its address were its own than were not.
+    """
+
+    # Short and mostly empty, on each of very many links: an empty deque takes 700 bytes.
+    record: list[Waiting] = field(default_factory=list)
+    elsewhere: list[Waiting] = field(default_factory=list)
+    lost: Bucket = field(default_factory=lambda: Bucket(LOST_AT_ONCE_MAX, LOST_PER_S_MAX))
+    lost_elsewhere: Bucket = field(default_factory=lambda: Bucket(LOST_AT_ONCE_MAX, LOST_PER_S_MAX))
+    authentic: int = 0
+
+    def opened(self, *, own: bool) -> None:
+        """One from its address was its own, or was not."""
+        self.authentic = max(-LINE_MAX, min(self.authentic + (1 if own else -1), LINE_MAX))
+
+
+@dataclass(slots=True, eq=False)
 class PeerLink:
     """One peer: its session, where it is reached, and what was last said on either side.
 
     `boot` is the process that was last sent as `Moved`, or was saved by an earlier process of ours.
     `held` is the newest that it said beyond its budget, and when that arrived; `sent` is when which
-    sequence was. Not yet opened are those in the two lines, of which the one from its address on
-    record goes first. `authentic` is by how many more of the last ones from there were the peer's
-    own than were not.
+    sequence was. What is not opened yet is in its `lines`.
     """
 
     name: str
@@ -44,13 +63,9 @@ class PeerLink:
     told: bytes | None = None
     budget: Bucket = field(default_factory=lambda: Bucket(CHANGED_AT_ONCE_MAX, CHANGED_PER_S))
     held: tuple[Opened, int] | None = None
-    authentic: int = 0
-    lost: Bucket = field(default_factory=lambda: Bucket(LOST_AT_ONCE_MAX, LOST_PER_S_MAX))
-    lost_elsewhere: Bucket = field(default_factory=lambda: Bucket(LOST_AT_ONCE_MAX, LOST_PER_S_MAX))
     # Short and mostly empty, on each of very many links: an empty deque takes 700 bytes.
     sent: list[tuple[int, int]] = field(default_factory=list)
-    line: list[Waiting] = field(default_factory=list)
-    elsewhere: list[Waiting] = field(default_factory=list)
+    lines: PeerLines = field(default_factory=PeerLines)
     samples: Bucket | None = None
 
     def may_tell_samples(self, now: int) -> bool:

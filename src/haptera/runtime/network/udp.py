@@ -8,7 +8,7 @@ does not fill the socket's buffer either.
 
 import asyncio
 import socket
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final, Self
 
@@ -19,7 +19,7 @@ from haptera.model.messages import Message
 from haptera.model.samples import Measurement
 from haptera.runtime.clock import now_ns
 from haptera.runtime.network.arrivals import ArrivalReader
-from haptera.runtime.network.muted import Muted, MutedLine
+from haptera.runtime.network.lines import DatagramLines
 from haptera.runtime.network.peer_link import Address, PeerLink, Waiting
 from haptera.wire.frame import DATAGRAM_BYTES_MAX, DatagramType, FrameFault, Reject, receiver_of
 from haptera.wire.samples import decode_samples, encode_samples
@@ -31,11 +31,6 @@ from haptera.wire.updates import Codec
 # its turn.
 DRAIN_DATAGRAMS_MAX: Final = 10_000
 DRAIN_NS_MAX: Final = 5_000_000
-# So many of one peer wait to be opened, as the newest: from its address on record, and from others.
-LINE_MAX: Final = 512
-LINE_ELSEWHERE_MAX: Final = 64
-# The time for which a flooded line is not read.
-MUTED_S: Final = 0.5
 _DATAGRAMS_PER_CLOCK_READING: Final = 64
 # After a drain the socket rests: at evenly spaced arrivals waking up is what costs.
 REST_S: Final = 0.010
@@ -78,20 +73,16 @@ class Udp:
     def __init__(self, bound: socket.socket) -> None:
         bound.settimeout(0)
         self._socket = bound
-        # Not the socket itself: asyncio would describe it in words each time that it is not heard.
-        self._descriptor = bound.fileno()
         self._reader = ArrivalReader(bound)
         self._links: dict[int, PeerLink] = {}
         self._by_name: dict[str, PeerLink] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._rest: asyncio.TimerHandle | None = None
         self._holding: dict[str, None] = {}
-        # Links with something that waits to be opened, each once.
-        self._turns: deque[PeerLink] = deque()
-        self._muted = Muted(bound)
         self._confirmed: Confirmed | None = None
         self._sampled: Sampled | None = None
         self.counts: Counter[str] = Counter()
+        self._lines = DatagramLines(bound, self.counts)
 
     @property
     def port(self) -> int:
@@ -118,14 +109,14 @@ class Udp:
         self._waiting = waiting
         self._confirmed, self._sampled = confirmed, sampled
         self._loop = asyncio.get_running_loop()
-        self._loop.add_reader(self._descriptor, self._drain)
+        self._loop.add_reader(self._reader.descriptor, self._drain)
 
     def close(self) -> None:
         """Hear nothing more, and let go of the port."""
         if self._rest is not None:
             self._rest.cancel()
         if self._loop is not None:
-            self._loop.remove_reader(self._descriptor)
+            self._loop.remove_reader(self._reader.descriptor)
             self._loop = None
         self._socket.close()
 
@@ -140,6 +131,7 @@ class Udp:
         link = self._by_name.pop(peer, None)
         if link is not None:
             del self._links[link.session.own_index]
+            self._lines.remove(link)
             self._holding.pop(peer, None)
 
     def confirmed(self, peer: str) -> int:
@@ -208,40 +200,11 @@ class Udp:
             link = None if isinstance(index, Reject) else self._links.get(index)
             if link is None:
                 self.counts[FrameFault.INDEX] += 1
-            elif not self._line_up(link, datagram, address):
-                self._note_lost(link, is_elsewhere=address[:2] != link.address, now=begun_at)
+            else:
+                self._lines.add(link, (datagram, address, self._reader.arrived_at), begun_at)
             if count % _DATAGRAMS_PER_CLOCK_READING == 0 and now_ns() - begun_at > DRAIN_NS_MAX:
                 return False
         return False
-
-    def _line_up(self, link: PeerLink, datagram: bytes, address: Address) -> bool:
-        """Whether that is all; else the oldest there has lost its place to it."""
-        if not link.line and not link.elsewhere:
-            self._turns.append(link)
-        on_record = address[:2] == link.address
-        line, most = (link.line, LINE_MAX) if on_record else (link.elsewhere, LINE_ELSEWHERE_MAX)
-        is_full = len(line) == most
-        if is_full:
-            del line[0]
-            self.counts["beyond its share"] += 1
-        line.append((datagram, address, self._reader.arrived_at))
-        return not is_full
-
-    def _note_lost(self, link: PeerLink, *, is_elsewhere: bool, now: int) -> None:
-        """Take nothing of a line for a while that loses too much; hellos repair the rest.
-
-        Not so where others send in the name of a peer: by that they would silence it.
-        """
-        if (link.lost_elsewhere if is_elsewhere else link.lost).take(now):
-            return
-        line = MutedLine(link.session.own_index, *link.address, is_elsewhere)
-        if (is_elsewhere or link.authentic > 0) and self._muted.add(line):
-            self.counts["muted"] += 1
-            asyncio.get_running_loop().call_later(MUTED_S, self._unmute, line)
-
-    def _unmute(self, line: MutedLine) -> None:
-        if self._loop is not None:
-            self._muted.remove(line)
 
     def _opened(self, now: int) -> Iterator[Heard | tuple[str, int]]:
         """What those say whose turn it is, one after the other, for as long as one drain may.
@@ -249,13 +212,8 @@ class Udp:
         Of who says what it last said, its name and when.
         """
         begun_at, count = now_ns(), 0
-        while self._turns:
-            link = self._turns.popleft()
-            if self._by_name.get(link.name) is not link:
-                continue
-            waiting = (link.line or link.elsewhere).pop(0)
-            if link.line or link.elsewhere:
-                self._turns.append(link)
+        while self._lines:
+            link, waiting = self._lines.pop()
             said = self._open(link, waiting, now)
             if isinstance(said, str):
                 yield said, waiting[2]
@@ -279,12 +237,12 @@ class Udp:
 
     def _take_a_rest(self) -> None:
         loop = asyncio.get_running_loop()
-        loop.remove_reader(self._descriptor)
-        self._rest = loop.call_later(0 if self._turns else REST_S, self._wake)
+        loop.remove_reader(self._reader.descriptor)
+        self._rest = loop.call_later(0 if self._lines else REST_S, self._wake)
 
     def _wake(self) -> None:
-        asyncio.get_running_loop().add_reader(self._descriptor, self._drain)
-        if self._holding or self._turns:
+        asyncio.get_running_loop().add_reader(self._reader.descriptor, self._drain)
+        if self._holding or self._lines:
             self._drain()
 
     def _open(self, link: PeerLink, waiting: Waiting, now: int) -> Heard | str | None:
@@ -293,8 +251,7 @@ class Udp:
         origin = Origin.ON_RECORD if address[:2] == link.address else Origin.ELSEWHERE
         found = link.session.open(datagram, now, origin)
         if origin is Origin.ON_RECORD:
-            link.authentic += -1 if isinstance(found, Reject) else 1
-            link.authentic = max(-LINE_MAX, min(link.authentic, LINE_MAX))
+            link.lines.opened(own=not isinstance(found, Reject))
         match found:
             case Opened() as opened:
                 self._note(link, opened, address)
