@@ -13,7 +13,6 @@ WIDE = {
     "Machine": 22,
     "Module": 18,
     "ModuleTalk": 24,
-    "Peer": 20,
     "World": 21,
     "WorldProcess": 22,
     "_Host": 20,

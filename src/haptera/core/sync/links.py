@@ -128,7 +128,7 @@ class Links:
         theirs = self._layers.theirs(message)
         if peer.boot != event.boot:
             peer.boot, peer.asks, peer.room_asks, peer.permits = event.boot, (), (), ()
-            peer.tells = 0  # what was sent to its predecessor
+            peer.layers.tells = 0  # what was sent to its predecessor
             self._incoming.unconfirm(name, theirs.epoch)
         elif theirs.epoch != self._incoming.epoch:
             self._incoming.unconfirm(name, theirs.epoch)
@@ -137,7 +137,7 @@ class Links:
             self.refused[name] += len(message.updates) - len(own)
         self._incoming.merge(turn, own, event)
         self._compare(turn, peer, theirs)
-        peer.said, peer.probed = self._layers.ours(message), message.probe
+        peer.layers.said, peer.probed = self._layers.ours(message), message.probe
         self._note_schema(turn, peer, message.schema)
         peer.hears(message)
         self._alive(turn, peer, event.arrived_at)
@@ -209,8 +209,8 @@ class Links:
         peer = self._peers.get(name)
         if peer is not None:
             ours = self._outgoing.versions(name)
-            peer.recalled.update(one for one in entities if one in ours)
-            peer.tells = 0
+            peer.layers.recalled.update(one for one in entities if one in ours)
+            peer.layers.tells = 0
             self._tell(turn, peer)
 
     def _note_schema(self, turn: Turn, peer: Peer, schema: int) -> None:
@@ -238,7 +238,7 @@ class Links:
         for name in sorted(names):
             peer = self._peers.get(name)
             if peer is not None:
-                peer.tells = 0
+                peer.layers.tells = 0
                 self._tell(turn, peer)
 
     def say_hello(self, turn: Turn, name: str) -> None:
@@ -265,7 +265,7 @@ class Links:
         if peer is None:
             return
         if peer.tier is Tier.LOST or self._settled(peer):
-            peer.tells = 0
+            peer.layers.tells = 0
         else:
             self._tell(turn, peer)
 
@@ -307,8 +307,8 @@ class Links:
                 turn.dirty.add(node_id(peer.name))
         if self._settled(peer):
             self._timers.drop(("tell", peer.name))
-            peer.tells = 0
-        elif peer.tells == 0 or back:
+            peer.layers.tells = 0
+        elif peer.layers.tells == 0 or back:
             # Else the timer does: one that never settles must not be answered at its own speed.
             self._tell(turn, peer)
         if peer.probed:
@@ -325,23 +325,23 @@ class Links:
 
     def _holds(self, peer: Peer) -> bool:
         """Whether it said that it holds our layer as it is; remembered as the last good version."""
-        mark = self._outgoing.mark(peer.name)
-        if (peer.said.epoch, peer.said.digest) != (mark.epoch, mark.digest):
-            if peer.said.version < peer.acked or peer.said.epoch != mark.epoch:
-                peer.acked = 0
+        layers, mark = peer.layers, self._outgoing.mark(peer.name)
+        if (layers.said.epoch, layers.said.digest) != (mark.epoch, mark.digest):
+            if layers.said.version < layers.acked or layers.said.epoch != mark.epoch:
+                layers.acked = 0
             return False
-        peer.acked = mark.version
-        peer.recalled.clear()
+        layers.acked = mark.version
+        layers.recalled.clear()
         return True
 
     def _tell(self, turn: Turn, peer: Peer) -> None:
         self._holds(peer)
         probe = not self._answered(peer)
         turn.effects.append(
-            Tell(peer.name, self._message(turn, peer, after=peer.acked, probe=probe))
+            Tell(peer.name, self._message(turn, peer, after=peer.layers.acked, probe=probe))
         )
-        wait_ns = TELL_AGAIN_NS[min(peer.tells, len(TELL_AGAIN_NS) - 1)]
-        peer.tells += 1
+        wait_ns = TELL_AGAIN_NS[min(peer.layers.tells, len(TELL_AGAIN_NS) - 1)]
+        peer.layers.tells += 1
         self._timers.set(("tell", peer.name), turn.now + wait_ns)
 
     def _compare(self, turn: Turn, peer: Peer, theirs: Mark) -> None:
@@ -365,7 +365,7 @@ class Links:
         updates: tuple[Update, ...] = ()
         measures: tuple[Measure, ...] = ()
         if after is not None:
-            updates = self._outgoing.updates(peer.name, after, turn.now, peer.recalled)
+            updates = self._outgoing.updates(peer.name, after, turn.now, peer.layers.recalled)
             measures = self._outgoing.measures(after)
         desired, observed = self._layers.marks(peer.name)
         spoken = self._spoken(peer.name)

@@ -33,35 +33,35 @@ class Lists:
 
     def agree(self, peer: Peer) -> None:
         """The digests are the same."""
-        peer.lists = 0
+        peer.layers.lists = 0
         self.overtaken(peer)
 
     def overtaken(self, peer: Peer) -> None:
         """What the neighbour says is not of the version that is held: it says nothing of now."""
-        peer.differs = False
+        peer.layers.differs = False
         self._timers.drop(("list", peer.name))
 
     def differ(self, turn: Turn, peer: Peer) -> None:
         """The version is the same, the digests are not."""
-        if not peer.differs:
-            peer.differs = True
+        if not peer.layers.differs:
+            peer.layers.differs = True
             self._timers.set(("list", peer.name), turn.now + LIST_AFTER_NS)
 
     def ask(self, turn: Turn, peer: Peer) -> None:
         """They still differ, whatever was done about it: ask for a list, after some for all."""
-        if not peer.differs:
+        if not peer.layers.differs:
             return
-        if peer.lists >= LISTS_MAX:
+        if peer.layers.lists >= LISTS_MAX:
             self._have_all(peer)
             return
         if peer.tier is not Tier.LOST:
-            peer.lists += 1
+            peer.layers.lists += 1
             turn.effects.append(FetchList(peer.name))
         self._timers.set(("list", peer.name), turn.now + LIST_WITHIN_NS)
 
     def handle(self, turn: Turn, peer: Peer, listed: Listed) -> None:
         """A list is there, or cannot be had; one of another epoch or process says nothing."""
-        if not peer.differs:
+        if not peer.layers.differs:
             return
         if listed.mark is None:
             self._have_all(peer)

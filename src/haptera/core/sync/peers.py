@@ -31,18 +31,30 @@ NOTHING = Mark()
 
 
 @dataclass(slots=True)
+class LayerExchange:
+    """How far two neighbours agree on the layer that we send, and on our copy of the other one.
+
+    Of ours, `said` is how far it says to hold it, `acked` the version at which we last knew it to
+    be right, `tells` how often it was sent the present one, and `recalled` what it asked to be sent
+    again. Our copy of its own `differs` at the same version; so many `lists` were asked for.
+    """
+
+    said: Mark = NOTHING
+    acked: int = 0
+    tells: int = 0
+    recalled: set[EntityId] = field(default_factory=set)
+    differs: bool = False
+    lists: int = 0
+
+
+@dataclass(slots=True)
 class Peer:
     """One neighbour: `silent_since` counts our own listening time only.
 
     `schema` is the digest of the kinds and parts that it knows, None before it said so;
     `told_schema` what it said of these, where they differ from ours,
-    once that was `sought`. `said` is
-    how far it says to hold the layer that we send it; `acked` the version of that layer at which
-    we last knew it to be right; `tells` how often it was sent the present one. It is `disbelieved`
-    while something that is known denies that it can be there. `asks`, `room_asks` and `permits` are
-    what it last said of them, in its present process. It `differs` while our copy of its layer does
-    at the same version; so many `lists` were asked for; `recalled` is what it asked to be
-    sent again.
+    once that was `sought`. It is `disbelieved` while something that is known denies that it can be
+    there. `asks`, `room_asks` and `permits` are what it last said of them, in its present process.
     """
 
     name: str
@@ -55,16 +67,11 @@ class Peer:
     sought: bool = False
     tier: Tier = Tier.FRESH
     probed: bool = False
-    said: Mark = NOTHING
-    acked: int = 0
-    tells: int = 0
+    layers: LayerExchange = field(default_factory=LayerExchange)
     disbelieved: bool = False
     asks: tuple[Ask, ...] = ()
     room_asks: tuple[RoomAsk, ...] = ()
     permits: tuple[Permit, ...] = ()
-    differs: bool = False
-    lists: int = 0
-    recalled: set[EntityId] = field(default_factory=set)
 
     def heard(self, at: int) -> bool:
         """It was heard; tell whether it had been lost, or never heard before.
