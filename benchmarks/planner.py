@@ -335,7 +335,8 @@ def replan(
     catalog: Catalog, nodes: list[EntityState], starts: list[int], goal: dict[str, str]
 ) -> int:
     for number, node in enumerate(nodes):
-        catalog.plan(node, None, starts[number % len(starts)], goal, NO_BARS, TurnAllowance())
+        start, domain = starts[number % len(starts)], catalog.domain(node, None)
+        catalog.plans.plan(domain, start, goal, NO_BARS, TurnAllowance())
     return 0
 
 

@@ -9,6 +9,7 @@ from haptera.core.modules.catalog import MOVES_MAX, Catalog
 from haptera.core.state.allowance import TurnAllowance
 from haptera.core.state.row import EntityState
 from haptera.kinds import KINDS
+from haptera.model.chain import Chain, NoChain
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import HapteraError
 from haptera.model.parts import Change, Context, Look, Manifest, Privilege, Step
@@ -51,13 +52,18 @@ def test_plans_are_kept_only_where_the_parts_are_the_same() -> None:
     catalog = Catalog(KINDS, [manifest("bmc", POWER), manifest("keeper", RUN)])
     start = catalog.domain(WEB, NODE).start({"run": "stopped"}, {})
     goal = {"run": "running"}
-    before = catalog.plan(WEB, NODE, start, goal, NO_BARS, TurnAllowance())
+
+    def planned() -> Chain | NoChain | None:
+        domain = catalog.domain(WEB, NODE)
+        return catalog.plans.plan(domain, start, goal, NO_BARS, TurnAllowance())
+
+    before = planned()
 
     catalog.replace(replace(manifest("keeper", RUN), version="2"))
-    assert catalog.plan(WEB, NODE, start, goal, NO_BARS, TurnAllowance()) is before
+    assert planned() is before
 
     catalog.replace(manifest("keeper", RUN, steps=(START,)))
-    assert catalog.plan(WEB, NODE, start, goal, NO_BARS, TurnAllowance()) != before
+    assert planned() != before
 
 
 @pytest.mark.parametrize("more", [{"needs": (Privilege.ROOT,)}, {"writes": ("/etc",)}])

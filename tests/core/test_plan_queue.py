@@ -302,6 +302,6 @@ def test_a_tangle_is_left_to_a_worker_before_it_holds_up_the_core() -> None:
     assert (row.stance.condition, row.stance.why) == (Condition.ACTING, PLANNED)
     assert (search.observed, search.goal) == (start, goal)
     domain = catalog.domain(row, None)
-    tried = catalog.plan(row, None, domain.start(start, {}), goal, NO_BARS, TurnAllowance())
+    tried = catalog.plans.plan(domain, domain.start(start, {}), goal, NO_BARS, TurnAllowance())
     assert isinstance(tried, NoChain)
     assert 0 < tried.expanded < 200  # Of the 4,000 that may be looked at where nothing waits.

@@ -268,7 +268,7 @@ def alone(
     domain = CATALOG.domain(row, node)
     wanted = goal(row, domain)
     state = start(row, node, domain, wanted)
-    answer = CATALOG.plan(row, node, state, wanted, NO_BARS, TurnAllowance())
+    answer = CATALOG.plans.plan(domain, state, wanted, NO_BARS, TurnAllowance())
     return domain, state, wanted, answer
 
 
@@ -685,7 +685,7 @@ def telling(table: EntityTable, changes: list[Change]) -> Telling:
 
 def answered(case: Case) -> grouping.AnsweredCase:
     def planned(state: int) -> Chain | NoChain | None:
-        return CATALOG.plan(case.row, case.node, state, case.goal, NO_BARS, TurnAllowance())
+        return CATALOG.plans.plan(case.domain, state, case.goal, NO_BARS, TurnAllowance())
 
     worst = outcomes(case.domain, case.state, planned)
     return grouping.AnsweredCase(case, planned(case.state), worst)

@@ -8,7 +8,8 @@ import pytest
 from haptera.core.decide.backlog import PLANNED
 from haptera.core.decide.decision_loop import DECIDING
 from haptera.core.engine import Engine
-from haptera.core.modules.catalog import ANSWERING, Catalog
+from haptera.core.modules.catalog import Catalog
+from haptera.core.modules.plans import ANSWERING
 from haptera.core.state.allowance import TURN_WORK_MAX
 from haptera.core.state.limits import S
 from haptera.kinds import KINDS

@@ -255,9 +255,8 @@ class Decisions:
     def _sought(self, turn: Turn, situation: Situation, barred: Bars) -> Planned:
         """The plan, None while it is put off or a worker searches for it; when to search again."""
         row, allowance = situation.row, turn.allowance
-        answer = self._catalog.plan(
-            row, situation.node, situation.state, situation.goal, barred, allowance
-        )
+        domain, goal = situation.domain, situation.goal
+        answer = self._catalog.plans.plan(domain, situation.state, goal, barred, allowance)
         if answer is None:
             doing = self._searches.doing(row.id)
             return Planned(allowance, barred, incomplete=True, doing=doing)
@@ -265,7 +264,7 @@ class Decisions:
             return Planned(allowance, barred, answer)
         if row.work.stepping is not None and row.work.stepping.begun:
             return Planned(allowance, barred)  # What comes next depends on what will be read.
-        question = query_of(situation.domain, situation.state, situation.goal, barred)
+        question = query_of(domain, situation.state, goal, barred)
         found = self._searches.ask(turn, row.id, question)
         if found is None:
             return Planned(allowance, barred, doing=self._searches.doing(row.id))

@@ -290,8 +290,8 @@ class Decider:
         """A disruptive step waits for one of its conditions."""
         row = situation.row
         # What keeps a cheaper chain from being taken, to be put before words on this one.
-        aside = self.catalog.aside(
-            row, situation.node, situation.state, situation.goal, planned.barred, planned.allowance
+        aside = self.catalog.plans.aside(
+            situation.domain, situation.state, situation.goal, planned.barred, planned.allowance
         )
         instead = f"{aside}; instead " if aside else ""
         text = f"{instead}{step.path} waits: {lacking.why}{row.attempts.error_clause}"

@@ -1,49 +1,33 @@
 """The catalog: kinds, and the parts of all modules, compiled per class."""
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from haptera.core.modules.module_parts import MANIFEST as SUPERVISE
+from haptera.core.modules.plans import KnownPlans
 from haptera.core.modules.relations import check_relations, check_sides
 from haptera.core.state.allowance import TurnAllowance
 from haptera.core.state.row import EntityState
 from haptera.core.sync import presence
 from haptera.kinds import module
 from haptera.lint.refusal import refuse, refusing
-from haptera.model.chain import Chain, NoChain
 from haptera.model.declared.packing import kind_digest
 from haptera.model.declared.remote_schema import ModuleSum, OwnSchema, PlannedKind, sums_of
 from haptera.model.declared.schema import Kind
 from haptera.model.errors import Code, HapteraError
 from haptera.model.parts import Context, Look, Manifest, Part, Step
-from haptera.planner.domain.bars import Bars, barring
 from haptera.planner.domain.domain import Domain, compiling_class
 from haptera.planner.domain.pieces import Pieces, at_once
 from haptera.planner.domain.problem import check, problem_of
-from haptera.planner.explain.explain import PlanQuestion, aside
-from haptera.planner.planner import make_ready, plan
-from haptera.planner.reasons.reason import gave_up
-from haptera.planner.search.factors import FACTORS_CACHED_MAX
-from haptera.planner.search.search_budget import WORK_MAX, affordable
+from haptera.planner.search.search_budget import WORK_MAX
 
-# Plans kept: one a (class, start, goal); a fleet in a few states needs few.
-PLANS_CACHED_MAX: Final = 4096
-# Of so many of these it is kept what keeps a cheaper chain from being taken.
-ASIDES_CACHED_MAX: Final = 256
 # Steps and outcomes of looks of one kind, over all modules: compiling so many takes some 20 ms.
 MOVES_MAX: Final = 1_024
-# Work, in moves tried: checking a part, making ready for a goal, and that for each move and
-# variable, telling an answer for each variable.
+# Work, in moves tried: checking a part.
 CHECKING: Final = 200
-READYING: Final = 10_000
-READYING_EACH: Final = 6
-ANSWERING: Final = 250
 
-Goal = tuple[tuple[str, str], ...]
 # A kind, and those attributes of an entity that parts of the kind mention.
-Class = tuple[str, Goal]
-# The kind and the attributes of a class, a start, a goal, and what has failed.
-Question = tuple[str, Goal, int, Goal, Bars]
+Class = tuple[str, tuple[tuple[str, str], ...]]
 
 
 class Catalog:
@@ -67,15 +51,12 @@ class Catalog:
         self.borrowed = frozenset(one.name for kind in kinds.values() for one in kind.borrows)
         # Kinds that others are related to.
         self.related = check_relations(kinds)
-        self._work_max = work_max
+        self.plans = KnownPlans(work_max)
         self._parts: dict[str, list[Part]] = {}
         # Parts of kinds that have passed all checks, if they are not planned with yet.
         self._fit: dict[str, list[Part]] = {}
         self._domains: dict[Class, Domain] = {}
         self._compiling: dict[Class, Pieces[Domain]] = {}
-        self._ready: dict[tuple[Domain, Goal], None] = {}
-        self._plans: dict[Question, Chain | NoChain] = {}
-        self._asides: dict[Question, str] = {}
         self.manifests: dict[str, Manifest] = {}
         self.sums: dict[str, ModuleSum] = {}
         self._planned: dict[str, PlannedKind] = {}
@@ -188,54 +169,6 @@ class Catalog:
             allowance.spend(self._compile(key, row.kind))
         return key in self._domains
 
-    def plan(
-        self,
-        row: EntityState,
-        node: EntityState | None,
-        start: int,
-        goal: Mapping[str, str],
-        barred: Bars,
-        allowance: TurnAllowance,
-    ) -> Chain | NoChain | None:
-        """The chain from here, or the reason why there is none; kept, for others are alike.
-
-        Past what is affordable here the reason is `budget`: a worker may find more. None where
-        enough was planned in this turn: it is to be asked again in the next one.
-        """
-        domain = self.domain(row, node)
-        key = (*self._class(row, node), start, tuple(sorted(goal.items())), barred)
-        found = self._plans.get(key)
-        if found is None:
-            found = self._search(domain, start, goal, barred, allowance)
-            if found is not None:
-                _make_room(self._plans, PLANS_CACHED_MAX)
-                self._plans[key] = found
-        return found
-
-    def aside(
-        self,
-        row: EntityState,
-        node: EntityState | None,
-        start: int,
-        goal: Mapping[str, str],
-        barred: Bars,
-        allowance: TurnAllowance,
-    ) -> str | None:
-        """What keeps a cheaper chain than the plan from being taken, if it is found in time.
-
-        Empty where nothing does; None where it is to be asked again in the next turn.
-        """
-        domain = self.domain(row, node)
-        key = (*self._class(row, node), start, tuple(sorted(goal.items())), barred)
-        found = self._asides.get(key)
-        if found is None and allowance.has_time:
-            budget = affordable(self._work_max)
-            found = aside(PlanQuestion(domain, start, goal, budget, barred)) or ""
-            allowance.spend(self._work_max - budget.work)
-            _make_room(self._asides, ASIDES_CACHED_MAX)
-            self._asides[key] = found
-        return found
-
     def _compiled(self, key: Class, kind: Kind) -> Pieces[Domain]:
         while key not in self._domains:
             yield self._compile(key, kind)
@@ -253,38 +186,6 @@ class Catalog:
             del self._compiling[key]
             return 0
 
-    def _search(
-        self,
-        domain: Domain,
-        start: int,
-        goal: Mapping[str, str],
-        barred: Bars,
-        allowance: TurnAllowance,
-    ) -> Chain | NoChain | None:
-        if self._work_max == 0 and not domain.meets(start, goal):
-            return NoChain(gave_up(0), 0)
-        self._make_ready(barring(domain, barred.steps), goal, allowance)
-        if not allowance.has_time:
-            return None
-        budget = affordable(self._work_max)
-        found = plan(domain, start, goal, budget, barred=barred)
-        allowance.spend(ANSWERING * len(domain.fields) + self._work_max - budget.work)
-        if isinstance(found, NoChain) and budget.is_spent:
-            return NoChain(gave_up(found.expanded), found.expanded)  # Or the words are not all.
-        return found
-
-    def _make_ready(
-        self, domain: Domain, goal: Mapping[str, str], allowance: TurnAllowance
-    ) -> None:
-        """Work out what all searches for a goal need, unless there is no time left for it."""
-        key = domain, tuple(sorted(goal.items()))
-        if key not in self._ready and allowance.has_time:
-            _make_room(self._ready, FACTORS_CACHED_MAX)
-            self._ready[key] = None
-            make_ready(domain, goal)
-            size = len(domain.moves) * len(domain.fields)
-            allowance.spend(READYING + READYING_EACH * size)
-
     def _declare(self, manifests: dict[str, Manifest]) -> None:
         """Plan with these; what was compiled and planned of kinds with the same parts is kept."""
         by_kind = self._by_kind(manifests)
@@ -295,9 +196,8 @@ class Catalog:
         self._fit = dict(by_kind)
         kept = {name for name, parts in by_kind.items() if parts == self._parts.get(name)}
         self._domains = {key: one for key, one in self._domains.items() if key[0] in kept}
-        self._plans = {key: one for key, one in self._plans.items() if key[0] in kept}
-        self._asides = {key: one for key, one in self._asides.items() if key[0] in kept}
-        self._ready, self._compiling = {}, {}
+        self._compiling = {}
+        self.plans.keep(set(self._domains.values()))
         self._sum(manifests, {name: by_kind[name] for name in by_kind if name not in kept})
         self.manifests, self._parts = manifests, by_kind
         # The parts that nodes run themselves, by path.
@@ -346,12 +246,6 @@ def _check(kind: Kind, parts: Collection[Part]) -> None:
             do="declare fewer parts, or split the kind in two",
             code=Code.LIMIT,
         )
-
-
-def _make_room(kept: dict[Any, Any], count_max: int) -> None:
-    """Let go of what was kept first."""
-    while len(kept) >= count_max:
-        del kept[next(iter(kept))]
 
 
 def attributes(row: EntityState, node: EntityState | None) -> dict[str, str]:

@@ -142,9 +142,8 @@ class Previews:
         return found
 
     def _plan(self, turn: Turn, case: Case, state: int) -> Chain | NoChain | None:
-        return self._grounds.catalog.plan(
-            case.row, case.node, state, case.goal, NO_BARS, turn.allowance
-        )
+        plans = self._grounds.catalog.plans
+        return plans.plan(case.domain, state, case.goal, NO_BARS, turn.allowance)
 
 
 def _in_time(turn: Turn, preview: Preview, go_on: Callable[[], Whole | None]) -> Whole | None:

@@ -22,7 +22,8 @@ def course_of(
     word = start(row, node, domain, goal)
     if not goal or _holds(row.stance.plan, domain, word, goal):
         return domain, Course(word, goal, row.stance.plan)
-    return domain, Course(word, goal, catalog.plan(row, node, word, goal, NO_BARS, TurnAllowance()))
+    plan = catalog.plans.plan(domain, word, goal, NO_BARS, TurnAllowance())
+    return domain, Course(word, goal, plan)
 
 
 def _holds(
