@@ -34,7 +34,7 @@ from haptera.modules.ipmi import event_log
 from haptera.modules.ipmi.sensors import sensors_of
 from haptera.modules.netboot import dhcp, tftp
 from haptera.modules.netboot.http_request import FileRequest, chunk_bytes, read_head
-from haptera.modules.redfish import chassis
+from haptera.modules.redfish import chassis, event_logs
 from haptera.modules.redfish.documents import document_of
 from haptera.modules.replica.channels.program_frames import program_frame
 from haptera.modules.sensors import smart
@@ -255,6 +255,8 @@ def _sensors(data: bytes) -> None:
         case b"r":
             whole = document_of(data[1:])
             measured(chassis.sensors_of(lambda _: whole, whole, "/redfish/v1/Systems/1"))
+            logs = [*event_logs.logs_of(lambda _: whole, whole, "/redfish/v1/Systems/1")]
+            event_logs.measured(event_logs.advanced(event_logs.advanced(None, []), logs))
         case b"s":
             assert all(isinstance(one, int | float) for one in smart.numbers_of(text).values())
 

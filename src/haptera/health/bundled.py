@@ -121,6 +121,13 @@ BUNDLED: Final[tuple[HealthRule, ...]] = (
         "IPMI 2.0, table 35-15; Redfish, Status.Health: critical by the maker's own thresholds",
     ),
     _rule(
+        "bmc-events",
+        "sel.events[Critical]",
+        "rise | decay 1d | above 0.5",
+        Grade.DEGRADED,
+        "Redfish, LogEntry.Severity: a critical condition that requires immediate attention",
+    ),
+    _rule(
         "log-full",
         "sel.used_percent",
         "above 90 clear 75",

@@ -25,6 +25,8 @@ fan_percent = Reading("node", "bmc.fan.percent", unit="%", items_max=32, low=0, 
 power = Reading("node", "bmc.power", unit="W", items_max=16, low=0, high=200_000)
 # BMCs of one make disagree with all others on what a sensor's state is; this is their own verdict.
 state = Reading("node", "bmc.state", items_max=64, low=0, high=3)
+# Events that were added to its logs: over IPMI by the type of sensor, by Redfish by severity.
+events = Reading("node", "sel.events", items_max=48, low=0)
 
 READINGS: Final = (inlet, cpu, other, fan, fan_percent, power, state)
 

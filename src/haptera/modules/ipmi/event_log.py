@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from haptera.modules.bmc_sensors import events
 from haptera.modules.ipmi.answers import fields_of
 from haptera.sdk import Measured, Reading, Series
 
@@ -17,7 +18,6 @@ from haptera.sdk import Measured, Reading, Series
 RECORDS_MAX: Final = 128
 
 used = Reading("node", "sel.used_percent", unit="%", low=0, high=100)
-events = Reading("node", "sel.events", items_max=48, low=0)
 corrected = Reading("node", "sel.corrected", low=0)
 uncorrected = Reading("node", "sel.uncorrected", low=0)
 

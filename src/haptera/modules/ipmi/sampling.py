@@ -1,11 +1,7 @@
 """The rounds that read the sensors and the event log of a BMC, within its share of time."""
 
 import asyncio
-import os
-from pathlib import Path
 from typing import Final
-
-import msgspec
 
 from haptera.modules import bmc_sensors
 from haptera.modules.effects import DeviceError, LackingError
@@ -13,6 +9,7 @@ from haptera.modules.ipmi import event_log
 from haptera.modules.ipmi.bmc import IpmiBmc
 from haptera.modules.ipmi.event_log import LogCursor
 from haptera.modules.ipmi.sensors import sensors_of
+from haptera.modules.kept import keep, kept
 from haptera.sdk import Measured, Refused
 
 # A BMC with 150 sensors that takes 0.1 s for each. Who looks at the power has to wait for it.
@@ -48,8 +45,8 @@ async def _sensors(bmc: IpmiBmc) -> Measured:
 
 async def _event_log(bmc: IpmiBmc) -> Measured:
     """The counts of its event log; none of a BMC that has no log."""
-    kept = bmc.home.with_suffix(".sel")
-    cursor = _kept_cursor(kept)
+    file = bmc.home.with_suffix(".sel")
+    cursor = kept(file, LogCursor)
     try:
         info = event_log.info_of(await bmc.run("sel", "info"))
         count = event_log.to_read(cursor, info)
@@ -59,18 +56,5 @@ async def _event_log(bmc: IpmiBmc) -> Measured:
         return {}
     after = event_log.advanced(cursor, info, printed)
     if after != cursor:
-        _keep(kept, after)
+        keep(file, after)
     return event_log.measured(after)
-
-
-def _kept_cursor(file: Path) -> LogCursor | None:
-    try:
-        return msgspec.json.decode(file.read_bytes(), type=LogCursor)
-    except (FileNotFoundError, ValueError, RecursionError):
-        return None
-
-
-def _keep(file: Path, cursor: LogCursor) -> None:
-    draft = file.with_suffix(".sel-new")
-    draft.write_bytes(msgspec.json.encode(cursor))
-    os.replace(draft, file)

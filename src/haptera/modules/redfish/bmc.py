@@ -18,6 +18,7 @@ from haptera.modules.quirks import Quirk, quirks_by, quirks_of
 from haptera.modules.redfish.chassis import Read, chassis_of, sensors_of
 from haptera.modules.redfish.connection import RedfishConnection
 from haptera.modules.redfish.documents import Document
+from haptera.modules.redfish.event_logs import EventLog, logs_of
 from haptera.modules.redfish.exchange import (
     ANSWER_S_MAX,
     CALL_S_MAX,
@@ -25,7 +26,7 @@ from haptera.modules.redfish.exchange import (
     ServiceAddress,
     Trust,
 )
-from haptera.modules.redfish.resources import document_at, members_of, resource_at
+from haptera.modules.redfish.resources import document_at, members_of, reader, resource_at
 from haptera.modules.redfish.sessions import SESSIONS_PATH, end_session, sessions
 from haptera.modules.redfish.systems import ComputerSystem, ResetAction
 from haptera.modules.survey import BmcSurvey
@@ -117,6 +118,7 @@ class RedfishBmc:
         self.address = target.attributes.get("bmc") or ""
         self.graceful_s = settings.graceful_s
         self.sensors_every_s = settings.sensors_every_s
+        self.events_file = target.run_dir / f"{target.name}.events"
         self._one_at_a_time = _locks.setdefault(self.address, asyncio.Lock())
         self._settings = settings
         self._credentials = (settings.user, str(settings.password))
@@ -154,6 +156,10 @@ class RedfishBmc:
     async def sensors(self) -> Measured:
         """The numbers of all its sensors; what could not be read in time is missing."""
         return bmc_sensors.measured(await self._ask(self._sensors))
+
+    async def event_logs(self) -> list[EventLog]:
+        """The entries of its event logs, likewise."""
+        return await self._ask(self._event_logs)
 
     async def _ask(self, work: Callable[[RedfishConnection], Done]) -> Done:
         """What comes of this work in a thread, unless the BMC is to be left alone."""
@@ -231,15 +237,12 @@ class RedfishBmc:
         return document_at(connection, managers[0]) if managers else Document({})
 
     def _sensors(self, connection: RedfishConnection) -> list[BmcSensor]:
-        ends_s = connection.left_s - SENSORS_S_MAX
-
-        def read(path: str) -> Document | None:
-            if connection.left_s < ends_s:
-                return None
-            found = document_at(connection, path)
-            return found if found.members else None
-
+        read = reader(connection, SENSORS_S_MAX)
         return [*sensors_of(read, self._chassis(connection, read))]
+
+    def _event_logs(self, connection: RedfishConnection) -> list[EventLog]:
+        system = self._system(connection)
+        return [*logs_of(reader(connection, SENSORS_S_MAX), system.shown, system.path)]
 
     def _chassis(self, connection: RedfishConnection, read: Read) -> Sequence[str]:
         """The chassis of the system; all that there are say whose they are, when first asked."""

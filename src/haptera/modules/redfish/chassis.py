@@ -32,7 +32,7 @@ CHASSIS_MAX: Final = 4
 LISTED_MAX: Final = 64
 # Where a service does not put them into their list, each is one more request.
 SENSORS_MAX: Final = 64
-_EXPANDED: Final = "?$expand=.($levels=1)"
+EXPANDED: Final = "?$expand=.($levels=1)"
 # States (DSP0268, Status.State) in which a number is none, though some services write zero.
 _NOT_THERE: Final = {"Absent", "Disabled", "UnavailableOffline", "Deferring", "StandbyOffline"}
 _STATES: Final = {
@@ -169,5 +169,5 @@ def _linked(read: Read, document: Document, name: str) -> Document | None:
     if place is None:
         return None
     path = path_of(place, ROOT_PATH)
-    expanded = read(path + _EXPANDED) if name == "Sensors" else None
+    expanded = read(path + EXPANDED) if name == "Sensors" else None
     return expanded or read(path)

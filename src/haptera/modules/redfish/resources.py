@@ -1,6 +1,6 @@
 """Resources of a Redfish service: one that has to be there, one that may be, and lists of them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from typing import Final
 
@@ -32,6 +32,19 @@ def document_at(connection: RedfishConnection, path: str) -> Document:
         return connection.read(path).document
     except RedfishError:
         return Document({})
+
+
+def reader(connection: RedfishConnection, within_s: float) -> Callable[[str], Document | None]:
+    """What is at a path; None where it cannot be read, or so much time of the call is over."""
+    ends_s = connection.left_s - within_s
+
+    def read(path: str) -> Document | None:
+        if connection.left_s < ends_s:
+            return None
+        found = document_at(connection, path)
+        return found if found.members else None
+
+    return read
 
 
 def members_of(connection: RedfishConnection, name: str) -> Iterator[str]:

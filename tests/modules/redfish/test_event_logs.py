@@ -1,0 +1,152 @@
+"""Event logs of Redfish services: what is new is counted once, in whatever order it is listed."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from haptera.modules.redfish import module, sampling
+from haptera.modules.redfish.bmc import RedfishBmc
+from haptera.modules.redfish.documents import Document
+from haptera.modules.redfish.event_logs import (
+    ENTRIES_MAX,
+    LogsCursor,
+    advanced,
+    logs_of,
+    measured,
+)
+from tests.modules.redfish.fake_service import SYSTEM, SYSTEMS, Asked, Told, fake_service
+from tests.modules.test_sensors import numbers_of
+
+SERVICES: Final = f"{SYSTEM}/LogServices"
+SEL: Final = f"{SERVICES}/SEL"
+ENTRIES: Final = f"{SEL}/Entries"
+EXPANDED: Final = f"{ENTRIES}?$expand=.($levels=1)"
+Resources = Mapping[str, Mapping[str, Any]]
+LOGGED: Final[dict[str, Any]] = {"LogServices": {"@odata.id": SERVICES}}
+ONE_LOG: Final[dict[str, Any]] = {
+    SERVICES: {"Members": [{"@odata.id": SEL}]},
+    SEL: {"Entries": {"@odata.id": ENTRIES}},
+}
+
+
+def entry(number: int, severity: str = "Critical", at: str = "T1", **more: str) -> dict[str, str]:
+    path = f"{ENTRIES}/{number}"
+    return {"@odata.id": path, "Id": str(number), "Created": at, "Severity": severity, **more}
+
+
+def holding(*entries: Mapping[str, Any]) -> Resources:
+    return {**ONE_LOG, ENTRIES: {"Members": [*entries]}}
+
+
+def read(cursor: LogsCursor | None, resources: Resources) -> LogsCursor:
+    def at(path: str) -> Document | None:
+        return Document(resources[path]) if path in resources else None
+
+    return advanced(cursor, [*logs_of(at, Document(LOGGED), SYSTEM)])
+
+
+def counts(*rounds: Resources) -> dict[str, float]:
+    """What is counted after these rounds, the cursor kept between them."""
+    cursor: LogsCursor | None = None
+    for one in rounds:
+        cursor = read(cursor, one)
+    return {} if cursor is None else numbers_of(module, measured(cursor))
+
+
+def critical(*rounds: Resources) -> float | None:
+    return counts(*rounds).get("sel.events[Critical]")
+
+
+def test_what_a_log_held_at_first_is_history_and_what_comes_is_counted_once() -> None:
+    old, new = entry(1), entry(2)
+    assert counts(holding(old)) == {"sel.events[Critical]": 0, "sel.events[Warning]": 0}
+    assert critical(holding(), holding(old), holding(old)) == 1
+    # Some list the newest first.
+    assert critical(holding(old), holding(new, old), holding(old, new)) == 1
+
+
+def test_a_log_that_was_cleared_is_counted_from_its_beginning() -> None:
+    again = entry(1, at="T9")
+    assert critical(holding(entry(1), entry(2)), holding(again)) == 1
+    # The clock went back with it: the time says nothing of the order.
+    assert critical(holding(entry(1, at="T9")), holding(entry(1, at="T0"))) == 1
+    assert critical(holding(entry(1), entry(2)), holding(), holding(again)) == 1
+
+
+def test_one_entry_that_is_deleted_counts_no_other_again() -> None:
+    assert critical(holding(entry(1), entry(2), entry(3)), holding(entry(1), entry(3))) == 0
+
+
+def test_events_that_are_well_or_have_gone_are_not_counted() -> None:
+    well, gone = entry(1, "OK"), entry(2, EntryCode="Deassert")
+    warned, nameless = entry(3, "Warning"), entry(4, "Fine")
+    found = counts(holding(), holding(well, gone, warned, nameless, entry(5)))
+    assert found == {"sel.events[Critical]": 1, "sel.events[Warning]": 1}
+
+
+def pages(*some: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {**ONE_LOG}
+    for number, entries in enumerate(some):
+        path = ENTRIES if number == 0 else f"{ENTRIES}?$skip={number}"
+        following = {"Members@odata.nextLink": f"{ENTRIES}?$skip={number + 1}"}
+        found[path] = {"Members": entries, **(following if number + 1 < len(some) else {})}
+    return found
+
+
+def test_of_a_log_that_is_read_in_part_nothing_is_counted_twice() -> None:
+    whole = pages([entry(1)], [entry(2)], [entry(3)])
+    part = {path: one for path, one in whole.items() if "skip=2" not in path}
+    assert critical(whole, part, whole) == 0
+    assert critical(holding(), whole, part, whole) == 3
+
+
+def test_entries_that_are_links_only_are_asked_for_whole() -> None:
+    links = {ENTRIES: {"Members": [{"@odata.id": f"{ENTRIES}/1"}]}}
+    assert critical(holding(), {**ONE_LOG, **links, EXPANDED: {"Members": [entry(1)]}}) == 1
+    # Where that cannot be had, nothing is known of them: they are no events, and no history.
+    assert critical(holding(), {**ONE_LOG, **links}, holding(entry(1))) == 1
+
+
+def test_a_system_without_logs_and_a_log_that_is_off_have_no_numbers() -> None:
+    off = {**ONE_LOG, SEL: {**ONE_LOG[SEL], "ServiceEnabled": False}}
+    assert [counts(one) for one in ({}, {SERVICES: {}}, off)] == [{}, {}, {}]
+
+
+def test_a_log_without_end_is_read_to_a_limit() -> None:
+    endless = {"Members": [entry(n) for n in range(999)], "Members@odata.nextLink": ENTRIES}
+    cursor = read(None, {**ONE_LOG, ENTRIES: endless})
+    assert [len(keys) for keys in cursor.logs.values()] == [999]
+    many = holding(*(entry(number) for number in range(2 * ENTRIES_MAX)))
+    assert [len(keys) for keys in read(None, many).logs.values()] == [ENTRIES_MAX]
+
+
+@pytest.mark.net
+def test_counts_outlive_the_process_that_made_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entries = [entry(1)]
+
+    def answers(asked: Asked) -> Told:
+        resources: dict[str, Any] = {
+            SYSTEMS: {"Members": [{"@odata.id": SYSTEM}]},
+            SYSTEM: {"PowerState": "On", **LOGGED},
+            **holding(*entries),
+        }
+        found = resources.get(asked.path)
+        return Told(404) if found is None else Told(body=found)
+
+    async def a_round(bmc: RedfishBmc) -> dict[str, float]:
+        return numbers_of(module, await sampling.read_sensors(bmc))
+
+    found = []
+    with fake_service(tmp_path, answers) as service:
+        for number in (2, 3):
+            monkeypatch.setattr(sampling, "_paces", {})  # as in a process that has just begun
+            found.append(asyncio.run(a_round(service.bmc())))
+            entries.append(entry(number))
+            # It is not read again so soon.
+            found.append(asyncio.run(a_round(service.bmc())))
+    assert [one["sel.events[Critical]"] for one in found] == [0, 0, 1, 1]
