@@ -254,7 +254,7 @@ def _sensors(data: bytes) -> None:
             measured(sensors_of(text))
         case b"r":
             whole = document_of(data[1:])
-            measured(chassis.sensors_of(lambda _: whole, whole, "/redfish/v1/Systems/1"))
+            measured(chassis.sensors_of(lambda _: whole, ["/redfish/v1/Chassis/1"]))
             logs = [*event_logs.logs_of(lambda _: whole, whole, "/redfish/v1/Systems/1")]
             event_logs.measured(event_logs.advanced(event_logs.advanced(None, []), logs))
         case b"s":
