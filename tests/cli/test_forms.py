@@ -64,6 +64,7 @@ ANSWERED = [
     "import ansible hosts.json",
     "import clustershell groups.cfg",
     f"import layercake {shlex.quote(str(SEEDS / 'state.json'))}",
+    "import netbox devices.json",
     "import warewulf nodes.conf",
     "check site.yaml",
     "check hosts.json",
@@ -132,6 +133,7 @@ def verb_of(words):
 def filled(cluster, tmp_path):
     """The same, with all that a verb could tell of."""
     Path("groups.cfg").write_text("all: n[1-2]\n")
+    Path("devices.json").write_text('{"count": 1, "results": [{"name": "n1"}]}')
     Path("nodes.conf").write_text("nodeprofiles: {}\nnodes:\n  n1: {}\n")
     (tmp_path / ".haptera" / "parent").mkdir(parents=True)
     cluster.do(cluster.backend.write, Declare(EntityId("group", "ledger", None), {}, "site"))

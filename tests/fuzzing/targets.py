@@ -49,6 +49,7 @@ from haptera.selectors.subscription import parse_cursor
 from haptera.site.imports.ansible import read_ansible
 from haptera.site.imports.clustershell import read_clustershell
 from haptera.site.imports.layercake import read_layercake
+from haptera.site.imports.netbox import read_netbox
 from haptera.site.imports.warewulf import read_warewulf
 from haptera.site.model.site import parse_site
 from haptera.site.syntax.json_tree import read_json
@@ -217,6 +218,8 @@ def _imported(text: str) -> None:
             read_clustershell([source], {"rack": "nodes"}, None)
         case "l":
             read_layercake(source, manage=True)
+        case "n":
+            read_netbox([source], {"rack": "rack"})
         case "w":
             read_warewulf(source, {"rack": "rack"})
 

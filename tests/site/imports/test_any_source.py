@@ -13,6 +13,7 @@ from haptera.site.imports.ansible import read_ansible
 from haptera.site.imports.clustershell import read_clustershell
 from haptera.site.imports.found import GROUPS_BYTES_MAX, GROUPS_MAX, FoundSite
 from haptera.site.imports.layercake import read_layercake
+from haptera.site.imports.netbox import read_netbox
 from haptera.site.imports.site_text import site_text
 from haptera.site.imports.warewulf import read_warewulf
 from haptera.site.model.groups import EXPANDED_MAX
@@ -24,6 +25,7 @@ IMPORTS = {
     "ansible": lambda file: read_ansible(file, {"rack": "rack"}),
     "clustershell": lambda file: read_clustershell([file], {"rack": "nodes"}, None),
     "layercake": lambda file: read_layercake(file, manage=True),
+    "netbox": lambda file: read_netbox([file], {"rack": "rack"}),
     "warewulf": lambda file: read_warewulf(file, {"rack": "rack"}),
 }
 ENDINGS = {"clustershell": [".yaml", ".cfg", ".conf"]}
@@ -33,6 +35,7 @@ KEYS = (
     "_meta hostvars hosts children vars ansible_host rack all n1 n[1-2] nodes nodename id parentId"
     " physState runState platform extensions @type ifaces kraken ip services nodeprofiles profiles"
     " tags ipmi ipaddr port default local - a{b} password"
+    " results name slug custom_fields primary_ip oob_ip address role rack status value"
 )
 keys = st.sampled_from([*KEYS.split(), "network devices", ""])
 texts = keys | st.sampled_from(
@@ -56,6 +59,7 @@ meaning = st.one_of(
             "all": st.fixed_dictionaries({"hosts": st.lists(texts), "children": st.lists(texts)}),
         }
     ),
+    st.fixed_dictionaries({"results": st.lists(st.dictionaries(keys, trees) | trees)}),
 )
 
 

@@ -47,10 +47,18 @@ def read_group_files(names: Sequence[str]) -> list[SiteFile]:
     Raises:
         HapteraError: one cannot be read, or they are too many.
     """
-    paths = list(dict.fromkeys(path for name in names for path in _paths(name)))
-    if len(paths) > FILES_MAX:
+    return read_sources(list(dict.fromkeys(path for name in names for path in _paths(name))))
+
+
+def read_sources(names: Sequence[str]) -> list[SiteFile]:
+    """These files.
+
+    Raises:
+        HapteraError: one cannot be read, or they are too many.
+    """
+    if len(names) > FILES_MAX:
         raise LimitError(f"an import takes {FILES_MAX} files at most", do="name fewer")
-    return [read_source(path) for path in paths]
+    return [read_source(name) for name in names]
 
 
 def _paths(name: str) -> Iterator[str]:

@@ -20,9 +20,10 @@ from haptera.site.imports.ansible import read_ansible
 from haptera.site.imports.clustershell import read_clustershell
 from haptera.site.imports.found import FoundSite
 from haptera.site.imports.layercake import read_layercake
+from haptera.site.imports.netbox import read_netbox
 from haptera.site.imports.remarks import Remark, RemarkSort, is_secret
 from haptera.site.imports.site_text import CLUSTER, site_text
-from haptera.site.imports.source import read_group_files, read_source
+from haptera.site.imports.source import read_group_files, read_source, read_sources
 from haptera.site.imports.warewulf import read_warewulf
 
 COLOURS: Final = {
@@ -161,6 +162,25 @@ def layercake(file: str, *, manage: bool, **options: Any) -> int:
       haptera import layercake --manage state.json | haptera plan -
     """
     return _tell(read_layercake(read_source(file), manage=manage), manage=False, **options)
+
+
+@import_from.command("netbox")
+@answers(Imported)
+@unwatched("it reads local files, for which there are no events: run it again")
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@_attribute_option("FIELD")
+@_options(_AGENTS)
+def netbox(files: tuple[str, ...], attributes: tuple[str, ...], **options: Any) -> int:
+    r"""Import the devices of NetBox, with their roles and tags as groups.
+
+    FILE is a page of its API's /api/dcim/devices/; all pages are needed, as `next` names them.
+
+    \b
+    Examples:
+      haptera import netbox page1.json page2.json > site.yaml
+      haptera import netbox --attribute jobs=batch devices.json > site.yaml
+    """
+    return _tell(read_netbox(read_sources(files), _read_attributes(attributes)), **options)
 
 
 @import_from.command("warewulf")
