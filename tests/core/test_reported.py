@@ -159,8 +159,8 @@ def test_a_report_is_no_look_after_a_step() -> None:
 def test_what_cannot_be_read_by_others_is_refused(variable: str, value: str, wrong: str) -> None:
     engine = parent(stored(desired={}))
     with pytest.raises(HapteraError, match=wrong):
-        engine.reported.check(reported(variable, value, S))
-    engine.reported.check(reported("busy", "free", S))
+        engine.answers.reported.check(reported(variable, value, S))
+    engine.answers.reported.check(reported("busy", "free", S))
 
 
 def test_a_report_of_what_is_gone_since_is_dropped() -> None:

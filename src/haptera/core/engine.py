@@ -103,7 +103,7 @@ class Engine:
         )
         acts = StepRunner(side, timers, calls, looks, policies, proposals.ticket)
         contests = ReadingConflicts(side, timers, looks, near.probe)
-        self.reported = ReportedReadings(side, table, catalog, near, looks)
+        reported = ReportedReadings(side, table, catalog, near, looks)
         freezes = Freezes(side, table, timers, proposals)
         gates = NodeGates(side, catalog, timers, calls, supervisor, table)
         permits = Permits(side, near.peer, gates, policies)
@@ -115,7 +115,7 @@ class Engine:
             supervisor, calls, looks, acts, contests, freezes, policies, safety, searches
         )
         decisions = Decisions(side, catalog, table, timers, near, hands)
-        self.answers = answers = Answers(table, hands)
+        self.answers = answers = Answers(table, hands, reported)
         self.agents = agents = Agents(side, near, decisions, contests, safety, catalog)
         self.rounds = DecisionLoop(table, catalog, answers, hands, agents, decisions, near)
         said = safety.unrest.braked, safety.rounds, safety.needs_a_person
@@ -242,7 +242,7 @@ class Engine:
         """A node has enrolled, the queue says whether nodes take jobs, or others report."""
         match event:
             case ReadingReported():
-                self.reported.receive(turn, event)
+                self.answers.reported.receive(turn, event)
             case Enrolled(peer, incarnation):
                 self.neighbours.enrolled(turn, peer, incarnation)
             case Noticed(nodes):

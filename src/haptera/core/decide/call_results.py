@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from haptera.core.act.reported import ReportedReadings
 from haptera.core.decide.decide import Hands
 from haptera.core.modules.calls import Pending
 from haptera.core.state.row import EntityState
@@ -15,10 +16,13 @@ GATE_WORK: Final = (Work.HOLD, Work.RELEASE)
 
 
 class Answers:
-    """Sorts answers by call; one to a call that is over is stale, and dropped."""
+    """Sorts answers by call; one to a call that is over is stale, and dropped.
 
-    def __init__(self, table: EntityTable, hands: Hands) -> None:
-        self._table = table
+    What programs outside haptera read answers no call: it is `reported`.
+    """
+
+    def __init__(self, table: EntityTable, hands: Hands, reported: ReportedReadings) -> None:
+        self._table, self.reported = table, reported
         self.calls = hands.calls
         self._looks, self._acts, self._policies = hands.looks, hands.acts, hands.policies
         self._gates = hands.safety.permits.gates

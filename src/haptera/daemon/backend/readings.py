@@ -20,7 +20,7 @@ class ParentReadings:
     ) -> None:
         self._store = store
         self._deliver = deliver
-        self.check_reading = engine.reported.check
+        self.check_reading = engine.answers.reported.check
 
     async def observe(self, readings: Sequence[ReadingReported], who: str) -> None:
         told = ", ".join(f"{one.entity} {one.variable} {one.value}" for one in readings)
