@@ -12,6 +12,7 @@ SOURCES = Path(haptera.__file__).parent
 SAID_BY_THE_CALLER = {
     "cli/input/plan_file.py": "read_plan adds the file",
     "core/modules/catalog.py": "the supervisor says of which module",
+    "modules/declared/checking.py": "_Where says of which part",
 }
 
 
