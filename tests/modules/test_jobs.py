@@ -27,8 +27,6 @@ from tests.lab.rig import wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 WAIT_S = 60
-# As a kernel calls the PID namespace in which all others are.
-INITIAL_PIDS = Path("pid:[4026531836]")
 ROUNDS = 20
 HISTORIES = 200
 ACTS = 40
@@ -489,10 +487,7 @@ def test_a_job_of_slurm_holds_the_gate_from_its_prolog_to_its_epilog() -> None:
     assert (ran.stdout.split(), ran.stderr) == (["0", "1", "0"], "")
 
 
-@pytest.mark.skipif(
-    Path("/proc/self/ns/pid").readlink() != INITIAL_PIDS,
-    reason="in a PID namespace, /proc/locks leaves out a lock whose taker has ended",
-)
+@NAMES_HOLDERS
 def test_a_lock_whose_taker_has_ended_is_known_by_its_heir(
     gate: JobsGate, start: Start, tmp_path: Path
 ) -> None:
@@ -501,6 +496,40 @@ def test_a_lock_whose_taker_has_ended_is_known_by_its_heir(
 
     assert holders(gate_path(tmp_path)) == [holder.pid]
     assert refusal(gate) == f"1 job runs (locked by {holder.pid}): sleep 60"
+
+
+# As an agent in a container: the processes of the gate's jobs are none that it has a number for.
+ELSEWHERE = """\
+import sys
+from pathlib import Path
+
+from haptera.keeping.gate import JobsGate
+from haptera.sdk import Refused
+
+gate = JobsGate(Path(sys.argv[1]))
+try:
+    gate.hold()
+    print("held")
+except Refused as error:
+    print(gate.in_use, error)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0, reason="a PID namespace of its own needs root")
+@pytest.mark.parametrize("line", ["exec flock -s -n 9 sleep 60", "flock -s -n 9; exec sleep 60"])
+def test_from_another_pid_namespace_a_job_keeps_the_gate_open_and_nobody_else_is_named(
+    gate: JobsGate, start: Start, tmp_path: Path, line: str
+) -> None:
+    ask = ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c", ELSEWHERE, tmp_path]
+    job = start(f'exec 9<"$G"; flock -s -n 9; echo in; {line}')
+    assert said(job) == "in"
+    told = subprocess.run(ask, capture_output=True, text=True, check=True).stdout
+    assert told == "True a job runs, or is about to\n"
+    assert gate_path(tmp_path).exists()
+    os.killpg(job.pid, signal.SIGKILL)
+    job.wait()
+    assert subprocess.run(ask, capture_output=True, text=True, check=True).stdout == "held\n"
 
 
 # In a /run of its own, with a scontrol that says of the job what is in /run/slurm. A line a step:
