@@ -10,6 +10,12 @@ import pytest
 
 from tests.docs.pages import ROOT
 
+# The tutorials that begin with a demo, and in which test_demo_pages.py types the rest.
+PAGES_OF_DEMOS = {
+    "containers": "docs/tutorial/containers.md",
+    "platform": "docs/tutorial/foreign-system.md",
+}
+
 
 def lacking(name: str) -> str | None:
     """The missing needs of a demo, in words."""

@@ -25,6 +25,7 @@ from tests.docs.pages import (
     name_of,
     sessions,
 )
+from tests.docs.running_demo import PAGES_OF_DEMOS
 from tests.docs.stages import ADDRESS, STAGES
 from tests.network import draw_cluster
 from tests.shell import Going, Shell, shell
@@ -207,8 +208,8 @@ BY_ROOT = (
     "docs/tutorial/install.md",
 )
 # Typed, with all that each needs, in tests of their own: test_arm64_page.py, test_slurm_page.py,
-# test_containers_page.py.
-ALONE = ("docs/tutorial/arm64.md", "docs/tutorial/slurm.md", "docs/tutorial/containers.md")
+# test_demo_pages.py.
+ALONE = ("docs/tutorial/arm64.md", "docs/tutorial/slurm.md", *PAGES_OF_DEMOS.values())
 # Needs three machines with BMCs; the check of the rack's demo does the same to virtual ones.
 BY_HAND = ("docs/tutorial/first-cluster.md",)
 
