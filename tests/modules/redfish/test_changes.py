@@ -52,6 +52,18 @@ def test_the_mode_of_booting_is_named_to_who_forgets_it(
         assert [one.body for one in service.changes] == [{"Boot": PXE["Boot"] | told}]
 
 
+@pytest.mark.parametrize("listed", [["None", "UefiHttp"], ["UefiHttp", "Pxe"]])
+def test_what_it_boots_from_is_read_by_its_first_name_too(
+    tmp_path: Path, listed: list[str]
+) -> None:
+    """Before there were annotations of allowable values."""
+    found = system(Boot={"BootSourceOverrideSupported": listed})
+    with fake_service(tmp_path, lambda asked: usual(asked, found)) as service:
+        booted(service)
+        chosen = service.changes[0].body["Boot"]["BootSourceOverrideTarget"]
+        assert chosen == ("Pxe" if "Pxe" in listed else "UefiHttp")
+
+
 def settings_at(there: dict[str, Any] | None, *, refuses: str) -> Answers:
     """A service with a settings resource that shows this; one of the two refuses changes."""
 

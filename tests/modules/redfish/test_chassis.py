@@ -96,6 +96,18 @@ HALVES: Final = {
     f"{CHASSIS}/Power": {"PowerControl": [{"Name": "Control", "PowerLimit": {}}]},
     f"{CHASSIS}/Sensors?$expand=.($levels=1)": {"Members": [INLET, WATTS]},
 }
+# Sensors without watts, which only a summary has.
+THIRDS: Final = {
+    CHASSIS: {
+        "Sensors": {"@odata.id": f"{CHASSIS}/Sensors"},
+        "EnvironmentMetrics": {"@odata.id": f"{CHASSIS}/E"},
+        "ThermalSubsystem": {"@odata.id": f"{CHASSIS}/ThermalSubsystem"},
+    },
+    f"{CHASSIS}/Sensors?$expand=.($levels=1)": {"Members": [INLET]},
+    f"{CHASSIS}/E": {"PowerWatts": {"Reading": 290}},
+    f"{CHASSIS}/ThermalSubsystem": {"ThermalMetrics": {"@odata.id": f"{CHASSIS}/T"}},
+    f"{CHASSIS}/T": {"TemperatureReadingsCelsius": [{"DeviceName": "CPU0", "Reading": 51}]},
+}
 # Supplies that nothing tells from each other.
 ALIKE: Final = {
     CHASSIS: {"Power": {"@odata.id": f"{CHASSIS}/Power"}},
@@ -178,13 +190,14 @@ def read(service: Mapping[str, Any]) -> tuple[dict[str, float], list[str]]:
             {"bmc.temp.cpu[MB_CPU_0_TEMP]": 38.5, "bmc.fan.percent[PWM_3]": 31,
              "bmc.power[Total]": 410, "bmc.state[Total]": 0},
         ),
+        (THIRDS, {"bmc.temp.inlet": 24.5, "bmc.state[Inlet]": 0, "bmc.power[Power]": 290}),
         (ALIKE, {"bmc.power[ServerSupply]": 81, "bmc.power[ServerSupply#2]": 79}),
         (RELATIVE, {"bmc.temp.other[CPU2_VRD_Temp]": 36, "bmc.temp.other[Proc_2_top]": 37}),
         ({}, {}),
         (NONSENSE, {}),
     ],
-    ids=["percent", "turns", "one each", "expanded", "summaries", "halves", "alike", "relative",
-         "nothing", "nonsense"],
+    ids=["percent", "turns", "one each", "expanded", "summaries", "halves", "thirds", "alike",
+         "relative", "nothing", "nonsense"],
 )  # fmt: skip
 def test_each_shape_is_read_and_what_is_not_there_is_no_number(
     service: Mapping[str, Any], numbers: dict[str, float]

@@ -41,8 +41,8 @@ _STATES: Final = {
     "Critical": SensorState.CRITICAL,
 }
 _UNITS: Final = {"Cel": "°C", "RPM": "rpm", "{rev}/min": "rpm", "W": "W", "%": "%", "Percent": "%"}
-# What of them Thermal has, and what Power.
-_OLD_UNITS: Final = ({"°C", "rpm", "%"}, {"W"})
+# Who has a number in one of these units has all that there are of them.
+_QUANTITIES: Final = [{"°C", "rpm", "%"}, {"W"}]
 _FAN: Final = "Fan"
 _PLACES: Final = {"Intake": inlet, "CPU": cpu, "Memory": other, "VoltageRegulator": other}
 
@@ -70,51 +70,58 @@ def sensors_of(read: Read, chassis: Iterable[str]) -> Iterator[BmcSensor]:
 
 
 def _of_chassis(follow: Follow, chassis: Document) -> Iterator[BmcSensor]:
-    """What the first generation has no number of is read of the second."""
-    found = [*_heat(follow(chassis, "Thermal")), *_watts(follow(chassis, "Power"))]
-    yield from found
-    known = {one.unit for one in found if one.value is not None}
-    there = [units for units in _OLD_UNITS if units & known]
-    if len(there) < len(_OLD_UNITS):
-        for one in _each(follow, chassis):
-            if not any(one.unit in units for units in there):
-                yield one
+    """Of each source what those before it have no number of."""
+    lacking = _QUANTITIES
+    for source in (_old, _each, _summaries):
+        there = [unit for units in _QUANTITIES if units not in lacking for unit in units]
+        found = [one for one in source(follow, chassis) if one.unit not in there]
+        yield from found
+        known = {one.unit for one in found if one.value is not None}
+        lacking = [units for units in lacking if not units & known]
+        if not lacking:
+            return
 
 
-def _heat(thermal: Document | None) -> Iterator[BmcSensor]:
-    for one in thermal.documents("Temperatures") if thermal else ():
+def _old(follow: Follow, chassis: Document) -> Iterator[BmcSensor]:
+    yield from _heat(follow(chassis, "Thermal") or Document({}))
+    yield from _watts(follow(chassis, "Power") or Document({}))
+
+
+def _heat(thermal: Document) -> Iterator[BmcSensor]:
+    for one in thermal.documents("Temperatures"):
         yield _sensor(one, "°C", "ReadingCelsius")
-    for one in thermal.documents("Fans") if thermal else ():
+    for one in thermal.documents("Fans"):
         # The first of these schemas had other names for a fan's.
         unit = one.text("ReadingUnits") or one.text("Units") or "RPM"
         fan = Document({**one.members, "PhysicalContext": _FAN})
         yield _sensor(fan, _UNITS.get(unit, unit), "Reading", "CurrentReading")
 
 
-def _watts(power: Document | None) -> Iterator[BmcSensor]:
-    for one in power.documents("PowerControl") if power else ():
+def _watts(power: Document) -> Iterator[BmcSensor]:
+    for one in power.documents("PowerControl"):
         yield _sensor(one, "W", "PowerConsumedWatts")
-    for one in power.documents("PowerSupplies") if power else ():
+    for one in power.documents("PowerSupplies"):
         yield _sensor(one, "W", "PowerOutputWatts", "LastPowerOutputWatts")
 
 
 def _each(follow: Follow, chassis: Document) -> Iterator[BmcSensor]:
-    """By the list of sensors; where there is none, by what has a summary of them."""
+    """By the list of sensors, with one resource for each."""
     listed = follow(chassis, "Sensors")
-    members = () if listed is None else listed.documents("Members")[:SENSORS_MAX]
-    for one in members:
+    for one in () if listed is None else listed.documents("Members")[:SENSORS_MAX]:
         whole = one if "Reading" in one.members else follow(Document({"it": one.members}), "it")
         if whole is not None:
             unit = whole.text("ReadingUnits") or ""
             yield _sensor(whole, _UNITS.get(unit, unit), "Reading")
-    if not members:
-        subsystem = follow(chassis, "ThermalSubsystem")
-        metrics = None if subsystem is None else follow(subsystem, "ThermalMetrics")
-        yield from _of_metrics(metrics or Document({}))
-        environment = follow(chassis, "EnvironmentMetrics") or Document({})
-        watts = environment.document("PowerWatts")
-        if watts is not None:
-            yield _sensor(Document({"Name": "Power", **watts.members}), "W", "Reading")
+
+
+def _summaries(follow: Follow, chassis: Document) -> Iterator[BmcSensor]:
+    subsystem = follow(chassis, "ThermalSubsystem")
+    metrics = None if subsystem is None else follow(subsystem, "ThermalMetrics")
+    yield from _of_metrics(metrics or Document({}))
+    environment = follow(chassis, "EnvironmentMetrics") or Document({})
+    watts = environment.document("PowerWatts")
+    if watts is not None:
+        yield _sensor(Document({"Name": "Power", **watts.members}), "W", "Reading")
 
 
 def _of_metrics(metrics: Document) -> Iterable[BmcSensor]:

@@ -54,7 +54,9 @@ class ComputerSystem:
 
     @property
     def boot_sources(self) -> Sequence[str]:
-        return self.shown.texts("Boot", "BootSourceOverrideTarget@Redfish.AllowableValues")
+        allowable = self.shown.texts("Boot", "BootSourceOverrideTarget@Redfish.AllowableValues")
+        # As the first schema called it.
+        return allowable or self.shown.texts("Boot", "BootSourceOverrideSupported")
 
     @property
     def settings_path(self) -> str | None:
