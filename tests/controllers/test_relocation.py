@@ -1,11 +1,14 @@
 """A replica that does not come to run is tried elsewhere, so often, and then has failed."""
 
+import asyncio
+
 import msgspec
 import pytest
 
-from haptera.controllers.groups import decide
+from haptera.controllers.groups import decide, keep_groups
 from haptera.controllers.relocation import FORGET_AFTER_MS
 from haptera.model.answers.views import Condition, DesiredView
+from haptera.sdk import Changes
 from tests.controllers.test_groups import (
     OWNER,
     a_group,
@@ -165,3 +168,35 @@ def test_what_a_person_wants_to_run_there_is_left_to_them():
     found = decided(*there)
 
     assert (found.desired, found.declare, found.undeclare) == ({}, {}, [])
+
+
+class AgingCluster:
+    """A cluster that tells ages as of the last change, unless it is read."""
+
+    owner = OWNER
+
+    def __init__(self, told, read):
+        self.told, self.views, self.undeclared = told, read, []
+
+    async def watch(self, **_):
+        now = {one.entity: one for one in self.told}
+        yield Changes(now, (), {}, (), fresh=True, cursor="", revision=1)
+
+    async def read(self, select):
+        return {one.entity: one for one in self.views if f"{one.kind}:*" == select}
+
+    async def write(self, _desired, *, undeclare, **_):
+        self.undeclared += undeclare
+
+    def wall_s(self):
+        return 0.0
+
+
+def test_how_long_it_has_run_is_read_where_something_was_given_up():
+    before, now = (running(0, "n2", placement=2, for_ms=ms) for ms in (5, FORGET_AFTER_MS))
+    others = [*NODES, group(), given_up(0, "n1")]
+    cluster = AgingCluster([*others, before], [*others, now])
+
+    asyncio.run(keep_groups(cluster))
+
+    assert cluster.undeclared == ["replica:ledger.0@n1"]

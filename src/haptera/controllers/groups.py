@@ -88,9 +88,11 @@ async def keep_groups(cluster: Cluster[NoSettings]) -> None:
 
 async def _keep(cluster: Cluster[NoSettings], views: Views, revision: int) -> bool:
     """Write what is to be written; whether time alone may change what that is."""
-    if silence_of(_nodes(views)) is not None:
-        # For how long they are lost is shown as of their last change.
-        views = {**views, **await cluster.read(f"{node.kind.name}:*")}
+    ended = any(one.desired_value("run") == Run.STOPPED for one in views.values())
+    for kind, has_ages in ((node, silence_of(_nodes(views)) is not None), (replica, ended)):
+        if has_ages:
+            # For how long they are lost, or run, is shown as of their last change.
+            views = {**views, **await cluster.read(f"{kind.kind.name}:*")}
     wall_s = cluster.wall_s()
     while writes := decide(views, cluster.owner, wall_s):
         try:
