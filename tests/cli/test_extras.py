@@ -27,7 +27,7 @@ def test_a_nodes_verbs_need_no_extra(line: str) -> None:
 
 @pytest.mark.parametrize(
     ("line", "package", "extra"),
-    [("check site.yaml", "yaml", "cli"), ("serve --dir .", "starlette", "parent")],
+    [("check site.yaml", "yaml", "cli"), ("serve --dir .", "prometheus_client", "parent")],
 )
 def test_another_verb_names_the_extra_that_it_needs(
     line: str, package: str, extra: str, tmp_path, monkeypatch

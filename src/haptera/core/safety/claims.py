@@ -133,7 +133,7 @@ class Claims:
             if not self._exchange.lived_on(row.id.name, last.past):
                 return
             self._acts.close(turn, last.intent, begun=False)
-        row.work.harmless = None
+        row.work.discounted()
         self._budgets.take_back(row.id, self._rules.where(row.id), last.intent.began_at)
         self._asks.discount(row.id)
 

@@ -175,6 +175,10 @@ class EntityWork:
         if self.stepping is not None:
             self.stepping.enrolled = True
 
+    def discounted(self) -> None:
+        """The last step, which was harmless, is counted nowhere any more."""
+        self.harmless = None
+
     def contest(self, conflict: ReadingConflict) -> None:
         """Readings of a variable cannot agree, or are newer than those that could not."""
         self.conflicts = {**self.conflicts, conflict.variable: conflict}
