@@ -355,7 +355,7 @@ HAPPENS: Final[dict[str, Callable[..., None]]] = {
     "built": _built,
     "giants": _giants,
     "mkdir": lambda _, folder: Path(folder).mkdir(),
-    "wrong": _set("wrong", lambda *texts: [*texts]),
+    "wrong": lambda cluster, *texts: setattr(cluster.backend.tree, "wrong", [*texts]),
     "brake": _set("braked", lambda why, for_ms: BrakeView(why, int(for_ms))),
     "incarnation": lambda cluster, node, one: cluster.backend.incarnations.update({node: int(one)}),
     "disrupts": _set("disrupts", expand),

@@ -70,5 +70,9 @@ def test_what_is_sent_twice_with_a_key_is_answered_alike(answers):
     assert json.loads(f"{first}}}")["desired"]["power"]["value"] == "off"
 
 
+def test_what_another_program_read_is_told_by_a_token_that_may(answers):
+    assert of(answers, "v1/readings") == '{"taken":1}'
+
+
 def test_the_page_has_no_block_that_is_not_looked_at_here(answers):
-    assert len(answers) == 5
+    assert len(answers) == 6

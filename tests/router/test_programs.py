@@ -10,9 +10,11 @@ import pytest
 from announce import Told, announce, follow
 from audit import WrongError, audit, read
 from bgp.messages import Keepalive, Open, Prefix, Update, encode
+from connecting import REFLECTOR
 from feed import feed
 from record import Record
 from reflect import reflect
+from routes import Table
 
 from haptera.app import GroupReplica
 from haptera.app.channels_async import AsyncChannels
@@ -69,6 +71,10 @@ async def programs(place: Path) -> AsyncIterator[Programs]:
             await running.end()
 
 
+async def reflecting(channels: AsyncChannels, record: Record) -> None:
+    await reflect(channels, record, Table(REFLECTOR.router_id))
+
+
 def feeding(bird: Bird) -> Program:
     return lambda channels, record: feed(channels, record, f"{bird.address}:{PORT}", bird.ours)
 
@@ -110,13 +116,13 @@ async def test_whatever_is_killed_the_table_outside_is_the_feeder_s(
             for rank in (0, 1):
                 await running.start("out", rank, outs[rank])
             for rank in (0, 1, 2):
-                await running.start("reflector", rank, reflect)
+                await running.start("reflector", rank, reflecting)
             running.bench.lead("reflector", 0)
             running.bench.lead("out", 0)
             await running.start("feed", 0, feeding(feeder))
             await until(lambda: outside.networks() == set(NETWORKS))
 
-            await running.start("reflector", 1, reflect)
+            await running.start("reflector", 1, reflecting)
             feeder.configure(NETWORKS[10:])
             await until(lambda: outside.networks() == set(NETWORKS[10:]))
 
@@ -124,7 +130,7 @@ async def test_whatever_is_killed_the_table_outside_is_the_feeder_s(
             feeder.configure(NETWORKS[20:])
             running.bench.lead("reflector", 1)
             await until(lambda: outside.networks() == set(NETWORKS[20:]))
-            await running.start("reflector", 0, reflect)
+            await running.start("reflector", 0, reflecting)
 
             await running.kill("feed", 0)
             feeder.configure(NETWORKS[:30])
@@ -150,7 +156,7 @@ async def test_whatever_is_killed_the_table_outside_is_the_feeder_s(
 @pytest.mark.net
 async def test_a_replica_that_begins_later_says_what_its_sibling_would(tmp_path: Path) -> None:
     async with programs(tmp_path) as running:
-        await running.start("reflector", 0, reflect)
+        await running.start("reflector", 0, reflecting)
         running.bench.lead("reflector", 0)
         networks = [Prefix.of(one) for one in NETWORKS]
         messages: list[Open | Update] = [EAST, Update((), route(), tuple(networks))]
@@ -161,7 +167,7 @@ async def test_a_replica_that_begins_later_says_what_its_sibling_would(tmp_path:
             await running.bench.put("reflector", strange)
         before = await running.bench.outputs("reflector", 6)
 
-        await running.start("reflector", 1, reflect)
+        await running.start("reflector", 1, reflecting)
         record = tmp_path / "records" / "reflector.1.1.1"
         await until(lambda: "\nstart 10\n" in record.read_text())
         await running.bench.put("reflector", encode(Update((networks[5],))))
