@@ -42,7 +42,7 @@ _PARAMETER = re.compile(r"\{(\w+)\}")
 OF_ITS_OWN = {
     *("/v1/entities", "/v1/status", "/v1/summary", "/v1/events", "/v1/history", "/v1/happenings"),
     *("/v1/past", "/v1/caller", "/v1/bulk", "/v1/audit", "/v1/freezes", "GET /v1/brake"),
-    *("/v1/rolls", "/v1/samples", "/v1/readings"),
+    *("/v1/rolls", "/v1/samples", "/v1/readings", "/v1/lemons"),
 }
 
 
