@@ -306,7 +306,9 @@ async def test_whoever_is_killed_nothing_is_left_and_nothing_runs_twice(
         end = await node.ends(home)
         if victim == "agent":
             task.cancel()
-        assert end.status == (None if victim == "keeper" else -signal.SIGKILL)
+        # Without any grace, the job may still end by TERM before it is killed.
+        ends = {"keeper": [None], "runc": [-signal.SIGKILL]}
+        assert end.status in ends.get(victim, [-signal.SIGKILL, 128 + signal.SIGTERM])
         assert said(home) == "begun"
         await until(lambda: bearers(home) == [] and cgroups(rig) == [], WITHIN_S)
         assert mounts(rig) == [str(one.path) for one, _ in images_of_jobs(rig.run_dir).staged()]
