@@ -146,8 +146,8 @@ wait_for "20 jobs have run on the pool's nodes" twenty_ran pooled "$first"
 said "a pool grows from 0 to $(made), 20 jobs have run" "$since" "none of them twice"
 since=$(now_ms)
 wait_for "the pool is empty" none_made
-said "and is back at 0" "$since" "$(pgrep -c 'chassis burst' || true) processes left"
-[[ -z $(pgrep 'chassis burst') ]] || fail "processes of the pool are left"
+wait_for "its processes have ended" eval '[[ -z $(pgrep "chassis burst") ]]'
+said "and is back at 0" "$since" "no process left"
 give_up pool:burst
 
 # 6. A pool of the site's own machines: switched on while jobs need them, and off again.

@@ -197,9 +197,10 @@ def test_a_new_sibling_gets_the_leader_s_state_through_the_carrier(
 ) -> None:
     state = bytes(range(256)) * 8_192  # of several pieces
 
-    async def supplies(channels: AsyncChannels) -> None:
+    async def supplies(channels: AsyncChannels, offered: asyncio.Event) -> None:
         await channels.start()
         await channels.offer_state()
+        offered.set()
         async for event in channels:
             if isinstance(event, StateWanted):
                 await channels.supply(state)
@@ -207,7 +208,9 @@ def test_a_new_sibling_gets_the_leader_s_state_through_the_carrier(
     async def trial(bench: NatsBench) -> None:
         bench.lead("ledger", 0)
         async with program(bench, "ledger", 0) as zero, program(bench, "ledger", 1) as one:
-            task = asyncio.create_task(supplies(zero))
+            task = asyncio.create_task(supplies(zero, offered := asyncio.Event()))
+            # A sibling that starts before would start empty.
+            await offered.wait()
             await put("ledger", [b"1", b"2", b"3"])
             start = await one.start()
             while start.number < 3 and (await one.next()).number < 3:
