@@ -95,7 +95,7 @@ def test_all_pages_of_a_server_become_nodes_and_a_page_that_is_missing_is_told()
         pages = fetched(f"{url}?limit=10")
     found = read_netbox(pages, {})
     assert (len(pages), len(site_of(found)), said(found)) == (3, 25, [])
-    with pytest.raises(HapteraError, match="15 devices are in it, and NetBox has 25"):
+    with pytest.raises(HapteraError, match="only 15 of NetBox's 25 devices are named here"):
         read_netbox([pages[0], pages[2]], {})
 
 

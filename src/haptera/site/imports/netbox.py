@@ -45,7 +45,7 @@ def read_netbox(sources: Sequence[SiteFile], attributes: Mapping[str, str]) -> F
         counted = max(counted, whole_number(_text(page, "count") or "") or 0)
         place = str(page.place)
     if devices.read_so_far < counted:
-        what = f"{devices.read_so_far} devices are in it, and NetBox has {counted}"
+        what = f"only {devices.read_so_far} of NetBox's {counted} devices are named here"
         raise ParseError(what, where=place, do="name the files of all pages, by their `next`")
     devices.close()
     return found
