@@ -52,8 +52,10 @@ class ShellBackend:
 
     def listed(self) -> Iterator[EngineJob]:
         for key, job in self.engine.there.items():
+            # In this order: one that ends between the two questions has a status.
+            stage = job.stage()
             status = None if job.process is None else job.process.poll()
-            yield EngineJob(job.order.name, key, job.stage(), status)
+            yield EngineJob(job.order.name, key, stage, status)
 
     async def sizes(self) -> list[Partition]:
         return [Partition("large", Size(64, 64_000)), Partition("small", Size(2, 2_000))]

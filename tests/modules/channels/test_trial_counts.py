@@ -56,7 +56,7 @@ async def lead(carrier: NatsCarrier) -> None:
 
 @asynccontextmanager
 async def during(forever: Callable[[], object]) -> AsyncIterator[None]:
-    task = asyncio.ensure_future(forever())  # type: ignore[arg-type]
+    task = asyncio.ensure_future(forever())
     try:
         yield
     finally:
