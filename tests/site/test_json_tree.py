@@ -66,6 +66,11 @@ def test_all_that_is_written_is_found_where_it_stands():
     ]  # fmt: skip
 
 
+def test_a_number_of_any_length_is_its_text():
+    digits = "9" * 5_000
+    assert read(f"[{digits}, -{digits}]")[0].items[0] == Leaf(digits, False, Place("a.json", 1, 2))
+
+
 def test_of_a_key_that_is_there_twice_the_first_counts_and_it_is_told():
     tree, errors = read('{"a": 1,\n "b": 2, "a": 3}')
 

@@ -31,7 +31,8 @@ def read_json(text: str, file: str, errors: Errors, do: str) -> Tree:
     """
     do = f"correct the JSON, or {do}"
     try:
-        json.loads(text)
+        # A number may have more digits than Python makes an `int` of.
+        json.loads(text, parse_int=float)
     except json.JSONDecodeError as error:
         where = f"{file}:{error.lineno}:{error.colno}"
         raise ParseError(f"no JSON: {error.msg}", where=where, do=do) from None
