@@ -59,7 +59,9 @@ meaning = st.one_of(
             "all": st.fixed_dictionaries({"hosts": st.lists(texts), "children": st.lists(texts)}),
         }
     ),
-    st.fixed_dictionaries({"results": st.lists(st.dictionaries(keys, trees) | trees)}),
+    st.fixed_dictionaries(
+        {"count": st.integers(0, 3), "results": st.lists(st.dictionaries(keys, trees) | trees)}
+    ),
 )
 
 

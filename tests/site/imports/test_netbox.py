@@ -99,6 +99,23 @@ def test_all_pages_of_a_server_become_nodes_and_a_page_that_is_missing_is_told()
         read_netbox([pages[0], pages[2]], {})
 
 
+def test_a_page_that_is_named_twice_stands_for_no_other():
+    first = page([device("n01", 1), device("n02", 2)], 4)
+    with pytest.raises(HapteraError, match="only 2 of NetBox's 4 devices are named here"):
+        read_netbox([first, first], {})
+    second = page([device("n02", 2), device("n03", 3), device("n04", 4)], 4)
+    found = read_netbox([first, second], {})
+    assert (len(site_of(found)), said(found)) == (4, [])
+
+
+@pytest.mark.parametrize("count", [None, "many", -1, 1e3, True, {}, 10**20])
+def test_a_page_that_does_not_count_the_devices_is_refused(count):
+    told = {"next": "http://netbox/?offset=1", "results": [device("n01", 1)]}
+    counted = {} if count is None else {"count": count}
+    with pytest.raises(HapteraError, match="the page has no count of devices"):
+        read_netbox([SiteFile("devices.json", json.dumps(told | counted))], {})
+
+
 def test_a_device_has_its_addresses_its_rack_and_its_role_and_tags_as_groups():
     tags = [{"id": 5, "name": "GPU", "slug": "gpu"}]
     found = read_netbox([page([device("n01", 1, tags=tags), device("n02", 2)])], {})

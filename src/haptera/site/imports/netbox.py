@@ -42,10 +42,9 @@ def read_netbox(sources: Sequence[SiteFile], attributes: Mapping[str, str]) -> F
         found.remarks.take(errors)
         for one in _results(page).items:
             devices.read(one)
-        counted = max(counted, whole_number(_text(page, "count") or "") or 0)
-        place = str(page.place)
-    if devices.read_so_far < counted:
-        what = f"only {devices.read_so_far} of NetBox's {counted} devices are named here"
+        counted, place = max(counted, _count(page)), str(page.place)
+    if len(devices.seen) < counted:
+        what = f"only {len(devices.seen)} of NetBox's {counted} devices are named here"
         raise ParseError(what, where=place, do="name the files of all pages, by their `next`")
     devices.close()
     return found
@@ -59,10 +58,14 @@ class _Devices:
         self._remarks = found.remarks
         self._attributes = attributes
         self._groups: dict[str, tuple[Place, list[str]]] = {}
-        self.read_so_far = 0
+        # By their numbers: a page may be named twice, and a device be on two of them.
+        self.seen: set[str] = set()
 
     def read(self, tree: Tree) -> None:
-        self.read_so_far += 1
+        number = _text(tree, "id") or str(tree.place)
+        if number in self.seen:
+            return
+        self.seen.add(number)
         entries = self._remarks.entries(tree, "a device")
         name = _text(tree, "name")
         if name is None:
@@ -140,6 +143,14 @@ def _results(tree: Tree) -> Series:
     if not isinstance(results, Series):
         raise ParseError("it is no page of devices", where=str(tree.place), do=_DO)
     return results
+
+
+def _count(page: Tree) -> int:
+    """How many devices there are on all pages; without it, a missing one is not noticed."""
+    count = whole_number(_text(page, "count") or "")
+    if count is None:
+        raise ParseError("the page has no count of devices", where=str(page.place), do=_DO)
+    return count
 
 
 def _entry(tree: Tree | None, name: str) -> Tree | None:
