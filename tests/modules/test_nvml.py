@@ -13,8 +13,14 @@ from types import SimpleNamespace
 import pytest
 
 from haptera.model.reading import SERIES_MAX
-from haptera.modules.nvml import NvidiaDriver, NvmlSettings, gpu_errors, gpu_state, module
-from haptera.modules.nvml.library import GPUS_MAX
+from haptera.modules.nvml import (
+    MEASURED_MAX,
+    NvidiaDriver,
+    NvmlSettings,
+    gpu_errors,
+    gpu_state,
+    module,
+)
 from haptera.sdk import HapteraError, Refused
 from haptera.sdk.threads import Threads
 from tests.modules.test_sensors import numbers_of
@@ -39,6 +45,12 @@ TWO = {
     "nvmlDeviceGetPcieReplayCounter 0": "7",
 }
 FIRST, SECOND = "0000:3b:00.0", "0001:af:02.0"
+NUMBERS = [
+    one
+    for one in TWO
+    if one.endswith(" 0")
+    and not one.startswith(("nvmlInit", "nvmlDeviceGetHandle", "nvmlDeviceGetPci"))
+]
 Fake = Callable[[dict[str, str]], NvidiaDriver]
 
 
@@ -78,6 +90,10 @@ def errors_of(driver: NvidiaDriver) -> dict[str, float]:
     return numbers_of(module, gpu_errors(driver))
 
 
+def numbers_at(driver: NvidiaDriver) -> dict[str, float]:
+    return state_of(driver) | errors_of(driver)
+
+
 def test_what_a_gpu_says_is_measured_and_what_it_does_not_support_is_left_out(fake: Fake) -> None:
     driver = fake(TWO)
     assert state_of(driver) == {
@@ -111,6 +127,46 @@ def test_a_gpu_that_is_lost_is_counted_and_its_numbers_are_unknown(fake: Fake, l
     assert f"gpu.temp[{FIRST}]" not in found
     assert f"gpu.temp_margin[{FIRST}]" not in found
     assert found[f"gpu.temp[{SECOND}]"] == 41
+
+
+@pytest.mark.parametrize(
+    ("code", "is_lost"),
+    [
+        # As drivers say of one that has fallen off the bus, or whose cable is loose.
+        *((code, True) for code in (6, 8, 11, 15, 16, 999)),
+        # Of who asks, of the library, or of a moment.
+        *((code, False) for code in (1, 2, 3, 4, 10, 13, 17, 20, 27)),
+    ],
+)
+def test_a_gpu_that_is_counted_and_cannot_be_reached_is_lost(
+    fake: Fake, code: int, is_lost: bool
+) -> None:
+    found = state_of(fake({**TWO, "nvmlDeviceGetHandleByIndex_v2 0": f"!{code}"}))
+    assert (found["gpu.count"], found["gpu.lost"]) == (2, int(is_lost))
+    assert f"gpu.temp[{FIRST}]" not in found
+
+
+def test_a_number_whose_bits_are_all_set_is_none(fake: Fake) -> None:
+    """Each number of each function, one after the other: no other becomes another by it."""
+    usual = numbers_at(fake(TWO))
+    for function in NUMBERS:
+        for at in range(len(TWO[function].split())):
+            words = TWO[function].split()
+            words[at] = "0xffffffffffffffff"
+            found = numbers_at(fake({**TWO, function: " ".join(words)}))
+            assert found.items() < usual.items(), (function, at)
+
+
+def test_all_gpus_are_counted_and_as_many_measured_as_there_is_room_for(fake: Fake) -> None:
+    lines = dict(TWO)
+    for index in range(64):
+        lines[f"nvmlDeviceGetHandleByIndex_v2 {index}"] = "!15" if index == 63 else "1"
+        lines[f"nvmlDeviceGetPciInfo_v3 {index}"] = f"0 {index} 0"
+        lines[f"nvmlDeviceGetTemperature {index}"] = "50"
+    found = state_of(fake({**lines, "nvmlDeviceGetCount_v2 0": "64"}))
+    assert (found["gpu.count"], found["gpu.lost"]) == (64, 1)
+    assert sum(one.startswith("gpu.temp[") for one in found) == MEASURED_MAX
+    assert state_of(fake({**lines, "nvmlDeviceGetCount_v2 0": "0xffffffff"})) == {}
 
 
 def test_a_machine_without_the_library_has_no_numbers_and_a_driver_that_fails_is_told(
@@ -152,7 +208,7 @@ def test_the_most_gpus_fit_beside_the_other_numbers_of_a_node() -> None:
     families = [
         one for each in module.manifest().samplers for one in each.readings if one.items_max
     ]
-    assert len(families) * GPUS_MAX <= SERIES_MAX
+    assert len(families) * MEASURED_MAX <= SERIES_MAX
 
 
 def test_a_real_gpu_is_measured() -> None:

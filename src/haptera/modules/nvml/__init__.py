@@ -11,9 +11,12 @@ from typing import Final
 from haptera.modules.nvml.library import GPUS_MAX, Gpu, Nvml
 from haptera.sdk import SELF, Measured, Module, Privilege, Reading, Series, Target
 
+# GPUs whose numbers fit among the series of a node; all others are only counted.
+MEASURED_MAX: Final = 16
+
 
 def _of_gpus(name: str, unit: str = "", high: float = 1e18, low: float = 0) -> Reading:
-    return Reading("node", f"gpu.{name}", unit=unit, items_max=GPUS_MAX, low=low, high=high)
+    return Reading("node", f"gpu.{name}", unit=unit, items_max=MEASURED_MAX, low=low, high=high)
 
 
 count = Reading("node", "gpu.count", low=0, high=GPUS_MAX)
@@ -94,7 +97,7 @@ def _measured(driver: NvidiaDriver, of: Callable[[Gpu, str], Found]) -> Found:
         if gpus is None:
             return {}
         found: Found = {}
-        for one in gpus:
+        for one in gpus[:MEASURED_MAX]:
             if (place := one.place()) is not None:
                 found |= of(one, place)
         return {**found, count: len(gpus), lost: sum(one.is_lost for one in gpus)}
@@ -124,12 +127,11 @@ def _errors(gpu: Gpu, place: str) -> Found:
         uncorrected.series(place): gpu.long(total, _UNCORRECTED, _AGGREGATE),
         replays.series(place): gpu.number("nvmlDeviceGetPcieReplayCounter"),
     }
-    if (remapped := gpu.numbers("nvmlDeviceGetRemappedRows", 4)) is not None:
-        # For corrected and for uncorrected errors.
-        *done, pending, failed = remapped
-        found[rows.series(place)] = sum(done)
-        found[rows_pending.series(place)] = pending
-        found[rows_failed.series(place)] = failed
+    # For corrected and for uncorrected errors.
+    some, others, pending, failed = gpu.numbers("nvmlDeviceGetRemappedRows", 4)
+    found[rows.series(place)] = None if some is None or others is None else some + others
+    found[rows_pending.series(place)] = pending
+    found[rows_failed.series(place)] = failed
     return found
 
 

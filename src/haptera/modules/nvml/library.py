@@ -1,7 +1,8 @@
 """The calls of NVIDIA's management library that are used here, typed, as its API describes them.
 
 The library is part of the driver and is loaded when first asked. A symbol that an older one lacks,
-and a query that a GPU does not support, are no number.
+a query that a GPU does not support, and a number whose bits are all set (NVML_VALUE_NOT_AVAILABLE)
+are no number.
 """
 
 import ctypes
@@ -13,19 +14,32 @@ from typing import Final, Self
 
 from haptera.sdk import HapteraError
 
-GPUS_MAX: Final = 16
+# GPUs that are asked whether they are there.
+GPUS_MAX: Final = 256
 
 
 class NvmlReturn(IntEnum):
     """The results (nvmlReturn_t) that are told apart."""
 
     SUCCESS = 0
+    NOT_FOUND = 6
+    INSUFFICIENT_POWER = 8
+    IRQ_ISSUE = 11
     FUNCTION_NOT_FOUND = 13
     GPU_IS_LOST = 15
     RESET_REQUIRED = 16
+    UNKNOWN = 999
 
 
 LOST: Final = {NvmlReturn.GPU_IS_LOST, NvmlReturn.RESET_REQUIRED}
+# Why the driver gives no handle of a GPU that it counts: drivers say of one that has fallen off the
+# bus that the error is unknown. Not for lack of a permission.
+UNREACHABLE: Final = LOST | {
+    NvmlReturn.NOT_FOUND,
+    NvmlReturn.INSUFFICIENT_POWER,
+    NvmlReturn.IRQ_ISSUE,
+    NvmlReturn.UNKNOWN,
+}
 
 
 class PciInfo(ctypes.Structure):
@@ -98,9 +112,10 @@ class Nvml:
     def gpus(self) -> list["Gpu"] | None:
         """All GPUs of the driver, lost ones too; None where it does not say."""
         count = c_uint()
-        if self.call("nvmlDeviceGetCount_v2", ctypes.byref(count)) != NvmlReturn.SUCCESS:
+        code = self.call("nvmlDeviceGetCount_v2", ctypes.byref(count))
+        if code != NvmlReturn.SUCCESS or (there := _said(count)) is None:
             return None
-        return [self._gpu(index) for index in range(min(count.value, GPUS_MAX))]
+        return [self._gpu(index) for index in range(min(there, GPUS_MAX))]
 
     def _gpu(self, index: int) -> "Gpu":
         handle = c_void_p()
@@ -114,7 +129,7 @@ class Gpu:
 
     def __init__(self, nvml: Nvml, handle: c_void_p | None, code: int) -> None:
         self._nvml, self._handle = nvml, handle
-        self.is_lost = code in LOST
+        self.is_lost = code in UNREACHABLE
 
     def place(self) -> str | None:
         """Its place on the bus: indices change when a GPU is lost, and names are not unique."""
@@ -129,16 +144,15 @@ class Gpu:
         """A number of 64 bits, likewise."""
         return self._one(symbol, c_ulonglong(), *arguments)
 
-    def numbers(self, symbol: str, count: int) -> list[int] | None:
+    def numbers(self, symbol: str, count: int) -> list[int | None]:
         """So many numbers of 32 bits, of one function."""
         found = [c_uint() for _ in range(count)]
-        return (
-            [one.value for one in found] if self._call(symbol, *map(ctypes.byref, found)) else None
-        )
+        is_known = self._call(symbol, *map(ctypes.byref, found))
+        return [_said(one) if is_known else None for one in found]
 
     def _one(self, symbol: str, found: c_uint | c_ulonglong, *arguments: int) -> int | None:
         enums = map(c_uint, arguments)
-        return found.value if self._call(symbol, *enums, ctypes.byref(found)) else None
+        return _said(found) if self._call(symbol, *enums, ctypes.byref(found)) else None
 
     def _call(self, symbol: str, *arguments: object) -> bool:
         if self._handle is None:
@@ -146,3 +160,9 @@ class Gpu:
         code = self._nvml.call(symbol, self._handle, *arguments)
         self.is_lost |= code in LOST
         return code == NvmlReturn.SUCCESS
+
+
+def _said(found: c_uint | c_ulonglong) -> int | None:
+    """A number that a function wrote; None where it wrote that there is none."""
+    not_available = type(found)(-1)
+    return None if found.value == not_available.value else found.value
