@@ -44,6 +44,7 @@ from haptera.planner.domain.bars import NO_BARS
 from haptera.planner.domain.bitstate import strip
 from haptera.planner.domain.domain import Domain, compile_class
 from haptera.planner.domain.task import Memory
+from haptera.planner.plan_query import query_of
 from haptera.planner.planner import plan
 from haptera.planner.search.factors import Factor, factors_of
 from haptera.planner.search.policy_cache import PolicyCache
@@ -336,7 +337,7 @@ def replan(
 ) -> int:
     for number, node in enumerate(nodes):
         start, domain = starts[number % len(starts)], catalog.domain(node, None)
-        catalog.plans.plan(domain, start, goal, NO_BARS, TurnAllowance())
+        catalog.plans.plan(query_of(domain, start, goal, NO_BARS), TurnAllowance())
     return 0
 
 

@@ -14,6 +14,7 @@ from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import HapteraError
 from haptera.model.parts import Change, Context, Look, Manifest, Privilege, Step
 from haptera.planner.domain.bars import NO_BARS
+from haptera.planner.plan_query import query_of
 
 NODE = EntityState(node_id("n01"), KINDS["node"])
 WEB = EntityState(EntityId("service", "web", "n01"), KINDS["service"])
@@ -55,7 +56,7 @@ def test_plans_are_kept_only_where_the_parts_are_the_same() -> None:
 
     def planned() -> Chain | NoChain | None:
         domain = catalog.domain(WEB, NODE)
-        return catalog.plans.plan(domain, start, goal, NO_BARS, TurnAllowance())
+        return catalog.plans.plan(query_of(domain, start, goal, NO_BARS), TurnAllowance())
 
     before = planned()
 

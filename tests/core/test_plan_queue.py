@@ -49,7 +49,7 @@ from haptera.model.intent import Intent
 from haptera.model.parts import Step
 from haptera.planner.domain.bars import NO_BARS
 from haptera.planner.domain.problem import problem_of
-from haptera.planner.plan_query import EXPANSIONS_APART_MAX, PlanQuery
+from haptera.planner.plan_query import EXPANSIONS_APART_MAX, PlanQuery, query_of
 from tests.core.scenario import (
     ATTRIBUTES,
     BMC,
@@ -302,6 +302,7 @@ def test_a_tangle_is_left_to_a_worker_before_it_holds_up_the_core() -> None:
     assert (row.stance.condition, row.stance.why) == (Condition.ACTING, PLANNED)
     assert (search.observed, search.goal) == (start, goal)
     domain = catalog.domain(row, None)
-    tried = catalog.plans.plan(domain, domain.start(start, {}), goal, NO_BARS, TurnAllowance())
+    query = query_of(domain, domain.start(start, {}), goal, NO_BARS)
+    tried = catalog.plans.plan(query, TurnAllowance())
     assert isinstance(tried, NoChain)
     assert 0 < tried.expanded < 200  # Of the 4,000 that may be looked at where nothing waits.

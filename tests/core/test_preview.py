@@ -62,6 +62,7 @@ from haptera.planner.contingent import outcomes
 from haptera.planner.domain.bars import NO_BARS
 from haptera.planner.domain.bitstate import Field
 from haptera.planner.domain.domain import Domain
+from haptera.planner.plan_query import query_of
 from haptera.planner.planner import plan as search
 from haptera.selectors.names import split
 from haptera.selectors.nodeset import expand
@@ -268,7 +269,7 @@ def alone(
     domain = CATALOG.domain(row, node)
     wanted = goal(row, domain)
     state = start(row, node, domain, wanted)
-    answer = CATALOG.plans.plan(domain, state, wanted, NO_BARS, TurnAllowance())
+    answer = CATALOG.plans.plan(query_of(domain, state, wanted, NO_BARS), TurnAllowance())
     return domain, state, wanted, answer
 
 
@@ -685,7 +686,7 @@ def telling(table: EntityTable, changes: list[Change]) -> Telling:
 
 def answered(case: Case) -> grouping.AnsweredCase:
     def planned(state: int) -> Chain | NoChain | None:
-        return CATALOG.plans.plan(case.domain, state, case.goal, NO_BARS, TurnAllowance())
+        return CATALOG.plans.plan(query_of(case.domain, state, case.goal, NO_BARS), TurnAllowance())
 
     worst = outcomes(case.domain, case.state, planned)
     return grouping.AnsweredCase(case, planned(case.state), worst)

@@ -21,6 +21,9 @@ from haptera.planner.search.search_budget import SearchBudget
 EXPANSIONS_APART_MAX: Final = 100_000
 TRIES_APART_MAX: Final = 10_000_000
 
+# In order of names, so that two alike are the same.
+Goal = tuple[tuple[str, str], ...]
+
 
 @dataclass(frozen=True, slots=True)
 class PlanQuery:
@@ -32,7 +35,7 @@ class PlanQuery:
 
     domain: Domain
     start: int
-    goal: tuple[tuple[str, str], ...]
+    goal: Goal
     barred: Bars
 
 

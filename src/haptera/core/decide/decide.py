@@ -50,7 +50,6 @@ from haptera.model.chain import NoChain, ReasonKind, gives_up
 from haptera.model.facts import Method
 from haptera.model.parts import Look, Step
 from haptera.planner.domain.bars import NO_BARS, Bars
-from haptera.planner.plan_query import query_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,8 +254,8 @@ class Decisions:
     def _sought(self, turn: Turn, situation: Situation, barred: Bars) -> Planned:
         """The plan, None while it is put off or a worker searches for it; when to search again."""
         row, allowance = situation.row, turn.allowance
-        domain, goal = situation.domain, situation.goal
-        answer = self._catalog.plans.plan(domain, situation.state, goal, barred, allowance)
+        query = situation.query(barred)
+        answer = self._catalog.plans.plan(query, allowance)
         if answer is None:
             doing = self._searches.doing(row.id)
             return Planned(allowance, barred, incomplete=True, doing=doing)
@@ -264,8 +263,7 @@ class Decisions:
             return Planned(allowance, barred, answer)
         if row.work.stepping is not None and row.work.stepping.begun:
             return Planned(allowance, barred)  # What comes next depends on what will be read.
-        question = query_of(domain, situation.state, goal, barred)
-        found = self._searches.ask(turn, row.id, question)
+        found = self._searches.ask(turn, row.id, query)
         if found is None:
             return Planned(allowance, barred, doing=self._searches.doing(row.id))
         at = found.again_at

@@ -49,6 +49,7 @@ from haptera.model.policy import LASTS_NOT
 from haptera.model.walltime import span
 from haptera.planner.domain.bars import Bars
 from haptera.planner.domain.domain import Domain
+from haptera.planner.plan_query import PlanQuery, query_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,10 @@ class Situation:
     domain: Domain
     state: int
     goal: Mapping[str, str]
+
+    def query(self, barred: Bars) -> PlanQuery:
+        """The question for a chain to the goal."""
+        return query_of(self.domain, self.state, self.goal, barred)
 
 
 class Planned(msgspec.Struct, frozen=True, gc=False):
@@ -290,9 +295,7 @@ class Decider:
         """A disruptive step waits for one of its conditions."""
         row = situation.row
         # What keeps a cheaper chain from being taken, to be put before words on this one.
-        aside = self.catalog.plans.aside(
-            situation.domain, situation.state, situation.goal, planned.barred, planned.allowance
-        )
+        aside = self.catalog.plans.aside(situation.query(planned.barred), planned.allowance)
         instead = f"{aside}; instead " if aside else ""
         text = f"{instead}{step.path} waits: {lacking.why}{row.attempts.error_clause}"
         verdict = Verdict(Condition.WAITING, text, lacking.needs, again_at=lacking.at)

@@ -1,13 +1,14 @@
 """The plans of classes that were searched for here, kept because a fleet is in few states."""
 
-from collections.abc import Collection, Mapping
-from typing import Any, Final
+from collections.abc import Collection
+from typing import Final, TypeVar
 
 from haptera.core.state.allowance import TurnAllowance
 from haptera.model.chain import Chain, NoChain
-from haptera.planner.domain.bars import Bars, barring
+from haptera.planner.domain.bars import barring
 from haptera.planner.domain.domain import Domain
 from haptera.planner.explain.explain import PlanQuestion, aside
+from haptera.planner.plan_query import Goal, PlanQuery
 from haptera.planner.planner import make_ready, plan
 from haptera.planner.reasons.reason import gave_up
 from haptera.planner.search.factors import FACTORS_CACHED_MAX
@@ -23,9 +24,8 @@ READYING: Final = 10_000
 READYING_EACH: Final = 6
 ANSWERING: Final = 250
 
-Goal = tuple[tuple[str, str], ...]
-# A class, a start, a goal, and what has failed.
-Question = tuple[Domain, int, Goal, Bars]
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 
 
 class KnownPlans:
@@ -34,70 +34,47 @@ class KnownPlans:
     def __init__(self, work_max: int) -> None:
         self._work_max = work_max
         self._ready: dict[tuple[Domain, Goal], None] = {}
-        self._plans: dict[Question, Chain | NoChain] = {}
-        self._asides: dict[Question, str] = {}
+        self._plans: dict[PlanQuery, Chain | NoChain] = {}
+        self._asides: dict[PlanQuery, str] = {}
 
     def keep(self, domains: Collection[Domain]) -> None:
         """Let go of all that is of other classes."""
-        self._plans = {key: one for key, one in self._plans.items() if key[0] in domains}
-        self._asides = {key: one for key, one in self._asides.items() if key[0] in domains}
+        self._plans = {key: one for key, one in self._plans.items() if key.domain in domains}
+        self._asides = {key: one for key, one in self._asides.items() if key.domain in domains}
         self._ready = {}
 
-    def plan(
-        self,
-        domain: Domain,
-        start: int,
-        goal: Mapping[str, str],
-        barred: Bars,
-        allowance: TurnAllowance,
-    ) -> Chain | NoChain | None:
+    def plan(self, query: PlanQuery, allowance: TurnAllowance) -> Chain | NoChain | None:
         """The chain from here, or the reason why there is none; kept, for others are alike.
 
         Past what is affordable here the reason is `budget`: a worker may find more. None where
         enough was planned in this turn: it is to be asked again in the next one.
         """
-        key = (domain, start, tuple(sorted(goal.items())), barred)
-        found = self._plans.get(key)
+        found = self._plans.get(query)
         if found is None:
-            found = self._search(domain, start, goal, barred, allowance)
+            found = self._search(query, allowance)
             if found is not None:
-                _make_room(self._plans, PLANS_CACHED_MAX)
-                self._plans[key] = found
+                _keep(self._plans, query, found, PLANS_CACHED_MAX)
         return found
 
-    def aside(
-        self,
-        domain: Domain,
-        start: int,
-        goal: Mapping[str, str],
-        barred: Bars,
-        allowance: TurnAllowance,
-    ) -> str | None:
-        """What keeps a cheaper chain than the plan from being taken, if it is found in time.
+    def aside(self, query: PlanQuery, allowance: TurnAllowance) -> str | None:
+        """The obstacle to a chain cheaper than the plan, in words, if it is found in time.
 
-        Empty where nothing does; None where it is to be asked again in the next turn.
+        Empty where there is none; None where it is to be asked again in the next turn.
         """
-        key = (domain, start, tuple(sorted(goal.items())), barred)
-        found = self._asides.get(key)
+        found = self._asides.get(query)
         if found is None and allowance.has_time:
-            budget = affordable(self._work_max)
-            found = aside(PlanQuestion(domain, start, goal, budget, barred)) or ""
+            budget, goal = affordable(self._work_max), dict(query.goal)
+            asked = PlanQuestion(query.domain, query.start, goal, budget, query.barred)
+            found = aside(asked) or ""
             allowance.spend(self._work_max - budget.work)
-            _make_room(self._asides, ASIDES_CACHED_MAX)
-            self._asides[key] = found
+            _keep(self._asides, query, found, ASIDES_CACHED_MAX)
         return found
 
-    def _search(
-        self,
-        domain: Domain,
-        start: int,
-        goal: Mapping[str, str],
-        barred: Bars,
-        allowance: TurnAllowance,
-    ) -> Chain | NoChain | None:
+    def _search(self, query: PlanQuery, allowance: TurnAllowance) -> Chain | NoChain | None:
+        domain, start, goal, barred = query.domain, query.start, dict(query.goal), query.barred
         if self._work_max == 0 and not domain.meets(start, goal):
             return NoChain(gave_up(0), 0)
-        self._make_ready(barring(domain, barred.steps), goal, allowance)
+        self._make_ready(barring(domain, barred.steps), query.goal, allowance)
         if not allowance.has_time:
             return None
         budget = affordable(self._work_max)
@@ -107,20 +84,17 @@ class KnownPlans:
             return NoChain(gave_up(found.expanded), found.expanded)  # Or the words are not all.
         return found
 
-    def _make_ready(
-        self, domain: Domain, goal: Mapping[str, str], allowance: TurnAllowance
-    ) -> None:
+    def _make_ready(self, domain: Domain, goal: Goal, allowance: TurnAllowance) -> None:
         """Work out what all searches for a goal need, unless there is no time left for it."""
-        key = domain, tuple(sorted(goal.items()))
-        if key not in self._ready and allowance.has_time:
-            _make_room(self._ready, FACTORS_CACHED_MAX)
-            self._ready[key] = None
-            make_ready(domain, goal)
+        if (domain, goal) not in self._ready and allowance.has_time:
+            _keep(self._ready, (domain, goal), None, FACTORS_CACHED_MAX)
+            make_ready(domain, dict(goal))
             size = len(domain.moves) * len(domain.fields)
             allowance.spend(READYING + READYING_EACH * size)
 
 
-def _make_room(kept: dict[Any, Any], count_max: int) -> None:
-    """Let go of what was kept first."""
+def _keep(kept: dict[_Key, _Value], key: _Key, value: _Value, count_max: int) -> None:
+    """Keep this, and so many in all at the most: the first that was kept goes first."""
     while len(kept) >= count_max:
         del kept[next(iter(kept))]
+    kept[key] = value

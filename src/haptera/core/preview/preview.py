@@ -1,7 +1,7 @@
 """The plan that changes would start, computed before anything is written."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -20,7 +20,7 @@ from haptera.model.events import Considered
 from haptera.planner.contingent import Outcomes, outcomes
 from haptera.planner.domain.bars import NO_BARS
 from haptera.planner.domain.pieces import Whole
-from haptera.planner.plan_query import query_of
+from haptera.planner.plan_query import PlanQuery, query_of
 
 # How long a person who considers changes waits for plans that take long.
 PREVIEW_WITHIN_NS: Final = 10 * S
@@ -117,33 +117,32 @@ class Previews:
         return Drafting(self._grounds.table, self._grounds.catalog, changes)
 
     def _answered(self, turn: Turn, case: Case, preview: Preview) -> AnsweredCase:
-        plan = self._plan(turn, case, case.state)
+        query = query_of(case.domain, case.state, case.goal, NO_BARS)
+        plan = self._plan(turn, query)
         if plan is None:
             preview.put_off = True
         elif gives_up(plan):
-            question = query_of(case.domain, case.state, case.goal, NO_BARS)
-            verdict = self._searches.ask(turn, preview.ticket, question)
+            verdict = self._searches.ask(turn, preview.ticket, query)
             plan = None if verdict is None else verdict.answer
-        return AnsweredCase(case, plan, self._outcomes(turn, case, plan, preview))
+        return AnsweredCase(case, plan, self._outcomes(turn, query, plan, preview))
 
     def _outcomes(
-        self, turn: Turn, case: Case, plan: Chain | NoChain | None, preview: Preview
+        self, turn: Turn, query: PlanQuery, plan: Chain | NoChain | None, preview: Preview
     ) -> Outcomes | None:
         """All that may come of it, as far as the core can afford to plan it."""
         if plan is None:
             return None
 
         def planned(state: int) -> Chain | NoChain | None:
-            return plan if state == case.state else self._plan(turn, case, state)
+            return plan if state == query.start else self._plan(turn, replace(query, start=state))
 
-        found = outcomes(case.domain, case.state, planned)
+        found = outcomes(query.domain, query.start, planned)
         if found is None:
             preview.put_off = True
         return found
 
-    def _plan(self, turn: Turn, case: Case, state: int) -> Chain | NoChain | None:
-        plans = self._grounds.catalog.plans
-        return plans.plan(case.domain, state, case.goal, NO_BARS, turn.allowance)
+    def _plan(self, turn: Turn, query: PlanQuery) -> Chain | NoChain | None:
+        return self._grounds.catalog.plans.plan(query, turn.allowance)
 
 
 def _in_time(turn: Turn, preview: Preview, go_on: Callable[[], Whole | None]) -> Whole | None:

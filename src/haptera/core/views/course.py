@@ -11,6 +11,7 @@ from haptera.model.chain import Chain, NoChain
 from haptera.planner.domain.bars import NO_BARS
 from haptera.planner.domain.domain import Domain
 from haptera.planner.explain.drawing import Course, is_of
+from haptera.planner.plan_query import query_of
 
 
 def course_of(
@@ -22,8 +23,8 @@ def course_of(
     word = start(row, node, domain, goal)
     if not goal or _holds(row.stance.plan, domain, word, goal):
         return domain, Course(word, goal, row.stance.plan)
-    plan = catalog.plans.plan(domain, word, goal, NO_BARS, TurnAllowance())
-    return domain, Course(word, goal, plan)
+    query = query_of(domain, word, goal, NO_BARS)
+    return domain, Course(word, goal, catalog.plans.plan(query, TurnAllowance()))
 
 
 def _holds(
