@@ -5,11 +5,9 @@ import asyncio
 from haptera.daemon.parts import HELLO_PORT
 from haptera.kinds.host_port import HostPort
 from haptera.model.effects import Call
-from haptera.model.errors import HapteraError
 from haptera.rest.unclaimed import InvitationView
 from haptera.runtime.identity.pki import Authority
-from haptera.runtime.store.sqlite_writer import Failure
-from haptera.runtime.store.store import Store
+from haptera.runtime.store.store import Store, kept
 from haptera.sdk.target import Boot
 
 
@@ -34,7 +32,5 @@ class Inviting:
         Raises:
             HapteraError: it cannot be written down, or the node is not declared.
         """
-        made = await asyncio.wrap_future(self._store.invite(node))
-        if isinstance(made, Failure):
-            raise HapteraError(made.text, do="fix the cause, then try again")
+        made = kept(await asyncio.wrap_future(self._store.invite(node)))
         return InvitationView(made.text, self._ca_pem, self._parent)

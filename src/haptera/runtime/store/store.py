@@ -352,14 +352,15 @@ class Store:
         return answer
 
 
-def kept(failure: Failure | None) -> None:
-    """See that a token was written.
+def kept(answer: Answer | Failure) -> Answer:
+    """The answer of the store, which holds durably what it was asked to keep.
 
     Raises:
-        HapteraError: it was not.
+        HapteraError: it could not be written.
     """
-    if failure is not None:
-        raise HapteraError(failure.text, do="fix the cause, then try again")
+    if isinstance(answer, Failure):
+        raise HapteraError(answer.text, do="fix the cause, then try again")
+    return answer
 
 
 def _session_saved(failure: Failure | None) -> None:
