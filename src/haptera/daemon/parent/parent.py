@@ -149,9 +149,11 @@ class _Parent:
         self._numbers = SampleParts(engine, storage.home, settings.samples)
         work = self._jobs.ask_of_node
         self._nodes = NodeLinks(udp, tls, engine, storage, modules, deliver, work)
-        self._tree = Tree(engine, storage.store, self._nodes.sessions, deliver, storage.feed.log)
         self._desires = EngineDesires(engine, deliver, stored.epoch, settings.radius_percent)
-        self._tree.follow(settings, self._desires, partial(keep_above, storage.authority))
+        self._tree = Tree(
+            engine, storage.store, self._nodes.sessions, self._desires, deliver, storage.feed.log
+        )
+        self._tree.follow(settings, partial(keep_above, storage.authority))
         logs, job_logs = modules.logs(storage.home), self._job_logs(engine.table)
         backend = self._backend(engine, logs, job_logs)
         self._programs = Programs(

@@ -34,26 +34,24 @@ class Tree:
         engine: Engine,
         store: Store,
         sessions: Sessions,
+        desires: Stores,
         deliver: Callable[[Iterable[Event]], None],
         log: int,
     ) -> None:
         self._engine = engine
         self._store = store
         self._sessions = sessions
+        self._desires = desires
         self._deliver = deliver
         self.below = Below(engine, deliver, self._adopt_made, self.doubted, log)
         self._above: Above | None = None
-        self._desires: Stores
 
-    def follow(
-        self, settings: ParentSettings, desires: Stores, reach: Callable[[str], None]
-    ) -> None:
+    def follow(self, settings: ParentSettings, reach: Callable[[str], None]) -> None:
         """Follow the parents above, where the settings name any."""
-        self._desires = desires
         if settings.parent_name is not None:
             name = settings.parent_name
             reporting = Reporting(name, self._engine, self.below, self._deliver)
-            self._above = Above(settings, reporting, desires, self._take, reach)
+            self._above = Above(settings, reporting, self._desires, self._take, reach)
 
     def runs(self, exchange: Exchange) -> list[Coroutine[None, None, None]]:
         """What passes messages on for as long as the parent runs."""
