@@ -34,11 +34,9 @@ class DatagramLines:
         line, most = (
             (lines.elsewhere, LINE_ELSEWHERE_MAX) if is_elsewhere else (lines.record, LINE_MAX)
         )
-        is_full = len(line) == most
-        if is_full:
-            del line[0]
         line.append(waiting)
-        if is_full:
+        if len(line) > most:
+            del line[0]
             self._counts["beyond its share"] += 1
             self._note_lost(link, is_elsewhere=is_elsewhere, now=now)
 
