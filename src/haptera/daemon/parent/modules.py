@@ -29,6 +29,7 @@ class ParentModules:
         own: Sequence[OwnModule],
     ) -> None:
         self.settings = settings
+        self.home = Path(settings.directory)
         self.zygote = zygote
         self.grounds = grounds
         self.own = tuple(own)
@@ -49,16 +50,16 @@ class ParentModules:
         own = await describe(zygote, settings.own, described, home, least)
         return cls(settings, zygote, grounds, own)
 
-    def keep(self, home: Path) -> None:
+    def keep(self) -> None:
         """Have the next start find what they declared at this one."""
         one = self.settings
         cluster = ClusterIdentity(one.name, one.modules, one.controllers, one.own, self.own)
-        keep_cluster(home, cluster)
+        keep_cluster(self.home, cluster)
 
-    def logs(self, home: Path) -> Logs:
+    def logs(self) -> Logs:
         """What they write, and the consoles that some of them record."""
         consoles = [self.grounds.folders / module for module in CONSOLES_BY]
-        return Logs(home, self.catalog.modules(Context.PARENT), consoles)
+        return Logs(self.home, self.catalog.modules(Context.PARENT), consoles)
 
     def confine(self) -> Confine:
         """What each of them is kept from."""

@@ -135,7 +135,7 @@ class _Parent:
         self._settings = settings
         self._modules = modules
         self._storage = storage = Storage(settings, lambda events: self._driver.deliver(events))
-        modules.keep(storage.home)
+        modules.keep()
         udp = Udp.bind(settings.address, HELLO_PORT)
         tls = listen_for_tls(settings.address, HELLO_PORT)
         doors = Doors.open(settings, storage.authority, storage.store)
@@ -154,7 +154,7 @@ class _Parent:
             engine, storage.store, self._nodes.sessions, self._desires, deliver, storage.feed.log
         )
         self._tree.follow(settings, partial(keep_above, storage.authority))
-        logs, job_logs = modules.logs(storage.home), self._job_logs(engine.table)
+        logs, job_logs = modules.logs(), self._job_logs(engine.table)
         backend = self._backend(engine, logs, job_logs)
         self._programs = Programs(
             modules, logs.log_dir, storage.secrets, backend, self._numbers.sampling, deliver

@@ -34,7 +34,7 @@ class Programs:
             self._zygote,
             sampling.beside(deliver),
             places={**BUNDLED, **{one.name: one for one in settings.own}},
-            run_dir=Path(settings.directory),
+            run_dir=modules.home,
             log_dir=log_dir,
             controllers=Controllers(settings.controllers, source),
             confine=modules.confine(),
