@@ -22,6 +22,7 @@ from haptera.api.requests.endpoint import (
 from haptera.api.requests.lines import Lines, document, wants_lines
 from haptera.api.writes.patching import missing
 from haptera.core.state.allowance import TURN_WORK_MAX
+from haptera.core.state.limits import MS
 from haptera.kinds.meaning import check_selector
 from haptera.model.entity import EntityId, parse_entity
 from haptera.model.errors import HapteraError, ParseError, UnknownNameError
@@ -39,7 +40,6 @@ from haptera.selectors.selector import Selector, parse_selector
 NONE: Final = SamplesView([])
 # The cost to a turn of one entity's numbers, in work of the core.
 _EACH: Final = TURN_WORK_MAX // 20
-_NS_PER_MS = 1_000_000
 _Lasts = Iterable[tuple[EntityId, Mapping[Series, Sample]]]
 
 
@@ -175,7 +175,7 @@ class ReadingRoute:
         return as_json(ReadingsTaken(len(told)), status=HTTPStatus.ACCEPTED)
 
     def _reported(self, one: ReadingBody, source: str, now: int, caller: Caller) -> ReadingReported:
-        entity, at = parse_entity(one.entity), now - one.age_ms * _NS_PER_MS
+        entity, at = parse_entity(one.entity), now - one.age_ms * MS
         check_limit(entity, caller.within)
         if self.backend.desires.declared(entity) is None:
             raise missing(self.backend.queries, entity, caller.within)

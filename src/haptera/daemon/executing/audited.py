@@ -6,6 +6,7 @@ from contextlib import aclosing
 from typing import Final
 
 from haptera.api.backend import Execute
+from haptera.core.state.limits import S
 from haptera.daemon.executing.keeper import GRACE_S, OUTPUT_BYTES_MAX, TOLD_WITHIN_S
 from haptera.model.text import showable
 from haptera.runtime.clock import now_ns
@@ -14,7 +15,6 @@ from haptera.runtime.store.store import Store, kept
 
 # Beyond the command's own limit: to end it, to hear of it, and that machines are slow.
 LATE_S: Final = GRACE_S + TOLD_WITHIN_S + 20.0
-_NS: Final = 1_000_000_000
 
 
 def audited(
@@ -39,7 +39,7 @@ async def bounded(
 
     The node keeps to these limits itself, unless it lies.
     """
-    left_bytes, until_ns = OUTPUT_BYTES_MAX, clock() + int((within_s + LATE_S) * _NS)
+    left_bytes, until_ns = OUTPUT_BYTES_MAX, clock() + int((within_s + LATE_S) * S)
     async for told in answers:
         match told:
             case Unable(text):

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
+from haptera.core.state.limits import S
 from haptera.runtime.clock import now_ns
 from haptera.runtime.network.one_frame import pack
 from haptera.runtime.network.peer_messages import ExecTold
@@ -36,7 +37,6 @@ NOT_EXECUTABLE: Final = 126
 NOT_FOUND: Final = 127
 BY_SIGNAL: Final = 128
 TIMED_OUT: Final = 124
-_NS: Final = 1_000_000_000
 
 
 class KeptCommand(msgspec.Struct, frozen=True):
@@ -110,7 +110,7 @@ class _Keeper:
         self._link = link
         self._process = process
         self._pidfd = os.pidfd_open(process.pid)
-        self._until_ns = now_ns() + kept.within_s * _NS
+        self._until_ns = now_ns() + kept.within_s * S
         self._left_bytes = kept.output_bytes_max
         self._poll = selectors.DefaultSelector()
         outlets: tuple[tuple[int, Callable[[bytes], ExecTold]], ...] = (
@@ -138,7 +138,7 @@ class _Keeper:
     def _follow(self) -> ExecTold:
         """Tell what it writes until its end, which is the answer."""
         while True:
-            left_s = (self._until_ns - now_ns()) / _NS
+            left_s = (self._until_ns - now_ns()) / S
             if left_s <= 0:
                 return self._ended_for(f"it ran for {self._kept.within_s} s, its time limit")
             self._link.settimeout(left_s)

@@ -15,6 +15,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from haptera.core.state.limits import MS
 from haptera.core.state.side import PARENT
 from haptera.daemon.confining import grounds_of_agent
 from haptera.daemon.queue.bounds import NodeBounds
@@ -55,7 +56,6 @@ ASK_WITHIN_S: Final = 9.0
 ASK_AGAIN_S: Final = 1.0
 # So long before its lease ends a job is killed: killing takes time, and clocks drift.
 LEASE_MARGIN_MS: Final = 2_000
-MS: Final = 1_000_000
 # Beside the gate: while it is there this node has failed, for the reason in it.
 FAILED: Final = "failed"
 PATH_DEFAULT: Final = "/usr/local/bin:/usr/bin:/bin"

@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from haptera.core.state.limits import S
 from haptera.daemon.queue import remains
 from haptera.daemon.queue.bounds import JobBounds
 from haptera.daemon.queue.container import runtime_fault
@@ -25,7 +26,6 @@ from haptera.queue.work import REASON_CHARS_MAX, Assignment
 from haptera.runtime.clock import now_ns
 from haptera.runtime.identity.private import write_private
 
-S: Final = 1_000_000_000
 # Of so many jobs that ended what they wrote is kept.
 ENDED_KEPT_MAX: Final = 256
 KEEPER_LOOKED_FOR_EVERY_S: Final = 0.1

@@ -10,6 +10,7 @@ import msgspec
 import haptera
 from haptera.core.engine import Engine
 from haptera.core.state.allowance import READ_AT_ONCE, READING_EACH
+from haptera.core.state.limits import MS, S
 from haptera.core.sync.peers import LOST_AFTER
 from haptera.model.answers.views import ParentView
 from haptera.model.errors import Code, HapteraError, LimitError
@@ -25,8 +26,6 @@ from haptera.selectors.nodeset import NameFolder
 # Parents that one may have below it.
 PARENTS_MAX: Final = 1_000
 _TENTHS: Final = 10
-_S: Final = 1_000_000_000
-_MS: Final = 1_000_000
 
 
 class SubtreeReport(msgspec.Struct, frozen=True):
@@ -141,7 +140,7 @@ class Below:
 
     def _told(self, now: int) -> Iterator[ParentView]:
         for parent, (_, at, told) in self._heard.items():
-            quiet_ms = (now - at) // _MS
+            quiet_ms = (now - at) // MS
             for one in told or (ParentView(parent, heard_ms=0),):
                 above = one.above or (None if one.name == parent else parent)
                 heard_ms = min((one.heard_ms or 0) + quiet_ms, AGE_MS_MAX)
@@ -173,7 +172,7 @@ class Below:
         """Notice, until cancelled, who has not reported for too long."""
         hello_ns = self._engine.side.hello_ns
         while True:
-            await asyncio.sleep(hello_ns / _S)
+            await asyncio.sleep(hello_ns / S)
             late = now_ns() - LOST_AFTER * hello_ns // _TENTHS
             for parent in [one for one, (_, at, _) in self._heard.items() if at < late]:
                 del self._heard[parent]

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from haptera.core.engine import Engine
+from haptera.core.state.limits import S
 from haptera.core.sync.peers import Tier
 from haptera.runtime.enrolment.enrol import Enrolment
 
@@ -14,7 +15,6 @@ RETURN_EVERY: Final = 5
 # For so many H in a row a parent may show nothing new that it heard. Each of the two sides probes
 # whom it has not heard for longer than 1.2 H, so this is no more likely by chance than silence is.
 UNHEARD_MAX: Final = 6
-_S: Final = 1_000_000_000
 
 _log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class Mover:
         hellos = unheard = 0
         heard = self._confirmed()
         while True:
-            await asyncio.sleep(self._engine.side.hello_ns / _S)
+            await asyncio.sleep(self._engine.side.hello_ns / S)
             hellos += 1
             before, heard = heard, self._confirmed()
             unheard = unheard + 1 if heard == before else 0

@@ -9,6 +9,7 @@ import msgspec
 
 from haptera.client import AsyncClient, calls, find
 from haptera.core.engine import Engine
+from haptera.core.state.limits import S
 from haptera.core.sync.reporter import Reporter
 from haptera.daemon.tree.below import Below, SubtreeReport
 from haptera.model.entity import EntityId
@@ -22,7 +23,6 @@ from haptera.sdk.boundary import Boundary
 # Changes that come closer together than this are reported together.
 EVERY_S: Final = 0.1
 REPORT_WITHIN_S: Final = 5.0
-_S: Final = 1_000_000_000
 
 
 class Reporting:
@@ -64,7 +64,7 @@ class Reporting:
 
     async def run(self, followed: Callable[[], Path | None]) -> None:
         """Report to the parent that is followed, until cancelled."""
-        hello_s = self._engine.side.hello_ns / _S
+        hello_s = self._engine.side.hello_ns / S
         while True:
             lacks = self._engine.safety.exchange.asks.lacks_permits(now_ns())
             try:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from haptera.core.state.limits import S
 from haptera.runtime.clock import now_ns
 
 LOG_BITS: Final = 53
@@ -23,7 +24,6 @@ TOLD_BYTES_MAX: Final = 4 << 20
 REPLICATED_WITHIN_S: Final = 1.0
 # A standby that did not ask for so long is not there.
 ABSENT_AFTER_S: Final = 5.0
-_S: Final = 1_000_000_000
 
 
 class Follower(StrEnum):
@@ -128,7 +128,7 @@ class Feed:
 
     def _is_there(self) -> bool:
         at = self._acked_ns
-        return at is not None and now_ns() - at < ABSENT_AFTER_S * _S
+        return at is not None and now_ns() - at < ABSENT_AFTER_S * S
 
     def _is_followed(self) -> bool:
         return self._keeps_up and self._is_there()
