@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from haptera.core.act.contradiction import contested
+from haptera.core.act.reported import NEWER_NS
 from haptera.core.engine import Engine
 from haptera.core.modules.catalog import Catalog
 from haptera.core.state.limits import MS, S
@@ -18,6 +19,7 @@ from haptera.model.errors import HapteraError
 from haptera.model.events import (
     Answered,
     Ended,
+    Event,
     Failed,
     ReadingReported,
     Ready,
@@ -27,6 +29,7 @@ from haptera.model.events import (
 from haptera.model.facts import REPORTED_MS_MAX, Method
 from tests.core.scenario import (
     BMC,
+    LOOK,
     NODE,
     SIDE,
     begun,
@@ -37,6 +40,7 @@ from tests.core.scenario import (
     stored,
     told,
 )
+from tests.core.test_contradiction import answer, two_modules
 
 NEWS = 3 * S
 LASTS = REPORTED_MS_MAX * MS
@@ -130,6 +134,41 @@ def test_a_report_that_is_older_than_the_look_or_says_the_same_contests_nothing(
     engine = looked("on", power="on")
     told(engine, NEWS, reported("power", "off", S - 1), reported("power", "on", 2 * S))
     assert (contested(row_of(engine)), standing(engine)) == (None, (Condition.CONVERGED, None))
+
+
+def test_a_report_does_not_settle_what_two_modules_contest() -> None:
+    """Though it says what one of them does; whoever reports could else have a step begin."""
+    engine = two_modules()
+    answer(engine, 12 * S, {"bmc": "on", "pdu": "off"})
+    why = contested(row_of(engine))
+    assert why is not None
+    for value in ("off", "on"):
+        effects = told(engine, 13 * S + 10 * MS, reported("power", value, 13 * S + 10 * MS))
+        assert not [one for one in effects if isinstance(one, Write)]
+        assert contested(row_of(engine)) == why
+
+
+@pytest.mark.parametrize("values", [("off", "off"), ("off", "on")])
+def test_who_reports_without_end_neither_holds_up_steps_nor_wears_out_a_device(
+    values: tuple[str, str],
+) -> None:
+    engine, asked = looked("on", power="on"), list[Call]()
+    every, takes, until = 10 * MS, 100 * MS, 20 * S
+    contests = list[int]()
+    for now in range(2 * S, until, every):
+        events: list[Event] = [reported("power", values[now // every % 2], now)]
+        if asked and now == asked[-1].deadline_at - LOOK.within_ms * MS + takes:
+            events.append(Answered(asked[-1].id, "on", now - takes))
+        asked += [one for one in told(engine, now, *events) if isinstance(one, Call)]
+        contests += [now] if contested(row_of(engine)) else []
+    assert 15 <= len(asked) <= (until - 2 * S) // NEWER_NS
+    assert len(contests) * every < (until - 2 * S) // 4
+
+
+def test_a_report_of_before_the_machine_was_booted_counts() -> None:
+    engine = parent(stored(desired={}))
+    told(engine, 2 * S, reported("busy", "busy", -5 * S))
+    assert row_of(engine).belief.known["busy"].at == -5 * S
 
 
 def test_a_report_is_no_look_after_a_step() -> None:

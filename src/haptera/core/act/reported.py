@@ -4,6 +4,7 @@ from typing import Final
 
 from haptera.core.act.look import LookScheduler
 from haptera.core.modules.catalog import Catalog
+from haptera.core.state.limits import S
 from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
 from haptera.core.state.table import EntityTable
@@ -19,6 +20,9 @@ from haptera.model.facts import Fact, Method
 
 # What haptera alone can know: what its own processes do, and hear.
 OWN: Final = frozenset({agent.path, work.path, *(one.path for one in module.kind.variables)})
+# A report must be so much newer than what a look has found to contest it, and has the look taken no
+# sooner after the last: who reports without end holds up no step for ever, and wears out no device.
+NEWER_NS: Final = 1 * S
 
 
 class ReportedReadings:
@@ -59,7 +63,7 @@ class ReportedReadings:
     def receive(self, turn: Turn, event: ReadingReported) -> None:
         """Know it, remember it or dispute what is known, unless something later was read."""
         row, name = self._table.get(event.entity), event.variable
-        if row is None or event.at < _latest(row, name):
+        if row is None or not _is_latest(row, event):
             return
         fact = Fact(event.value, event.by, Method.REPORTED, event.at, 0, event.note)
         domain = self._catalog.domain(row, self._table.node_of(row))
@@ -69,19 +73,25 @@ class ReportedReadings:
         if held is not None and held.method is not Method.REPORTED:
             if not mine:
                 return  # What an agent, or haptera itself, last said holds until it says otherwise.
-            row.belief.dispute(name, fact)
+            second = row.belief.second.get(name)
+            # What is contested already is settled by looks, whatever is reported meanwhile.
+            settled = second is None or second.value == held.value
+            if settled and event.at >= held.at + NEWER_NS:
+                row.belief.dispute(name, fact)
         elif looks:
             row.belief.forget(name, turn.now)
             row.belief.remember(name, fact)
         else:
             row.belief.learn(name, fact)
         for look in mine:
-            self._looks.schedule(row, look, turn.now)
+            looking = row.work.looks.get(look.path)
+            again_at = turn.now if looking is None else looking.asked_at + NEWER_NS
+            self._looks.schedule(row, look, max(turn.now, again_at))
         turn.touch(row.id)
 
 
-def _latest(row: EntityState, name: str) -> int:
-    """When what is held of a variable was read, whoever did."""
-    belief = row.belief
+def _is_latest(row: EntityState, event: ReadingReported) -> bool:
+    """Whether nothing that is held of the variable was read later, whoever did."""
+    belief, name = row.belief, event.variable
     held = (belief.known.get(name), belief.remembered.get(name), belief.second.get(name))
-    return max((one.at for one in held if one is not None), default=0)
+    return all(one is None or one.at <= event.at for one in held)
