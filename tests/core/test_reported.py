@@ -11,8 +11,9 @@ from haptera.core.modules.catalog import Catalog
 from haptera.core.state.limits import MS, S
 from haptera.core.views.query import view
 from haptera.kinds import KINDS
+from haptera.kinds.node import JOBS_NONE, jobs
 from haptera.model.answers.views import Condition, ObservedView, ReadingView
-from haptera.model.changes import Stored, StoredEntity
+from haptera.model.changes import Declare, Stored, StoredEntity
 from haptera.model.effects import Call, Write
 from haptera.model.entity import node_id
 from haptera.model.errors import HapteraError
@@ -21,6 +22,7 @@ from haptera.model.events import (
     Ended,
     Event,
     Failed,
+    Proposed,
     ReadingReported,
     Ready,
     Ticked,
@@ -28,6 +30,7 @@ from haptera.model.events import (
 )
 from haptera.model.facts import REPORTED_MS_MAX, Method
 from tests.core.scenario import (
+    ATTRIBUTES,
     BMC,
     LOOK,
     NODE,
@@ -207,6 +210,18 @@ def test_a_report_of_what_is_gone_since_is_dropped() -> None:
     gone = ReadingReported(node_id("n09"), "busy", "busy", "report:rack", S)
     assert told(engine, S, gone) == []
     assert row_of(engine).belief.known.keys() == {"power"}
+
+
+def test_a_node_without_jobs_is_free_whatever_was_reported_before_that_was_declared() -> None:
+    engine = parent(stored(desired={}))
+    told(engine, S, reported("busy", "busy", S))
+    attributes = ATTRIBUTES | {jobs.name: JOBS_NONE}
+    told(engine, 2 * S, Proposed(9, (Declare(NODE, attributes, "site"),)))
+    told(engine, 2 * S, Written(1, 4))
+    for now in (2 * S, 3 * S):
+        told(engine, now, reported("busy", "busy", now))
+        fact = row_of(engine).belief.known["busy"]
+        assert (fact.value, fact.method) == ("free", Method.READ)
 
 
 def test_what_is_reported_of_a_node_is_borrowed_by_what_is_on_it() -> None:

@@ -75,7 +75,8 @@ def know_jobs(turn: Turn, row: EntityState, incarnation: int) -> None:
     """Where a node declares that it never has jobs, it is free, unless a module reads otherwise."""
     fact = row.belief.known.get(busy.name)
     if row.desired.attributes.get(jobs.name) == JOBS_NONE:
-        if fact is None and busy.name not in row.report.facts:
+        reported = fact is not None and fact.method is Method.REPORTED
+        if (fact is None or reported) and busy.name not in row.report.facts:
             free = Fact(Busy.FREE, MODULE, Method.READ, turn.now, incarnation)
             _learn(turn, row, busy.name, free)
     elif fact is not None and fact.by == MODULE and row.belief.forget(busy.name, turn.now):
