@@ -290,10 +290,9 @@ class RedfishBmc:
         kind = _first(SHUT_DOWN, self._resets(connection, system.reset))
         if kind is None:
             return False
-        if kind == BUTTON:
-            if system.power != "on":  # The button would switch on what is off by now.
-                return True
-            connection.renew()
+        # The button would switch on what is off by now.
+        if kind == BUTTON and self._shown(connection, system.path).power != "on":
+            return True
         try:
             connection.change("POST", system.reset.path, {"ResetType": kind}, system.answer)
         except LackingError:

@@ -72,10 +72,6 @@ class RedfishConnection:
         """From another thread: end what is under way."""
         self._exchange.hang_up()
 
-    def renew(self) -> None:
-        """Go on over a new connection: what is asked over a used one may be asked twice."""
-        self._exchange.close()
-
     @property
     def left_s(self) -> float:
         """How long this call may still take."""
@@ -149,6 +145,11 @@ class RedfishConnection:
                 raise RedfishError(str(error)) from None
             if answer.status in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
                 raise RedfishError(f"{self.name} knows its task no more")
+            is_busy = effect_of(answer.status) is Effect.NOT_YET
+            # Likewise: the task has begun. A conflict is its own.
+            if is_busy and answer.status != HTTPStatus.CONFLICT:
+                said = f"{self.name} answers {answer.said} of its task"
+                raise RedfishError(said, status=answer.status, after_s=answer.after_s)
         return answer
 
     def _check(self, answer: RedfishAnswer) -> None:

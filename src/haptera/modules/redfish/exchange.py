@@ -227,6 +227,10 @@ class RedfishExchange:
         if (within_s := min(ANSWER_S_MAX, self.left_s)) <= 0:
             raise RedfishError(f"{self.name} takes more than {CALL_S_MAX:g} s for one call")
         self._http.timeout = within_s
+        if method == "POST":
+            # Over a used connection it could be asked twice, and it may press a button, or open a
+            # session (RFC 9110, 9.2.2: it is not idempotent).
+            self.close()
         if is_used := self._http.sock is not None:
             self._http.sock.settimeout(within_s)
         typed = {} if content is None else {"Content-Type": "application/json"}
@@ -235,9 +239,8 @@ class RedfishExchange:
             try:
                 answer, coded = self._answered(method, path, content, all_headers)
             except _HUNG_UP:
-                # Some close a connection without a word. Commands that are given over a used one
-                # name a state to bring about: one that was done before its answer was lost is not
-                # doubled.
+                # Some close a connection without a word. What may have been done before its answer
+                # was lost is idempotent.
                 if not is_used:
                     raise
                 self._http.close()

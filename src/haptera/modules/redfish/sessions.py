@@ -149,8 +149,6 @@ def open_session(
     """
     user, password = credentials
     content = msgspec.json.encode({"UserName": user, "Password": password})
-    # What is asked over a used connection may be asked twice, and a session would be left behind.
-    exchange.close()
     answer = exchange.ask("POST", SESSIONS_PATH, content, {})
     if answer.status in (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED):
         answer = exchange.ask("POST", _linked(exchange), content, {})
