@@ -30,7 +30,7 @@ def body(*readings):
 
 
 def answered(folder, *told, bearer=MONITOR, then=None):
-    """What a real engine answers to these bodies in turn, and what `then` says of its backend."""
+    """The answers of a real engine to these bodies in turn, and the result of `then`."""
 
     async def run():
         async with real_backend(folder, *DECLARED) as backend:
@@ -129,7 +129,7 @@ def test_a_limited_token_reports_of_what_it_is_limited_to_alone(tmp_path):
 
 
 def test_who_may_report_may_nothing_else_and_who_may_write_reports_nothing():
-    """What each route answers to each token, test_api.py walks; here are the two by name."""
+    """All routes are walked with each token in test_api.py; these two are tested by name."""
     backend = FakeBackend()
     backend.write(*DECLARED)
     app = app_of(backend)

@@ -22,7 +22,7 @@ def graded(at_s: float, before: str | None, after: str | None) -> Changed:
 
 
 def counted(*happened: Happened, since: float = 10, **other: Iterable) -> dict[str, int]:
-    """What is counted of n1."""
+    """The counts of n1 that are not 0."""
     changed, jobs = other.get("changed", ()), other.get("jobs", ())
     found = count_troubles(happened, changed, jobs, since)
     assert {node for node, _ in found} <= {"n1"}

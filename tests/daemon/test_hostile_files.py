@@ -72,7 +72,7 @@ def test_the_module_of_boots_has_its_parent_read_no_other_file_and_no_endless_on
 
 
 async def said_of_itself(run_dir):
-    """Why a node takes no jobs, as its agent tells its parent."""
+    """The reason, as an agent gives it to its parent, for which its node takes no jobs."""
     told = asyncio.get_running_loop().create_future()
 
     async def ask(_parent, request, _within_s):

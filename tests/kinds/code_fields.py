@@ -99,7 +99,7 @@ def _of_shape(place: str, shape: Any) -> Iterator[Field]:
 
 
 def _is_path(default: object) -> bool:
-    """Whether a text, or one of a list, begins as a path does."""
+    """True if a text, or one of a list, begins as a path does."""
     texts = default if isinstance(default, tuple) else (default,)
     return any(isinstance(one, str) and one.startswith("/") for one in texts)
 

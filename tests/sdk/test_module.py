@@ -336,7 +336,7 @@ def test_no_part_takes_longer_than_a_day_and_so_no_process_that_is_replaced_does
 
 @pytest.mark.parametrize("late_s", [-1, 86_400.001])
 def test_no_step_takes_effect_later_than_a_day_after_its_call(late_s: float) -> None:
-    """Whoever lends it a place would hold that for as long."""
+    """A budget that grants it a place would hold that place for as long."""
     module = Module("some", connect=connect)
     module.serves(node.power).step(Power.OFF, Power.ON, within_s=1, late_s=late_s)(nothing)
 

@@ -102,7 +102,7 @@ class SampleDesk(Protocol):
 
 
 class Queries(Protocol):
-    """What is known of entities, from memory: of one at once, of all over many turns."""
+    """Reads of entities from memory: of one at once, of all spread over many turns."""
 
     async def entities(self, selectors: Collection[Selector]) -> Iterable[EntityView]:
         """Those that all of these mean, by name; each is looked at when it is taken."""
@@ -145,7 +145,7 @@ class Queries(Protocol):
 
 
 class Desires(Protocol):
-    """What is desired, and changes of it. `propose` and `preview` take their time."""
+    """The desired layer, and changes of it. `propose` and `preview` take their time."""
 
     @property
     def epoch(self) -> int: ...
@@ -157,7 +157,7 @@ class Desires(Protocol):
     def revision(self) -> int: ...
 
     def declared(self, entity: EntityId) -> StoredEntity | None:
-        """What is stored of it."""
+        """The stored entity; None where it is not declared."""
 
     async def stored(self) -> Sequence[StoredEntity]:
         """The desired layer, of one revision.
@@ -174,7 +174,7 @@ class Desires(Protocol):
 
 
 class Orders(Protocol):
-    """What people ask for besides what is desired, and the keys by which they ask once."""
+    """Requests that change nothing desired, and the keys that have a request done only once."""
 
     async def request(self, request: HandedDown, who: str, what: str) -> None:
         """Have the node's parent do this, once it is written down who asked for what.
@@ -221,7 +221,7 @@ class Orders(Protocol):
 
 
 class Records(Protocol):
-    """What was changed, what has happened, and who asked for what."""
+    """The history: changes of what is desired, events, and the audit."""
 
     def past(
         self, chosen: Callable[[EntityId], bool], *, before: int | None, count_max: int
@@ -258,10 +258,10 @@ class Records(Protocol):
 
 
 class Outputs(Protocol):
-    """What modules, services, jobs and images left in files."""
+    """Files that modules, services, jobs and images leave behind."""
 
     async def log(self, entity: EntityId, after: LogPlace | None) -> LogTold:
-        """What a module or a service has written after a place, or the end of it.
+        """A part of the log of a module or a service: after a place, or the end of it.
 
         Raises:
             HapteraError: there is nothing, or its node's agent cannot be asked.
@@ -282,7 +282,7 @@ class TokenDesk(Protocol):
     """The tokens by which people and programs ask."""
 
     def check(self, text: str) -> Bearer | None:
-        """Whose token this is and what it allows; None where it is none, or no longer."""
+        """The bearer of a token and its rights; None for a token that is unknown or expired."""
 
     def held(self) -> list[ApiToken]:
         """All that hold, the oldest first."""
@@ -332,7 +332,7 @@ class TreeDesk(Protocol):
         """This parent and those below it."""
 
     async def faults(self) -> list[str]:
-        """What is wrong with haptera itself: its store, parents that are silent."""
+        """Faults of haptera itself, in words: of its store, and parents that are silent."""
 
     async def replica(self, follower: Follower, log: int, place: int, files: str) -> ReplicaView:
         """What a follower of the store lacks that has all up to a place, and these files.

@@ -277,7 +277,7 @@ def past(at_s: int, select: str | None = None) -> ApiCall[Past]:
 
 
 def lemons(select: str | None = None, *, days: int | None = None) -> ApiCall[Lemons]:
-    """How often what went wrong on each node in the last days, the worst first."""
+    """The nodes on which anything went wrong in the last days, with counts, the worst first."""
     return call(endpoints.LEMONS, select=select, days=days)
 
 

@@ -30,5 +30,5 @@ def series(
 
 
 def observe(source: str, readings: Iterable[ReadingBody]) -> ApiCall[ReadingsTaken]:
-    """What `source`, a program outside haptera, has read of entities."""
+    """Report readings of entities that `source`, a program outside haptera, has made."""
     return call(endpoints.OBSERVE, body=ReadingsBody(source, [*readings]))

@@ -10,7 +10,7 @@ REPORTED_MS_MAX: Final = 600_000
 
 
 class Method(StrEnum):
-    """How a value was come by; an inferred one never meets a goal.
+    """The source of a value; one that is inferred never meets a goal.
 
     One that is `reported` was read by a program outside haptera: it is known where no look tells,
     and else a memory, which has the looks taken.

@@ -7,7 +7,7 @@ from typing import Final
 
 
 class Scope(StrEnum):
-    """What a token of the API allows; each includes the one before, but `report` stands apart.
+    """The rights of an API token; each scope includes the one before, but `report` stands apart.
 
     Only `admin` includes it.
     """
@@ -19,7 +19,7 @@ class Scope(StrEnum):
     REPORT = "report"
 
     def includes(self, asked: "Scope") -> bool:
-        """Whether a token of this scope allows what needs that one."""
+        """True if a token of this scope may do what needs the one that is asked for."""
         return asked in INCLUDED[self]
 
 

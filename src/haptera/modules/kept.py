@@ -10,7 +10,7 @@ Value = TypeVar("Value")
 
 
 def kept(file: Path, shape: type[Value]) -> Value | None:
-    """What was kept there; None where there is nothing, or nothing of this shape."""
+    """The value in a file; None where there is no file, or it holds no value of this shape."""
     try:
         return msgspec.json.decode(file.read_bytes(), type=shape)
     except (FileNotFoundError, ValueError, RecursionError):

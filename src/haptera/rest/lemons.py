@@ -1,4 +1,4 @@
-"""What a parent answers on nodes that fail more often than others."""
+"""The answer of a parent on nodes that fail more often than others."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""What programs outside haptera have read of entities, as JSON over the API."""
+"""Readings of entities by programs outside haptera, as JSON over the API."""
 
 from typing import Annotated, Final
 
@@ -35,6 +35,6 @@ class ReadingsBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ReadingsTaken(msgspec.Struct, frozen=True):
-    """How many readings were taken; of a variable that was read later, they change nothing."""
+    """The number of readings taken; those older than what is known change nothing."""
 
     taken: int

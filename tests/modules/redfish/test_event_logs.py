@@ -49,7 +49,7 @@ def read(cursor: LogsCursor | None, resources: Resources) -> LogsCursor:
 
 
 def counts(*rounds: Resources) -> dict[str, float]:
-    """What is counted after these rounds, the cursor kept between them."""
+    """The counts after these rounds, with the cursor kept between them."""
     cursor: LogsCursor | None = None
     for one in rounds:
         cursor = read(cursor, one)

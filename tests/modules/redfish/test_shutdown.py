@@ -1,4 +1,4 @@
-"""How an operating system is told to shut down, by what its BMC offers."""
+"""The shutdown of an operating system by the ways that its BMC offers."""
 
 import asyncio
 from collections.abc import Sequence

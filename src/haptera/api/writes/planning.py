@@ -23,7 +23,7 @@ Make = Callable[[], Awaitable[tuple[Change, ...]]]
 
 @dataclass(frozen=True, slots=True)
 class Planning:
-    """What disrupts more than `radius_percent` of the nodes needs its digest."""
+    """Writes by plan: one that disrupts over `radius_percent` of the nodes needs its digest."""
 
     desires: Desires
 

@@ -91,7 +91,7 @@ class ReportedReadings:
 
 
 def _is_latest(row: EntityState, event: ReadingReported) -> bool:
-    """Whether nothing that is held of the variable was read later, whoever did."""
+    """True if no source has a later reading of the variable."""
     belief, name = row.belief, event.variable
     held = (belief.known.get(name), belief.remembered.get(name), belief.second.get(name))
     return all(one is None or one.at <= event.at for one in held)

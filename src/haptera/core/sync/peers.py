@@ -32,7 +32,7 @@ NOTHING = Mark()
 
 @dataclass(slots=True)
 class LayerExchange:
-    """How far two neighbours agree on the layer that we send, and on our copy of the other one.
+    """The progress of two neighbours towards the same copies: of the layer we send, and of theirs.
 
     Of ours, `said` is how far it says to hold it, `acked` the version at which we last knew it to
     be right, `tells` how often it was sent the present one, and `recalled` what it asked to be sent

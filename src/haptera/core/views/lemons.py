@@ -73,7 +73,7 @@ def _found_ill(changed: Iterable[Changed], since: float) -> Iterator[tuple[str, 
 
 
 class _Follower:
-    """How each entity was when it was last seen."""
+    """The last value seen of each variable that is followed."""
 
     def __init__(self) -> None:
         self._last: dict[tuple[str, str], str | None] = {}

@@ -1,4 +1,4 @@
-"""What is desired: what is stored of it, and proposals on their way through the engine."""
+"""The desired layer as it is stored, and proposals on their way through the engine."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
@@ -77,7 +77,7 @@ class EngineDesires:
         return shown.plan
 
     def _follow_ups(self, changes: tuple[Change, ...]) -> tuple[Change, ...]:
-        """What the controller of groups would write of it, where there is that controller."""
+        """Changes that the controller of groups would add; none where it does not run."""
         if groups.controller.name not in self._engine.catalog.controllers():
             return ()
         rows = (row for row in self._engine.table if row.kind.name in groups.KINDS)
@@ -86,7 +86,7 @@ class EngineDesires:
     async def _answer(
         self, ticket: int, asked: Proposed | Considered, within_s: float
     ) -> Reply | PlanReply | None:
-        """What the engine answers; None where it takes too long."""
+        """The answer of the engine; None where it takes too long."""
         answer: asyncio.Future[Reply | PlanReply] = asyncio.get_running_loop().create_future()
         self._answers[ticket] = answer
         self._deliver([asked])

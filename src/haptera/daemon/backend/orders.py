@@ -1,4 +1,4 @@
-"""What people ask of a parent besides what is desired."""
+"""Requests to a parent that change nothing desired."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable

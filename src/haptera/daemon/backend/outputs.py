@@ -1,4 +1,4 @@
-"""What modules, services, jobs and images left in files, here or on a node."""
+"""Files that modules, services, jobs and images leave behind, here or on a node."""
 
 import asyncio
 
@@ -37,7 +37,7 @@ class ParentOutputs:
         self._ask_agent = ask_agent
 
     async def log(self, entity: EntityId, after: LogPlace | None) -> LogTold:
-        """What this has written after a place, or the end of it; of a node, its console."""
+        """A part of a log, after a place, or the end of it; of a node, that of its console."""
         asked = LogAsked(entity, after=after)
         if entity.kind == "job":
             answer = await self._ask_holder(asked)
@@ -60,7 +60,7 @@ class ParentOutputs:
                 )
 
     async def _ask_holder(self, asked: LogAsked) -> Answer:
-        """What the node says that has a job, or had it last; what was taken, where that is gone."""
+        """The answer of the last node that had a job; where that has no log, the copy kept here."""
         job = self._jobs.queue.job(whole_number(asked.entity.name) or 0)
         if job.token is None:
             raise HapteraError(f"{asked.entity} has not run yet", code=Code.NOT_FOUND)

@@ -1,4 +1,4 @@
-"""What is known of entities: one engine as the API sees it, and what agents say."""
+"""Reads of entities: one engine as the API sees it, and the answers of agents."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator

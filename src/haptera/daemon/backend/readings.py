@@ -1,4 +1,4 @@
-"""What programs outside haptera report goes to the engine once the audit has it."""
+"""Readings of programs outside haptera, which go to the engine once the audit has them."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence

@@ -1,4 +1,4 @@
-"""What was changed, has happened and was asked for: from the store, and the event log beside it."""
+"""The history of a parent: from its store, and from the event log beside it."""
 
 import asyncio
 from functools import partial
@@ -24,7 +24,7 @@ class StoreRecords:
         self.happened_since = partial(event_log.happenings_since, history)
 
     async def at(self, chosen: event_log.Chosen, at_s: float) -> list[PastView]:
-        """How what is chosen was at a time."""
+        """The state of the chosen entities at a time."""
         stored = await self._desires.stored()
         # Nothing has come in between: it is of this revision.
         revision = self._desires.revision()

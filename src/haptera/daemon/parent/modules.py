@@ -57,14 +57,14 @@ class ParentModules:
         keep_cluster(self.home, cluster)
 
     def logs(self) -> Logs:
-        """What they write, and the consoles that some of them record."""
+        """The logs that they write, and the consoles that some of them record."""
         consoles = [self.grounds.folders / module for module in CONSOLES_BY]
         return Logs(self.home, self.catalog.modules(Context.PARENT), consoles)
 
     def confine(self) -> Confine:
-        """What each of them is kept from."""
+        """The confinement of each."""
         return confinements(self.grounds, self.catalog.manifests.get)
 
     def confinement_told(self) -> Iterator[str]:
-        """What of that holds, in sentences for the log."""
+        """The confinement in force, in sentences for the log."""
         return confinement_told(self.grounds, self.catalog.manifests)

@@ -60,12 +60,12 @@ class NodeLinks:
         await enrolment.serve(self._tls, connections_max, self.sessions.hosts())
 
     def image_servers(self, jobs: ParentQueue) -> Iterator[Server]:
-        """What serves images to them, where this parent makes any."""
+        """The servers of images for nodes; none where this parent makes no images."""
         storage, settings = self._storage, self._modules.settings
         return image_servers(settings, storage.authority, self.channel, self._table, jobs)
 
     def enrolment(self, tree: Tree) -> EnrolServer:
-        """What takes claims, and the requests of those who are enrolled."""
+        """The server for claims, and for the requests of enrolled nodes."""
         settings, channel, storage = self._modules.settings, self.channel, self._storage
         own = told_to_nodes(self._modules.own)
         asked = RequestServer(channel.admit, channel.answer, self.requests, may=channel.may)

@@ -241,7 +241,7 @@ class _Parent:
             raise wrong
 
     def _tallies(self, enrolled: Mapping[str, int]) -> Tallies:
-        """What the metrics of the API count."""
+        """The counts that the metrics of the API export."""
         nodes, feed = self._nodes, self._storage.feed
         return Tallies(
             *(nodes.udp.counts, enrolled, nodes.requests, self._api.doors.counts),

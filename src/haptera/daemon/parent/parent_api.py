@@ -23,7 +23,7 @@ class ParentApi:
     doors: Doors
 
     def servers(self, tallies: Tallies) -> Iterator[Server | OwnCertificate]:
-        """What serves it, with these in its metrics."""
+        """The servers of the API, with these counts in its metrics."""
         app = make_app(
             self.backend,
             self.sites,

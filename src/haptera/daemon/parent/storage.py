@@ -1,4 +1,4 @@
-"""What a parent keeps in its folder: its keys, its state file, and the parents that follow that."""
+"""The folder of a parent: its keys, its state file, and the feed for standbys and parents below."""
 
 import asyncio
 from collections.abc import Callable, Iterable

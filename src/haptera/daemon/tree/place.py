@@ -78,7 +78,7 @@ class Tree:
             _log.error("node %s is not quarantined: %s", node, error)
 
     def changed(self, entities: Iterable[EntityId]) -> None:
-        """What is known of these is another than before."""
+        """Report these again: what is known of them has changed."""
         if self._above is not None:
             self._above.reporting.changed(entities)
 

@@ -1,4 +1,4 @@
-"""What a parent below another reports to that one, and how it takes the answer."""
+"""The reports of a parent to the one above it, and the answers to them."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -48,7 +48,7 @@ class Reporting:
         self._news = asyncio.Event()
 
     def changed(self, entities: Iterable[EntityId]) -> None:
-        """What is known of these is another than before."""
+        """Report these again: what is known of them has changed."""
         self._reporter.changed(entities)
         self._news.set()
 

@@ -4,7 +4,7 @@ import msgspec
 
 
 class Lemon(msgspec.Struct, frozen=True, gc=False):
-    """How often each kind of trouble began on a node.
+    """A node, with the number of times that each kind of trouble began on it.
 
     `excess` adds up how many times the average of all nodes each count is; the average counts as
     one more, so that a single failure among many nodes that have none is no extreme.

@@ -91,7 +91,7 @@ def gpu_errors(driver: NvidiaDriver) -> Measured:
 
 
 def _measured(driver: NvidiaDriver, of: Callable[[Gpu, str], Found]) -> Found:
-    """What is found of each GPU by its place; how many there are, and are lost."""
+    """The readings of each GPU by its place, the number of GPUs, and the number that are lost."""
     with Nvml.opened(driver.library) as nvml:
         gpus = None if nvml is None else nvml.gpus()
         if gpus is None:

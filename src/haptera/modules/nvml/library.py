@@ -43,7 +43,7 @@ UNREACHABLE: Final = LOST | {
 
 
 class PciInfo(ctypes.Structure):
-    """Where a GPU is on the bus (nvmlPciInfo_t, version 3)."""
+    """The address of a GPU on the PCI bus (nvmlPciInfo_t, version 3)."""
 
     _fields_ = (
         ("bus_id_legacy", c_char * 16),

@@ -228,7 +228,7 @@ class RedfishBmc:
         )
 
     def _manager(self, connection: RedfishConnection, system: ComputerSystem) -> Document:
-        """What manages the system: as it says, or the only one that there is."""
+        """The manager that the system names, or the only one there is; empty if neither."""
         managers = system.answer.links("Links", "ManagedBy")
         if not managers:
             with suppress(RedfishError):

@@ -32,7 +32,7 @@ _GONE: Final = ("Deassert", "State Deasserted")
 
 @dataclass(frozen=True, slots=True)
 class EventLog:
-    """What a log holds; `is_whole` where all of its pages were read."""
+    """The entries of a log; `is_whole` where all of its pages were read."""
 
     path: str
     entries: Sequence[Document]

@@ -14,7 +14,7 @@ PAGES_MAX: Final = 32
 
 
 def resource_at(connection: RedfishConnection, path: str) -> RedfishAnswer:
-    """What is there.
+    """The resource at a path.
 
     Raises:
         RedfishError: it cannot be read, or is no resource.
@@ -27,7 +27,7 @@ def resource_at(connection: RedfishConnection, path: str) -> RedfishAnswer:
 
 
 def document_at(connection: RedfishConnection, path: str) -> Document:
-    """What is there, if it can be read."""
+    """The document at a path; empty if it cannot be read."""
     try:
         return connection.read(path).document
     except RedfishError:
@@ -35,7 +35,7 @@ def document_at(connection: RedfishConnection, path: str) -> Document:
 
 
 def reader(connection: RedfishConnection, within_s: float) -> Callable[[str], Document | None]:
-    """What is at a path; None where it cannot be read, or so much time of the call is over."""
+    """A read of the document at a path: None where it fails, or `within_s` of the call are over."""
     ends_s = connection.left_s - within_s
 
     def read(path: str) -> Document | None:

@@ -27,7 +27,7 @@ Waiting = tuple[bytes, Address, int]
 
 @dataclass(slots=True)
 class PeerLines:
-    """What one peer has sent: from its address on `record`, which goes first, and `elsewhere`.
+    """The datagrams of a peer that wait: from its address on `record`, first, and `elsewhere`.
 
     `authentic` is by how many more of the last ones from its address were its own than were not.
     """

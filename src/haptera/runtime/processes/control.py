@@ -59,10 +59,10 @@ class Readable(Protocol):
 
 
 class Writable(Proposing, Protocol):
-    """What is desired, and may be changed."""
+    """The desired layer, as controllers read and change it."""
 
     def declared(self, entity: EntityId) -> StoredEntity | None:
-        """What is stored of it."""
+        """The stored entity; None where it is not declared."""
 
 
 class Source(Protocol):

@@ -154,7 +154,7 @@ def _count(page: Tree) -> int:
 
 
 def _entry(tree: Tree | None, name: str) -> Tree | None:
-    """What is called so in a mapping; None where it is none, or has none."""
+    """The entry of this name in a mapping; None where there is none, or the tree is no mapping."""
     entries = tree.entries if isinstance(tree, Branch) else ()
     return next((inner for key, inner in entries if key.text == name), None)
 
