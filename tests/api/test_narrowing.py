@@ -28,7 +28,7 @@ NARROWING: Final = [
 
 @pytest.fixture(scope="module")
 def answers():
-    """What each endpoint answers: to a token that is limited to our node, and to another one."""
+    """The answers of each endpoint: to a token that is limited to our node, and to another one."""
     backend = FakeBackend()
     for name in (OWN, OTHER):
         freeze = EntityId("freeze", f"of-{name}", None)

@@ -146,7 +146,7 @@ def _results(tree: Tree) -> Series:
 
 
 def _count(page: Tree) -> int:
-    """How many devices there are on all pages; without it, a missing one is not noticed."""
+    """The number of devices on all pages; without it, a missing one is not noticed."""
     count = whole_number(_text(page, "count") or "")
     if count is None:
         raise ParseError("the page has no count of devices", where=str(page.place), do=_DO)
