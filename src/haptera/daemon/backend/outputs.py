@@ -1,6 +1,7 @@
 """Files that modules, services, jobs and images leave behind, here or on a node."""
 
 import asyncio
+from dataclasses import dataclass
 
 import msgspec
 
@@ -18,23 +19,16 @@ from haptera.rest.unclaimed import UnclaimedView
 from haptera.runtime.network.peer_messages import Answer, LogAsked, LogPlace, LogTold, Unable
 
 
+@dataclass(frozen=True, slots=True)
 class ParentOutputs:
     """Those of nodes are asked of their agents."""
 
-    def __init__(
-        self,
-        table: EntityTable,
-        logs: Logs,
-        jobs: ParentQueue,
-        job_logs: JobLogs,
-        images: ImageStore,
-        ask_agent: AskAgent,
-    ) -> None:
-        self._table = table
-        self._logs = logs
-        self._jobs, self._job_logs = jobs, job_logs
-        self._images = images
-        self._ask_agent = ask_agent
+    table: EntityTable
+    logs: Logs
+    jobs: ParentQueue
+    job_logs: JobLogs
+    images: ImageStore
+    ask_agent: AskAgent
 
     async def log(self, entity: EntityId, after: LogPlace | None) -> LogTold:
         """A part of a log, after a place, or the end of it; of a node, that of its console."""
@@ -42,13 +36,13 @@ class ParentOutputs:
         if entity.kind == "job":
             answer = await self._ask_holder(asked)
         elif entity.node is None:
-            known = (row.id for row in self._table.of_cluster(entity.kind))
-            answer = self._logs.answer(asked, known)
+            known = (row.id for row in self.table.of_cluster(entity.kind))
+            answer = self.logs.answer(asked, known)
         elif entity.kind == "node":
-            declared = [entity] if self._table.get(entity) is not None else []
-            answer = self._logs.answer(asked, declared)
+            declared = [entity] if self.table.get(entity) is not None else []
+            answer = self.logs.answer(asked, declared)
         else:
-            answer = await self._ask_agent(entity.node, asked, AGENT_WITHIN_S)
+            answer = await self.ask_agent(entity.node, asked, AGENT_WITHIN_S)
         match answer:
             case LogTold():
                 return answer
@@ -61,17 +55,17 @@ class ParentOutputs:
 
     async def _ask_holder(self, asked: LogAsked) -> Answer:
         """The answer of the last node that had a job; where that has no log, the copy kept here."""
-        job = self._jobs.queue.job(whole_number(asked.entity.name) or 0)
+        job = self.jobs.queue.job(whole_number(asked.entity.name) or 0)
         if job.token is None:
             raise HapteraError(f"{asked.entity} has not run yet", code=Code.NOT_FOUND)
-        answer = await self._ask_agent(job.holder or "nobody", asked, AGENT_WITHIN_S)
+        answer = await self.ask_agent(job.holder or "nobody", asked, AGENT_WITHIN_S)
         if isinstance(answer, Unable):
-            return self._job_logs.told(job, asked.after) or answer
+            return self.job_logs.told(job, asked.after) or answer
         return answer
 
     async def inventory(self, image: str) -> bytes | None:
-        return await asyncio.to_thread(self._images.inventory, image)
+        return await asyncio.to_thread(self.images.inventory, image)
 
     def strangers(self) -> list[UnclaimedView]:
-        found = read_strangers(self._logs.directory)
+        found = read_strangers(self.logs.directory)
         return [UnclaimedView(**msgspec.structs.asdict(one)) for one in found]
