@@ -1,6 +1,9 @@
 """What happened is written down, a file a day, and read back as it was at any time."""
 
+import math
 import random
+import sqlite3
+from contextlib import closing, suppress
 from pathlib import Path
 
 import msgspec
@@ -12,6 +15,7 @@ from haptera.core.views.lemons import FOLLOWED, count_troubles
 from haptera.model.answers.past import Happened, Sort
 from haptera.model.entity import EntityId, node_id, parse_entity
 from haptera.model.errors import StorageError
+from haptera.model.walltime import WALL_S_MAX
 from haptera.runtime.store.event_log_reader import (
     KnownThen,
     happenings_since,
@@ -126,6 +130,33 @@ def test_a_day_that_cannot_be_read_is_told(tmp_path: Path, content: bytes) -> No
         with pytest.raises(StorageError, match="cannot be read") as told:
             read()
         assert told.value.where == str(day)
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("at_s", "today"), ("at_s", math.inf), ("entity", "n01"), ("entity", b"node:n01"),
+        ("sort", "guessed"), ("name", b"power"), ("value", b"on"), ("note", b"bmc"),
+    ],
+)  # fmt: skip
+def test_a_row_that_nobody_wrote_is_refused_by_its_file_and_number(
+    tmp_path: Path, column: str, value: object
+) -> None:
+    record(tmp_path, begun(0), seen(1, "on"))
+    (day,) = days(tmp_path)
+    with closing(sqlite3.connect(day)) as connection, connection:
+        connection.execute(f"UPDATE happened SET {column} = ? WHERE id = 2", (value,))
+    for read in (
+        lambda: last_happenings(tmp_path, everything, count_max=9),
+        lambda: known_at(tmp_path, everything, WALL_S_MAX),
+        lambda: list(happenings_since(tmp_path, FOLLOWED, 0)),
+    ):
+        # Not all of them ask for all rows.
+        with suppress(StorageError):
+            read()
+    with pytest.raises(StorageError, match="cannot be read") as told:
+        last_happenings(tmp_path, everything, count_max=9)
+    assert told.value.where == f"{day.name}, table happened, row 2"
 
 
 def test_what_does_not_fit_any_more_is_counted_and_then_all_may_be_told_anew(

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from haptera.model.answers.past import Happened, PastView, Sort
 from haptera.model.changes import StoredEntity
 from haptera.model.entity import EntityId, parse_entity
 from haptera.runtime.store.event_log_writer import days, file_of
 from haptera.runtime.store.history_sql import reading
+from haptera.runtime.store.rows import WallTime, read_rows
 
 Chosen = Callable[[EntityId], bool]
 _TELLING: Final = (Sort.SEEN, Sort.STANDS, Sort.GONE)
@@ -40,8 +41,8 @@ def last_happenings(folder: Path, chosen: Chosen, *, count_max: int) -> list[Hap
     """The last that happened to what is chosen, and to the record itself, latest first."""
     found: list[Happened] = []
     for path in reversed(days(folder)):
-        for one in _read(path, "ORDER BY id DESC"):
-            if one.entity == "" or chosen(parse_entity(one.entity)):
+        for entity, one in _read(path, "ORDER BY id DESC"):
+            if entity is None or chosen(entity):
                 found.append(one)
                 if len(found) == count_max:
                     return found
@@ -61,7 +62,7 @@ def happenings_since(folder: Path, names: Collection[str], since: float) -> Iter
     )
     for path in days(folder):
         if path >= first:
-            yield from _read(path, rest, *names)
+            yield from (one for _, one in _read(path, rest, *names))
 
 
 def known_at(folder: Path, chosen: Chosen, at_s: float) -> dict[EntityId, KnownThen]:
@@ -71,10 +72,10 @@ def known_at(folder: Path, chosen: Chosen, at_s: float) -> dict[EntityId, KnownT
     found: dict[EntityId, KnownThen] = {}
     if not earlier:
         return found
-    for one in _read(earlier[-1], "WHERE at_s <= ? ORDER BY id", at_s):
+    for entity, one in _read(earlier[-1], "WHERE at_s <= ? ORDER BY id", at_s):
         if one.sort is Sort.BEGUN:
             found.clear()
-        elif one.sort in _TELLING and chosen(entity := parse_entity(one.entity)):
+        elif one.sort in _TELLING and entity is not None and chosen(entity):
             _take(found, entity, one)
     return found
 
@@ -92,11 +93,27 @@ def _take(found: dict[EntityId, KnownThen], entity: EntityId, one: Happened) -> 
         known.observed.pop(one.name, None)
 
 
-def _read(path: Path, rest: str, *values: float | str) -> Iterator[Happened]:
-    query = f"SELECT at_s, entity, sort, name, value, note FROM happened {rest}"
+class _HappenedRow(NamedTuple):
+    id: int
+    at_s: WallTime
+    entity: str
+    sort: Sort
+    name: str | None
+    value: str | None
+    note: str | None
+
+
+def _read(
+    path: Path, rest: str, *values: float | str
+) -> Iterator[tuple[EntityId | None, Happened]]:
+    """What happened, each with its entity; None: to the record itself."""
+    query = f"SELECT id, at_s, entity, sort, name, value, note FROM happened {rest}"
     with reading(path) as connection:
-        for at_s, entity, sort, *others in connection.execute(query, values):
-            yield Happened(at_s, entity, Sort(sort), *others)
+        yield from read_rows(connection, "happened", query, _HappenedRow, _happened, values)
+
+
+def _happened(row: _HappenedRow) -> tuple[EntityId | None, Happened]:
+    return parse_entity(row.entity) if row.entity else None, Happened(*row[1:])
 
 
 def past_views(

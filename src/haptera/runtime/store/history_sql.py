@@ -5,16 +5,14 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Final, NamedTuple
-
-from msgspec import Meta
+from typing import Final, NamedTuple
 
 from haptera.kinds.rules import freeze
 from haptera.model.answers.past import Changed, Deed, Page
 from haptera.model.entity import EntityId, parse_entity
 from haptera.model.errors import Code, HapteraError, StorageError
-from haptera.model.walltime import WALL_S_MAX, utc_text
-from haptera.runtime.store.rows import Whole, read_rows
+from haptera.model.walltime import utc_text
+from haptera.runtime.store.rows import WallTime, Whole, read_rows
 from haptera.selectors.covering import covers
 from haptera.selectors.selector import ALL, Selector, parse_selector
 
@@ -38,7 +36,6 @@ DEEDS: Final = (
     " WHERE :all OR concerns(entity, NULL, NULL, NULL)"
     " ORDER BY 2 DESC, 5 DESC, 1 DESC LIMIT :count_max"
 )
-_At = Annotated[float, Meta(ge=0, le=WALL_S_MAX)]
 # Of so many rows it is remembered whether they concern who asks.
 CONCERNS_CACHED_MAX: Final = 10_000
 
@@ -110,7 +107,7 @@ def read_write(path: Path, revision: int) -> list[Changed]:
 class _ChangedRow(NamedTuple):
     id: int
     revision: Whole
-    at_s: _At
+    at_s: WallTime
     entity: str
     name: str | None
     before: str | int | None
@@ -150,7 +147,7 @@ def read_deeds(path: Path, within: Selector | None, *, count_max: int) -> list[D
 
 class _DeedRow(NamedTuple):
     id: int
-    at_s: _At
+    at_s: WallTime
     who: str
     what: str | int
     revision: Whole | None
