@@ -13,7 +13,7 @@ from haptera.model.errors import Code, HapteraError
 from haptera.modules.console import record_of
 from haptera.modules.image.store import store_of
 from haptera.modules.system.home import home_of as system_home
-from haptera.runtime.identity.private import open_regular
+from haptera.runtime.identity.private import open_unlinked
 from haptera.runtime.network.peer_messages import Answer, LogAsked, LogPlace, LogTold, Unable
 from haptera.runtime.processes.process import log_of
 
@@ -37,7 +37,7 @@ class Logs:
     def answer(self, asked: LogAsked, known: Iterable[EntityId]) -> Answer:
         """What was written, or why there is nothing; `known` are this side's entities."""
         try:
-            with open_regular(self._place(asked.entity, known)) as file:
+            with open_unlinked(self._place(asked.entity, known)) as file:
                 return part_of(file, os.fstat(file.fileno()).st_ino, asked)
         except FileNotFoundError:
             if asked.entity.kind == "node":

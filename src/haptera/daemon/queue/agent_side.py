@@ -46,7 +46,7 @@ from haptera.queue.work import (
     WorkTold,
 )
 from haptera.runtime.clock import kernel_boot, now_ns
-from haptera.runtime.identity.private import open_regular
+from haptera.runtime.identity.private import open_unlinked
 from haptera.runtime.network.peer_messages import Answer, Request
 from haptera.sdk.boundary import Boundary
 
@@ -173,7 +173,7 @@ class AgentQueue:
     def _failed(self) -> str | None:
         """Why this node takes no jobs, where a program on it has written that down."""
         try:
-            with open_regular(self._run_dir / JOBS / FAILED) as file:
+            with open_unlinked(self._run_dir / JOBS / FAILED) as file:
                 words = file.read(REASON_CHARS_MAX)
         except OSError:
             return None

@@ -52,7 +52,7 @@ def _draft(path: Path, content: bytes) -> Path:
     return draft
 
 
-def open_regular(path: Path) -> BinaryIO:
+def open_unlinked(path: Path) -> BinaryIO:
     """Open a file to read that another may have put there: no link to ours, nothing that blocks.
 
     Raises:

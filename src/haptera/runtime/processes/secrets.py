@@ -24,7 +24,7 @@ from haptera.model.effects import Call, Start, Stop
 from haptera.model.entity import EntityId
 from haptera.model.errors import Code, HapteraError
 from haptera.model.events import Event, Exited, Failed
-from haptera.runtime.identity.private import open_regular, private_directory, write_durable
+from haptera.runtime.identity.private import open_unlinked, private_directory, write_durable
 from haptera.runtime.identity.sealing import VARIABLE, Sealer, is_sealed
 from haptera.runtime.processes.process import ModuleProcesses
 from haptera.sdk.boundary import Boundary
@@ -376,7 +376,7 @@ def _below(path: Path, reference: Reference) -> Path:
 def _read(path: Path, what: str, bytes_max: int, *, none: str | None = None) -> bytes:
     """The content of a file that is nobody else's; where there is none, `none` says so."""
     try:
-        with open_regular(path) as file:
+        with open_unlinked(path) as file:
             state, content = os.fstat(file.fileno()), file.read(bytes_max)
     except OSError as error:
         said = none if isinstance(error, FileNotFoundError) else None

@@ -17,7 +17,7 @@ from haptera.daemon.settings import API_PORT
 from haptera.model.errors import HapteraError, UnreadableError
 from haptera.runtime import clock
 from haptera.runtime.identity.pki import ends_s
-from haptera.runtime.identity.private import open_regular
+from haptera.runtime.identity.private import open_unlinked
 from haptera.runtime.identity.sealing import is_sealed
 from haptera.runtime.processes.confinement.confinement import landlock_version
 
@@ -126,7 +126,7 @@ def _parted(text: str) -> list[str]:
 
 def _read(path: Path) -> bytes:
     """The content of a small file; its owner, the daemon's user, may have put anything there."""
-    with open_regular(path) as file:
+    with open_unlinked(path) as file:
         content = file.read(FILE_BYTES_MAX + 1)
     if len(content) > FILE_BYTES_MAX:
         raise ValueError(f"more than {FILE_BYTES_MAX} bytes")
