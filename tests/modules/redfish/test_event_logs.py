@@ -12,6 +12,7 @@ from haptera.modules.redfish.bmc import RedfishBmc
 from haptera.modules.redfish.documents import Document
 from haptera.modules.redfish.event_logs import (
     ENTRIES_MAX,
+    LOGS_MAX,
     LogsCursor,
     advanced,
     logs_of,
@@ -103,11 +104,39 @@ def test_of_a_log_that_is_read_in_part_nothing_is_counted_twice() -> None:
     assert critical(holding(), whole, part, whole) == 3
 
 
+def test_a_log_whose_first_reading_broke_off_is_not_known_yet() -> None:
+    whole = pages([entry(1)], [entry(2)], [entry(3)])
+    part = {path: one for path, one in whole.items() if "skip=2" not in path}
+    assert counts(part) == {}
+    # All of it is history once it was read; what comes after is not.
+    assert critical(part, whole) == 0
+    assert critical(part, whole, pages([entry(1)], [entry(2)], [entry(3), entry(4)])) == 1
+
+
+def test_pages_of_links_only_are_expanded_beside_what_else_is_asked() -> None:
+    found = pages([entry(1)], [])
+    found[f"{ENTRIES}?$skip=1"] = {"Members": [{"@odata.id": f"{ENTRIES}/2"}]}
+    found[f"{ENTRIES}?$skip=1&$expand=.($levels=1)"] = {"Members": [entry(2)]}
+    assert critical(holding(), found) == 2
+
+
+def test_a_service_whose_logs_have_other_paths_each_time_fills_no_file() -> None:
+    cursor: LogsCursor | None = None
+    for number in range(5 * LOGS_MAX):
+        entries = f"{SEL}/Entries{number}"
+        services = {SERVICES: ONE_LOG[SERVICES], SEL: {"Entries": {"@odata.id": entries}}}
+        cursor = read(cursor, {**services, entries: {"Members": [entry(1)]}})
+    assert cursor is not None
+    assert [*cursor.logs] == [f"{SEL}/Entries{n}" for n in range(4 * LOGS_MAX, 5 * LOGS_MAX)]
+
+
 def test_entries_that_are_links_only_are_asked_for_whole() -> None:
     links = {ENTRIES: {"Members": [{"@odata.id": f"{ENTRIES}/1"}]}}
     assert critical(holding(), {**ONE_LOG, **links, EXPANDED: {"Members": [entry(1)]}}) == 1
     # Where that cannot be had, nothing is known of them: they are no events, and no history.
     assert critical(holding(), {**ONE_LOG, **links}, holding(entry(1))) == 1
+    # Some ignore that they are asked for more.
+    assert counts({**ONE_LOG, **links, EXPANDED: links[ENTRIES]}) == {}
 
 
 def test_a_system_without_logs_and_a_log_that_is_off_have_no_numbers() -> None:

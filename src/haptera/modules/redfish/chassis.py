@@ -32,7 +32,6 @@ CHASSIS_MAX: Final = 4
 LISTED_MAX: Final = 64
 # Where a service does not put them into their list, each is one more request.
 SENSORS_MAX: Final = 64
-EXPANDED: Final = "?$expand=.($levels=1)"
 # States (DSP0268, Status.State) in which a number is none, though some services write zero.
 _NOT_THERE: Final = {"Absent", "Disabled", "UnavailableOffline", "Deferring", "StandbyOffline"}
 _STATES: Final = {
@@ -45,6 +44,15 @@ _UNITS: Final = {"Cel": "°C", "RPM": "rpm", "{rev}/min": "rpm", "W": "W", "%": 
 _QUANTITIES: Final = [{"°C", "rpm", "%"}, {"W"}]
 _FAN: Final = "Fan"
 _PLACES: Final = {"Intake": inlet, "CPU": cpu, "Memory": other, "VoltageRegulator": other}
+
+
+def expanded(path: str) -> str:
+    """The path of the same list with its members in it (DSP0266, *$expand*).
+
+    >>> expanded("/redfish/v1/Chassis/1/Sensors"), expanded("/Entries?$skip=50")
+    ('/redfish/v1/Chassis/1/Sensors?$expand=.($levels=1)', '/Entries?$skip=50&$expand=.($levels=1)')
+    """
+    return f"{path}{'&' if '?' in path else '?'}$expand=.($levels=1)"
 
 
 def chassis_of(read: Read, system: RedfishAnswer, listed: Iterable[str]) -> Sequence[str]:
@@ -176,5 +184,5 @@ def _linked(read: Read, document: Document, name: str) -> Document | None:
     if place is None:
         return None
     path = path_of(place, ROOT_PATH)
-    expanded = read(path + EXPANDED) if name == "Sensors" else None
-    return expanded or read(path)
+    whole = read(expanded(path)) if name == "Sensors" else None
+    return whole or read(path)

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from haptera.modules.bmc_sensors import events
-from haptera.modules.redfish.chassis import EXPANDED, Read
+from haptera.modules.redfish.chassis import Read, expanded
 from haptera.modules.redfish.documents import Document, path_of
 from haptera.sdk import Measured
 
@@ -32,11 +32,15 @@ _GONE: Final = ("Deassert", "State Deasserted")
 
 @dataclass(frozen=True, slots=True)
 class EventLog:
-    """The entries of a log; `is_whole` where all of its pages were read."""
+    """The entries of a log; `is_whole` where all of its pages were read.
+
+    It is `broken_off` where one could not be read, and not where there are more than are read.
+    """
 
     path: str
     entries: Sequence[Document]
-    is_whole: bool
+    is_whole: bool = False
+    broken_off: bool = False
 
 
 class LogsCursor(msgspec.Struct, frozen=True):
@@ -66,14 +70,18 @@ def advanced(cursor: LogsCursor | None, logs: Sequence[EventLog]) -> LogsCursor:
     counts, keys = Counter(before.counts), dict(before.logs)
     for log in logs:
         known = None if (read := before.logs.get(log.path)) is None else {*read}
+        if known is None and log.broken_off:
+            continue  # The rest of its history would be new when it is read.
         found = {_key(one): one for one in log.entries}
         if known is not None:
             new = (one for key, one in found.items() if key not in known)
             counts.update(severity for one in new if (severity := _counted(one)) is not None)
         # Of a log that was read in part, what was not read is not gone.
         rest = () if log.is_whole else (read or ())
+        keys.pop(log.path, None)
         keys[log.path] = [*dict.fromkeys([*found, *rest])][:ENTRIES_MAX]
-    return LogsCursor(keys, dict(counts))
+    # Of logs that are listed no more, those that were read last.
+    return LogsCursor(dict([*keys.items()][-LOGS_MAX:]), dict(counts))
 
 
 def measured(cursor: LogsCursor) -> Measured:
@@ -91,7 +99,7 @@ def _log(read: Read, path: str) -> EventLog:
             break
         answer = _page(read, page)
         if answer is None:
-            return EventLog(path, found, is_whole=False)
+            return EventLog(path, found, broken_off=True)
         found += answer.documents("Members")
         following = answer.link("Members@odata.nextLink")
         page = None if following is None else path_of(following, page)
@@ -100,11 +108,12 @@ def _log(read: Read, path: str) -> EventLog:
 
 def _page(read: Read, path: str) -> Document | None:
     """A page with its entries; some services list links only, unless they are asked for more."""
-    answer = read(path)
-    members = () if answer is None else answer.documents("Members")
-    if answer is None or all(one.members.keys() - {"@odata.id"} for one in members):
-        return answer
-    return read(path + EXPANDED)
+    for place in (path, expanded(path)):
+        answer = read(place)
+        members = () if answer is None else answer.documents("Members")
+        if answer is None or all(one.members.keys() - {"@odata.id"} for one in members):
+            return answer
+    return None
 
 
 def _key(entry: Document) -> str:
