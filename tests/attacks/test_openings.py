@@ -49,7 +49,7 @@ OWN: Final = {
     "modules/image/module.py": 1,
     "modules/image/room.py": 1,
     "modules/image/store.py": 4,
-    "modules/kept.py": 2,
+    "modules/kept.py": 1,
     "modules/minos/__init__.py": 1,
     "modules/netboot/strangers.py": 2,
     "modules/qemu/machine.py": 1,

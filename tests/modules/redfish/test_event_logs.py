@@ -153,6 +153,32 @@ def test_a_log_without_end_is_read_to_a_limit() -> None:
 
 
 @pytest.mark.net
+def test_a_full_disk_costs_the_counts_of_events_and_not_the_sensors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sampling, "_paces", {})
+    chassis = f"{SYSTEM}/Chassis"
+
+    def answers(asked: Asked) -> Told:
+        resources: dict[str, Any] = {
+            SYSTEMS: {"Members": [{"@odata.id": SYSTEM}]},
+            SYSTEM: {"PowerState": "On", **LOGGED, "Links": {"Chassis": [{"@odata.id": chassis}]}},
+            chassis: {"Thermal": {"@odata.id": f"{chassis}/Thermal"}},
+            f"{chassis}/Thermal": {"Temperatures": [{"Name": "Inlet", "ReadingCelsius": 21}]},
+            **holding(entry(1)),
+        }
+        found = resources.get(asked.path)
+        return Told(404) if found is None else Told(body=found)
+
+    with fake_service(tmp_path, answers) as service:
+        bmc = service.bmc()
+        # No file can be made there.
+        bmc.events_file = tmp_path / "none" / "events"
+        found = numbers_of(module, asyncio.run(sampling.read_sensors(bmc)))
+    assert found == {"bmc.temp.inlet": 21}
+
+
+@pytest.mark.net
 def test_counts_outlive_the_process_that_made_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,7 @@ import msgspec
 
 from haptera.modules.bmc_sensors import events
 from haptera.modules.ipmi.answers import fields_of
+from haptera.modules.kept import Count
 from haptera.sdk import Measured, Reading, Series
 
 # Records read at once, the newest ones: of more in one round, the older ones are not counted.
@@ -31,7 +32,6 @@ _RECORD: Final = "SEL Record ID"
 _MAKERS: Final = "maker"
 # A BMC that does not say when it changed its log has to be read each time.
 _NOT_SAID: Final = "Not Available"
-_CHANGES: Final = ("Entries", "Last Add Time", "Last Del Time", "Overflow")
 
 
 class LogInfo(msgspec.Struct, frozen=True):
@@ -39,7 +39,8 @@ class LogInfo(msgspec.Struct, frozen=True):
 
     entries: int
     used_percent: float | None
-    changes: tuple[str | None, ...]
+    # How many entries, when one was added and deleted last, and that there was no room for more.
+    changes: tuple[str | None, str | None, str | None, str | None]
 
     @property
     def added_at(self) -> str | None:
@@ -56,7 +57,7 @@ class LogCursor(msgspec.Struct, frozen=True):
     info: LogInfo
     # The record that was read last, by all that it says; None where the log was empty.
     last: str | None = None
-    counts: Mapping[str, int] = {}
+    counts: Mapping[str, Count] = {}
 
 
 def info_of(printed: str) -> LogInfo:
@@ -66,7 +67,12 @@ def info_of(printed: str) -> LogInfo:
     return LogInfo(
         int(entries) if entries.isdecimal() else 0,
         float(percent) if percent.isdecimal() else None,
-        tuple(said.get(name) for name in _CHANGES),
+        (
+            said.get("Entries"),
+            said.get("Last Add Time"),
+            said.get("Last Del Time"),
+            said.get("Overflow"),
+        ),
     )
 
 

@@ -55,6 +55,5 @@ async def _event_log(bmc: IpmiBmc) -> Measured:
     except Refused:
         return {}
     after = event_log.advanced(cursor, info, printed)
-    if after != cursor:
-        keep(file, after)
-    return event_log.measured(after)
+    # Counts that are not kept would go back: they are unknown, and the sensors are not.
+    return event_log.measured(after) if after == cursor or keep(file, after) else {}

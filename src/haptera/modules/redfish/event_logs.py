@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from haptera.modules.bmc_sensors import events
+from haptera.modules.kept import Count
 from haptera.modules.redfish.chassis import Read, expanded
 from haptera.modules.redfish.documents import Document, path_of
 from haptera.sdk import Measured
@@ -47,7 +48,7 @@ class LogsCursor(msgspec.Struct, frozen=True):
     """The entries that were read of each log, by their keys, and the counts so far."""
 
     logs: Mapping[str, Sequence[str]] = {}
-    counts: Mapping[str, int] = {}
+    counts: Mapping[str, Count] = {}
 
 
 def logs_of(read: Read, system: Document, system_path: str) -> Iterator[EventLog]:

@@ -28,7 +28,6 @@ async def _event_logs(bmc: RedfishBmc) -> Measured:
     if pace.is_due(began := now()):
         after = event_logs.advanced(cursor, await bmc.event_logs())
         pace.spent(began, now(), LOGS_EVERY_S)
-        if after != cursor:
-            keep(bmc.events_file, after)
-        cursor = after
+        # The counts that are not kept would go back: they are unknown, and the sensors are not.
+        cursor = after if after == cursor or keep(bmc.events_file, after) else None
     return {} if cursor is None else event_logs.measured(cursor)
