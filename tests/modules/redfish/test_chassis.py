@@ -10,8 +10,9 @@ import pytest
 from haptera.modules import bmc_sensors
 from haptera.modules.bmc_sensors import measure, paces
 from haptera.modules.redfish import module
-from haptera.modules.redfish.chassis import SENSORS_MAX, sensors_of
+from haptera.modules.redfish.chassis import LISTED_MAX, SENSORS_MAX, sensors_of
 from haptera.modules.redfish.documents import Document
+from haptera.modules.redfish.resources import PAGES_MAX
 from tests.modules.redfish.fake_service import SYSTEM, SYSTEMS, Answers, Asked, Told, fake_service
 from tests.modules.test_sensors import numbers_of
 
@@ -233,6 +234,7 @@ def test_a_service_is_read_in_one_connection_and_as_often_as_is_set(tmp_path: Pa
     assert service.lines.count(f"GET {CHASSIS}/Thermal") == 1
 
 
+LISTED: Final = "/redfish/v1/Chassis"
 BOARD: Final = "/redfish/v1/Chassis/board"
 ANOTHER: Final = "/redfish/v1/Chassis/another"
 
@@ -266,6 +268,64 @@ def test_a_system_is_in_the_chassis_that_say_so_too(tmp_path: Path, linked: list
             assert found == {"bmc.power[Board]": 9, "bmc.temp.other[Outlet]": 27}
         assert service.lines.count(f"GET {ANOTHER}") == 1
         assert f"GET {ANOTHER}/Thermal" not in service.lines
+
+
+def in_chassis(*paths: str) -> dict[str, Any]:
+    """A service whose system is in these chassis, each with one temperature; it names none."""
+    found: dict[str, Any] = {
+        SYSTEMS: {"Members": [{"@odata.id": SYSTEM}]},
+        SYSTEM: {"PowerState": "On"},
+        LISTED: {"Members": [{"@odata.id": one} for one in paths]},
+    }
+    for number, one in enumerate(paths):
+        heat = {"Temperatures": [{"Name": f"Outlet{number}", "ReadingCelsius": 27}]}
+        links = {"ComputerSystems": [{"@odata.id": SYSTEM}]}
+        found[one] = {"Links": links, "Thermal": {"@odata.id": f"{one}/Thermal"}}
+        found[f"{one}/Thermal"] = heat
+    return found
+
+
+@pytest.mark.net
+def test_a_chassis_that_could_not_be_read_is_asked_again_after_the_sensors_of_the_others(
+    tmp_path: Path,
+) -> None:
+    resources = in_chassis(ANOTHER, CHASSIS)
+    busy = resources.pop(ANOTHER)
+    with fake_service(tmp_path, serving(resources)) as service:
+        first = asyncio.run(service.bmc().sensors())
+        assert numbers_of(module, first) == {"bmc.temp.other[Outlet1]": 27}
+        resources[ANOTHER] = busy
+        began = len(service.lines)
+        numbers = {f"bmc.temp.other[Outlet{number}]": 27.0 for number in (0, 1)}
+        for _ in range(2):
+            assert numbers_of(module, asyncio.run(service.bmc().sensors())) == numbers
+        asked = service.lines[began:]
+        assert asked.index(f"GET {CHASSIS}/Thermal") < asked.index(f"GET {ANOTHER}")
+        assert service.lines.count(f"GET {LISTED}") == 1
+
+
+@pytest.mark.net
+@pytest.mark.parametrize(
+    ("each", "is_endless"), [(100, False), (1, True)], ids=["10,000", "without end"]
+)
+def test_of_very_many_chassis_no_more_are_asked_than_the_limit(
+    tmp_path: Path, each: int, is_endless: bool
+) -> None:
+    def answers(asked: Asked) -> Told:
+        page, _, number = asked.path.partition("?$skip=")
+        if page != LISTED:
+            return Told(body=others.get(page, {"Id": "one"}))
+        at = int(number or 0)
+        paths = [{"@odata.id": f"{LISTED}/{at + one}"} for one in range(each)]
+        more = {"Members@odata.nextLink": f"{LISTED}?$skip={0 if is_endless else at + each}"}
+        return Told(body={"Members": paths, **(more if at < 10_000 else {})})
+
+    others = {SYSTEMS: {"Members": [{"@odata.id": SYSTEM}]}, SYSTEM: {"PowerState": "On"}}
+    with fake_service(tmp_path, answers) as service:
+        assert asyncio.run(service.bmc().sensors()) == {}
+        chassis = [one for one in service.lines if one.startswith(f"GET {LISTED}/")]
+        assert len(chassis) == len({*chassis}) <= LISTED_MAX
+        assert len(service.lines) - len(chassis) <= (5 if each == 100 else 4 + PAGES_MAX)
 
 
 @pytest.mark.net

@@ -1,11 +1,12 @@
 """One BMC, asked over Redfish (DMTF DSP0266), and the one system behind it that is the node."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
+from itertools import islice
 from typing import Any, Final, Literal, TypeVar
 from weakref import WeakValueDictionary
 
@@ -15,7 +16,7 @@ from haptera.modules.effects import LackingError, LoginError, NotYetError
 from haptera.modules.patience import Patience
 from haptera.modules.power import PowerName, check_graceful
 from haptera.modules.quirks import Quirk, quirks_by, quirks_of
-from haptera.modules.redfish.chassis import Read, chassis_of, sensors_of
+from haptera.modules.redfish.chassis import LISTED_MAX, Read, chassis_of, places_of, sensors_of
 from haptera.modules.redfish.connection import RedfishConnection
 from haptera.modules.redfish.documents import Document
 from haptera.modules.redfish.event_logs import EventLog, logs_of
@@ -53,9 +54,9 @@ OFF: Final = ("ForceOff", "Off")
 # What firmware loads from the network by: PXE, or HTTP of UEFI.
 NETWORK: Final = ("Pxe", "UefiHttp")
 
-# Where the only system of a service is, and in which chassis each system.
+# Where the only system of a service is, and which of its chassis each system is in.
 _paths: Final[dict[ServiceAddress, str]] = {}
-_chassis: Final[dict[tuple[ServiceAddress, str], Sequence[str]]] = {}
+_chassis: Final[dict[tuple[ServiceAddress, str], dict[str, bool | None]]] = {}
 _patience: Final = Patience()
 # Of BMCs that are in use, by their addresses.
 _locks: Final = WeakValueDictionary[str, asyncio.Lock]()
@@ -244,19 +245,18 @@ class RedfishBmc:
         system = self._system(connection)
         return [*logs_of(reader(connection, SENSORS_S_MAX), system.shown, system.path)]
 
-    def _chassis(self, connection: RedfishConnection, read: Read) -> Sequence[str]:
+    def _chassis(self, connection: RedfishConnection, read: Read) -> Iterator[str]:
         """The chassis of the system; all that there are say whose they are, when first asked."""
         system = self._system(connection)
-        kept = _chassis.get(at := (self._service.service, system.path))
-        if kept is not None:
-            return kept
-        listed = list[str]()
-        with suppress(RedfishError):
-            listed = [*members_of(connection, "Chassis")]
-        found = chassis_of(read, system.answer, listed)
-        if listed:
-            _chassis[at] = found
-        return found
+        places = _chassis.get(at := (self._service.service, system.path))
+        if places is None:
+            listed = list[str]()
+            with suppress(RedfishError):
+                listed = [*islice(members_of(connection, "Chassis"), LISTED_MAX)]
+            places = places_of(system.answer.links("Links", "Chassis"), listed)
+            if listed:
+                _chassis[at] = places
+        return chassis_of(read, system.path, places)
 
     def _boot_from_network_once(self, connection: RedfishConnection) -> None:
         system = self._system(connection)

@@ -6,6 +6,7 @@ is not there is in ThermalSubsystem, EnvironmentMetrics and one resource for eac
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any, Final
 
 from haptera.modules.bmc_sensors import (
@@ -18,7 +19,6 @@ from haptera.modules.bmc_sensors import (
     other,
 )
 from haptera.modules.redfish.documents import Document, path_of
-from haptera.modules.redfish.exchange import RedfishAnswer
 from haptera.modules.redfish.sessions import ROOT_PATH
 from haptera.sdk import Reading
 
@@ -55,23 +55,32 @@ def expanded(path: str) -> str:
     return f"{path}{'&' if '?' in path else '?'}$expand=.($levels=1)"
 
 
-def chassis_of(read: Read, system: RedfishAnswer, listed: Iterable[str]) -> Sequence[str]:
-    """The paths of the chassis that a system is in: as it says, and as those listed say.
+def places_of(own: Sequence[str], listed: Iterable[str]) -> dict[str, bool | None]:
+    """The paths of the chassis that a system names, and of those listed, which are to be asked."""
+    places: dict[str, bool | None] = {one.rstrip("/"): True for one in own[:CHASSIS_MAX]}
+    for one in listed:
+        places.setdefault(one.rstrip("/"))
+    return places
 
-    Some systems name only the board that their BMC is on, and some no chassis at all.
+
+def chassis_of(read: Read, system_path: str, places: dict[str, bool | None]) -> Iterator[str]:
+    """The paths among these of the chassis that a system is in; those that are known come first.
+
+    Some systems name only the board that their BMC is on, and some no chassis at all: so each
+    chassis is asked, once. None in `places` is one that could not be read yet.
     """
-    found = [one.rstrip("/") for one in system.links("Links", "Chassis")]
-    for path in [one.rstrip("/") for one in listed][:LISTED_MAX]:
-        chassis = None if path in found else read(path)
-        held = () if chassis is None else chassis.links("Links", "ComputerSystems")
-        if system.path.rstrip("/") in (path_of(one, path).rstrip("/") for one in held):
-            found.append(path)
-    return found[:CHASSIS_MAX]
+    yield from [path for path, is_ours in places.items() if is_ours]
+    for path in [path for path, is_ours in places.items() if is_ours is None]:
+        if (chassis := read(path)) is not None:
+            held = [path_of(one, path) for one in chassis.links("Links", "ComputerSystems")]
+            places[path] = system_path.rstrip("/") in (one.rstrip("/") for one in held)
+            if places[path]:
+                yield path
 
 
 def sensors_of(read: Read, chassis: Iterable[str]) -> Iterator[BmcSensor]:
-    """All sensors of the chassis at these paths."""
-    for path in chassis:
+    """All sensors of the chassis at these paths, of the first of them."""
+    for path in islice(chassis, CHASSIS_MAX):
         one = read(path)
         if one is not None:
             yield from _of_chassis(partial(_linked, read), one)
