@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import pytest
 
+from haptera.lab.redfish_bmc import SESSIONS_PATH
 from haptera.modules.redfish import module, sampling
 from haptera.modules.redfish.bmc import RedfishBmc
 from haptera.modules.redfish.documents import Document
@@ -152,30 +153,59 @@ def test_a_log_without_end_is_read_to_a_limit() -> None:
     assert [len(keys) for keys in read(None, many).logs.values()] == [ENTRIES_MAX]
 
 
+def warm(*entries: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """A service whose system has an inlet of 21 °C and a log."""
+    chassis = f"{SYSTEM}/Chassis"
+    linked = {"Links": {"Chassis": [{"@odata.id": chassis}]}}
+    return {
+        SYSTEMS: {"Members": [{"@odata.id": SYSTEM}]},
+        SYSTEM: {"PowerState": "On", **LOGGED, **linked},
+        chassis: {"Thermal": {"@odata.id": f"{chassis}/Thermal"}},
+        f"{chassis}/Thermal": {"Temperatures": [{"Name": "Inlet", "ReadingCelsius": 21}]},
+        **holding(*entries),
+    }
+
+
 @pytest.mark.net
 def test_a_full_disk_costs_the_counts_of_events_and_not_the_sensors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sampling, "_paces", {})
-    chassis = f"{SYSTEM}/Chassis"
-
-    def answers(asked: Asked) -> Told:
-        resources: dict[str, Any] = {
-            SYSTEMS: {"Members": [{"@odata.id": SYSTEM}]},
-            SYSTEM: {"PowerState": "On", **LOGGED, "Links": {"Chassis": [{"@odata.id": chassis}]}},
-            chassis: {"Thermal": {"@odata.id": f"{chassis}/Thermal"}},
-            f"{chassis}/Thermal": {"Temperatures": [{"Name": "Inlet", "ReadingCelsius": 21}]},
-            **holding(entry(1)),
-        }
-        found = resources.get(asked.path)
-        return Told(404) if found is None else Told(body=found)
-
-    with fake_service(tmp_path, answers) as service:
+    resources = warm(entry(1))
+    with fake_service(tmp_path, lambda asked: _at(asked, resources)) as service:
         bmc = service.bmc()
         # No file can be made there.
         bmc.events_file = tmp_path / "none" / "events"
         found = numbers_of(module, asyncio.run(sampling.read_sensors(bmc)))
     assert found == {"bmc.temp.inlet": 21}
+
+
+@pytest.mark.net
+@pytest.mark.parametrize("auth", ["basic", "session"])
+@pytest.mark.parametrize("refused", [SERVICES, SEL, ENTRIES, "/redfish/v1/Chassis"])
+def test_a_resource_that_a_user_may_not_read_costs_neither_the_sensors_nor_the_power(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: str, auth: str
+) -> None:
+    """Some services answer for want of a privilege as for want of a login."""
+    monkeypatch.setattr(sampling, "_paces", {})
+    opened = Told(201, headers={"X-Auth-Token": "token", "Location": f"{SESSIONS_PATH}/1"})
+
+    def answers(asked: Asked) -> Told:
+        if asked.path == SESSIONS_PATH:
+            return opened
+        return Told(401) if asked.path == refused else _at(asked, warm())
+
+    with fake_service(tmp_path, answers) as service:
+        bmc = service.bmc(auth=auth)
+        found = numbers_of(module, asyncio.run(sampling.read_sensors(bmc)))
+        assert found["bmc.temp.inlet"] == 21
+        assert (counts(holding()).keys() <= found.keys()) is (refused == "/redfish/v1/Chassis")
+        assert asyncio.run(bmc.status()) == "on"
+
+
+def _at(asked: Asked, resources: Resources) -> Told:
+    found = resources.get(asked.path)
+    return Told(404) if found is None else Told(body=found)
 
 
 @pytest.mark.net
@@ -185,13 +215,7 @@ def test_counts_outlive_the_process_that_made_them(
     entries = [entry(1)]
 
     def answers(asked: Asked) -> Told:
-        resources: dict[str, Any] = {
-            SYSTEMS: {"Members": [{"@odata.id": SYSTEM}]},
-            SYSTEM: {"PowerState": "On", **LOGGED},
-            **holding(*entries),
-        }
-        found = resources.get(asked.path)
-        return Told(404) if found is None else Told(body=found)
+        return _at(asked, warm(*entries))
 
     async def a_round(bmc: RedfishBmc) -> dict[str, float]:
         return numbers_of(module, await sampling.read_sensors(bmc))

@@ -317,11 +317,7 @@ class RedfishBmc:
         """The kinds of reset that there are, as the system or the action's description says."""
         if reset.allowed or reset.info_path is None:
             return reset.allowed
-        try:
-            info = connection.read(reset.info_path).document
-        except RedfishError:
-            return ()
-        parameters = (one for one in info.documents("Parameters"))
+        parameters = document_at(connection, reset.info_path).documents("Parameters")
         return next(
             (one.texts("AllowableValues") for one in parameters if one.text("Name") == "ResetType"),
             (),

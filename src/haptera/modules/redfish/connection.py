@@ -21,7 +21,7 @@ from haptera.modules.redfish.exchange import (
     ServiceAddress,
     Trust,
 )
-from haptera.modules.redfish.sessions import RedfishSession, open_session, sessions
+from haptera.modules.redfish.sessions import ROOT_PATH, RedfishSession, open_session, sessions
 from haptera.modules.statuses import effect_of
 
 # How many conditions a change is tried with, and how often a task is asked for.
@@ -55,6 +55,8 @@ class RedfishConnection:
         self._credentials = credentials
         self._in_session = in_session
         self._exchange = RedfishExchange(service, trust, now)
+        # Some services refuse the login of a user who lacks a privilege for one resource only.
+        self._is_let_in = False
         self.name = self._exchange.name
 
     def __enter__(self) -> Self:
@@ -84,7 +86,14 @@ class RedfishConnection:
             LoginError: the service does not know who asks.
             RedfishError: it does not answer, or not with what is there.
         """
-        answer = self._ask("GET", path)
+        try:
+            answer = self._ask("GET", path)
+        except LoginError as error:
+            if not self._is_let_in:
+                raise
+            raise RedfishError(str(error), status=HTTPStatus.UNAUTHORIZED) from None
+        # The root is for everybody.
+        self._is_let_in |= _is_good(answer) and path != ROOT_PATH
         if not _is_good(answer):
             said = f"{self.name} answers {answer.said}"
             raise RedfishError(said, status=answer.status, after_s=answer.after_s)
