@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haptera.modules.redfish.documents import Document, document_of
+from haptera.modules.redfish.documents import Document, document_of, path_of
 from haptera.modules.redfish.exchange import RedfishError
 from haptera.modules.redfish.systems import ComputerSystem, RedfishAnswer
 from haptera.sdk import HapteraError
@@ -170,3 +170,18 @@ def test_what_is_not_quite_json_is_read(content: bytes) -> None:
 @pytest.mark.parametrize("content", [b"", b"<html>", b"[1]", b"7", b"[" * 100_000, b'{"a"'])
 def test_what_is_no_object_has_no_members(content: bytes) -> None:
     assert document_of(content) == Document({})
+
+
+@given(st.text() | st.sampled_from(["x:http://elsewhere/", "https:elsewhere", "http://[::1", "*"]))
+def test_whatever_is_referred_to_is_asked_of_the_service_itself(reference: str) -> None:
+    path = path_of(reference, "/redfish/v1/Systems")
+    assert path.startswith("/")
+    assert path.isascii()
+    assert path.isprintable()
+    assert " " not in path
+
+
+def test_half_of_a_character_is_no_text_that_cannot_be_sent_on() -> None:
+    found = document_of(b'{"a": "x\\ud800", "b": ["\\udfff"], "c": {"@odata.id": "/\\ud800"}}')
+    assert (found.text("a"), found.texts("b")) == ("x?", ["?"])
+    assert (found.link("c"), found.links("b")) == ("/?", ["?"])

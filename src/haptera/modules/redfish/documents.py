@@ -34,12 +34,12 @@ class Document:
     members: Mapping[str, Any]
 
     def text(self, *path: str) -> str | None:
-        found = self._find(path)
-        return found if isinstance(found, str) and found else None
+        return _text(self._find(path))
 
     def texts(self, *path: str) -> Sequence[str]:
         found = self._find(path)
-        return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
+        texts = map(_text, found if isinstance(found, list) else [])
+        return [one for one in texts if one is not None]
 
     def documents(self, *path: str) -> Sequence["Document"]:
         found = self._find(path)
@@ -67,8 +67,13 @@ class Document:
 
 
 def _reference(found: Any) -> str | None:
-    text = found.get("@odata.id") if isinstance(found, Mapping) else found
-    return text if isinstance(text, str) and text else None
+    return _text(found.get("@odata.id") if isinstance(found, Mapping) else found)
+
+
+def _text(found: Any) -> str | None:
+    """A text that is not empty; for half of a character, which an escape can name, a mark."""
+    is_text = isinstance(found, str) and found
+    return found.encode(errors="replace").decode() if is_text else None
 
 
 def path_of(reference: str, beside: str) -> str:
@@ -81,10 +86,16 @@ def path_of(reference: str, beside: str) -> str:
     '/redfish/v1/Systems/1'
     >>> path_of("1", "/redfish/v1/Systems/")
     '/redfish/v1/Systems/1'
+
+    It begins with a slash: a proxy in between would send what names a place on to there.
+
+    >>> path_of("x:https://elsewhere.example/", "/redfish/v1/Systems")
+    '/https://elsewhere.example/'
     """
     try:
         found = urlsplit(urljoin(beside, reference))
     except ValueError:  # Brackets of no address: there is nothing of this name.
-        return quote(reference, safe="/")
+        return f"/{quote(reference, safe='/')}"
     query = f"?{found.query}" if found.query else ""
-    return quote(f"{found.path or '/'}{query}", safe=_SAFE)
+    slash = "" if found.path.startswith("/") else "/"
+    return quote(f"{slash}{found.path}{query}", safe=_SAFE)
