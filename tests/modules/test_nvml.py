@@ -182,6 +182,23 @@ def test_a_machine_without_the_library_has_no_numbers_and_a_driver_that_fails_is
     assert state_of(fake({**begun, "nvmlDeviceGetCount_v2 0": "0"})) == none
 
 
+@pytest.mark.parametrize("content", [b"", b"\x7fELF" + bytes(60)], ids=["empty", "of no machine"])
+def test_a_library_that_is_there_and_cannot_be_loaded_is_told(
+    tmp_path: Path, content: bytes
+) -> None:
+    broken = tmp_path / "libnvidia-ml.so.1"
+    broken.write_bytes(content)
+    with pytest.raises(HapteraError, match="cannot be loaded"):
+        gpu_state(driver_of(str(broken)))
+    assert state_of(driver_of(str(tmp_path / "none"))) == {}
+
+
+@pytest.mark.parametrize("library", ["", "libnvidia-ml.so.1\0"])
+def test_a_setting_that_names_no_library_is_refused(library: str) -> None:
+    with pytest.raises(ValueError, match="library is a name"):
+        NvmlSettings(library)
+
+
 async def test_a_call_that_hangs_costs_its_own_half_alone_until_it_returns(fake: Fake) -> None:
     driver = fake({**TWO, "nvmlDeviceGetTotalEccErrors 0": "hang"})
     threads = Threads(8)

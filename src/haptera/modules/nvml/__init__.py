@@ -59,6 +59,10 @@ class NvmlSettings:
 
     library: str = "libnvidia-ml.so.1"
 
+    def __post_init__(self) -> None:
+        if not self.library or "\0" in self.library:
+            raise ValueError("library is a name for the loader, or a path")
+
 
 class NvidiaDriver:
     """The driver of one node, by its library."""

@@ -74,11 +74,15 @@ class Nvml:
         It is None where the machine has no such library.
 
         Raises:
-            HapteraError: the driver does not answer it.
+            HapteraError: it cannot be loaded, or the driver does not answer it.
         """
         try:
             one = cls(ctypes.CDLL(path))
-        except OSError:
+        except OSError as error:
+            # The loader has no other way to say it.
+            if "No such file or directory" not in str(error):
+                what, do = f"cannot be loaded: {error}", "install the driver anew"
+                raise HapteraError(what, where=path, do=do) from None
             yield None
             return
         if (code := one.call("nvmlInit_v2")) != NvmlReturn.SUCCESS:
