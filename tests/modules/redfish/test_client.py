@@ -341,6 +341,21 @@ def test_a_service_that_asks_for_time_gets_it(tmp_path: Path, headers: dict[str,
 
 
 @pytest.mark.net
+def test_a_login_is_not_good_because_the_root_answers_which_everybody_may_read(
+    tmp_path: Path,
+) -> None:
+    elsewhere = "/redfish/v1/Machines"
+    answers = {
+        "/redfish/v1/": Told(body={"Systems": {"@odata.id": elsewhere}}),
+        elsewhere: Told(401),
+    }
+    with fake_service(tmp_path, lambda asked: answers.get(asked.path, Told(404))) as service:
+        with pytest.raises(LoginError):
+            asyncio.run(service.bmc().status())
+        assert service.lines[-1] == f"GET {elsewhere}"
+
+
+@pytest.mark.net
 def test_a_login_that_is_refused_is_not_repeated_at_once(tmp_path: Path) -> None:
     def answers(asked: Asked) -> Told:
         right = asked.headers["Authorization"] == "Basic b3BlcmF0b3I6cmlnaHQ="
