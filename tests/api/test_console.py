@@ -2,7 +2,7 @@
 
 from http import HTTPStatus
 
-from haptera.api.requests.console_readings import STANDS_S, ConsoleReadings
+from haptera.api.requests.standing_lines import LINES_MAX, STANDS_S, StandingLines
 from haptera.model.changes import Declare
 from haptera.model.entity import node_id
 from haptera.modules.console import ConsoleRecord, record_of
@@ -47,22 +47,32 @@ async def test_a_nodes_console_is_told_to_who_may_read_the_node(tmp_path):
 
 def test_a_line_in_the_audit_stands_for_a_day_of_reading():
     noted, now = [], [1_000.0]
+    lines = StandingLines(lambda: now[0])
 
-    def note(who, what, entity):
-        assert what == f"console {entity}"
-        noted.append((now[0], who, what))
+    def read(who, about):
+        if not lines.has(who, about):
+            lines.add(who, about)
+            noted.append((now[0], who, about))
 
-    readings = ConsoleReadings(note, lambda: now[0])
+    n1, n2 = node_id("n1"), node_id("n2")
     for at_s in (1_000.0, 1_001.0, 1_000.0 + STANDS_S - 1, 1_000.0 + STANDS_S, 5.0):
         now[0] = at_s
-        readings.read("user:eve", node_id("n1"))
-    readings.read("user:bob", node_id("n1"))
-    readings.read("user:bob", node_id("n2"))
+        read("user:eve", n1)
+    read("user:bob", n1)
+    read("user:bob", n2)
     # A clock that was set back is no reason to be silent.
     assert noted == [
-        (1_000.0, "user:eve", "console node:n1"),
-        (1_000.0 + STANDS_S, "user:eve", "console node:n1"),
-        (5.0, "user:eve", "console node:n1"),
-        (5.0, "user:bob", "console node:n1"),
-        (5.0, "user:bob", "console node:n2"),
+        (1_000.0, "user:eve", n1),
+        (1_000.0 + STANDS_S, "user:eve", n1),
+        (5.0, "user:eve", n1),
+        (5.0, "user:bob", n1),
+        (5.0, "user:bob", n2),
     ]
+
+
+def test_no_more_lines_are_remembered_than_there_is_room_for():
+    lines = StandingLines(lambda: 0.0)
+    for number in range(LINES_MAX + 1):
+        lines.add(f"user:{number}", None)
+    known = [number for number in (0, 1, LINES_MAX) if lines.has(f"user:{number}", None)]
+    assert known == [1, LINES_MAX]

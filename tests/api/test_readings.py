@@ -74,6 +74,24 @@ def test_what_is_reported_is_shown_with_its_source_and_age_and_is_in_the_audit(t
     assert (deed.who, deed.what) == ("user:mon", "report:rack-monitor: node:n1 busy busy")
 
 
+def test_who_reports_without_end_pushes_nothing_out_of_the_audit(tmp_path):
+    """A line stands for a day of one token's reports of an entity, or of several at once."""
+
+    async def lines(backend):
+        return [one.what for one in backend.records.deeds(None, 99) if one.who == "user:mon"]
+
+    several = body(reading(), reading(entity="node:n2"))
+    other = body(reading(entity="node:n2"))
+    sources = [body(reading(value=("busy", "free")[n % 2])) | {"source": f"s{n}"} for n in range(9)]
+    answers, told = answered(tmp_path, *sources, several, other, several, then=lines)
+    assert [one.status for one in answers] == [202] * 12
+    assert sorted(told) == [
+        "report:rack-monitor: node:n1 busy busy, node:n2 busy busy",
+        "report:rack-monitor: node:n2 busy busy",
+        "report:s0: node:n1 busy busy",
+    ]
+
+
 WRONG = {
     "an entity that is not there": (reading(entity="node:n9"), 404, Code.NOT_FOUND),
     "a kind that there is not": (reading(entity="nod:n1"), 404, Code.NOT_FOUND),

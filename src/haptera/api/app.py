@@ -14,10 +14,10 @@ from haptera.api.backend import Backend
 from haptera.api.openapi import served_openapi
 from haptera.api.requests.body import as_json
 from haptera.api.requests.callers import ENTRY, Callers, EntryRules
-from haptera.api.requests.console_readings import ConsoleReadings
 from haptera.api.requests.endpoint import Caller, Handler, ScopedRoute, check_scopes
 from haptera.api.requests.meters import Meters
 from haptera.api.requests.problems import on_bug, on_haptera_error, on_http_error
+from haptera.api.requests.standing_lines import StandingLines
 from haptera.api.routes.brake import BrakeRoutes
 from haptera.api.routes.bulk import BulkRoutes
 from haptera.api.routes.entities import EntityRoutes
@@ -99,9 +99,7 @@ def all_served(
     """All endpoints with what answers them."""
     planning = Planning(backend.desires)
     yield Handler(endpoints.HEALTH, _health)
-    yield from EntityRoutes(
-        backend, cluster, ConsoleReadings(backend.records.note, wall_s)
-    ).served()
+    yield from EntityRoutes(backend, cluster, StandingLines(wall_s)).served()
     yield from BulkRoutes(backend, planning).served()
     yield from RollRoutes(backend, planning, wall_s).served()
     yield from SiteRoutes(backend, sites, planning).served()

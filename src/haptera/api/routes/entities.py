@@ -11,7 +11,6 @@ from starlette.responses import Response
 
 from haptera.api.backend import Backend
 from haptera.api.requests.body import as_json, read_body
-from haptera.api.requests.console_readings import ConsoleReadings
 from haptera.api.requests.endpoint import (
     Caller,
     Handler,
@@ -22,6 +21,7 @@ from haptera.api.requests.endpoint import (
 )
 from haptera.api.requests.lines import Lines, document, wants_lines
 from haptera.api.requests.logs import log_place, log_view
+from haptera.api.requests.standing_lines import StandingLines
 from haptera.api.writes.patching import Patcher, missing, tag_of
 from haptera.kinds import KINDS
 from haptera.kinds.meaning import check_selector
@@ -49,7 +49,7 @@ class EntityRoutes:
 
     backend: Backend
     cluster: str
-    readings: ConsoleReadings
+    console_lines: StandingLines
 
     def served(self) -> Iterator[Handler]:
         yield Handler(endpoints.SUMMARY, self.summary)
@@ -140,8 +140,13 @@ class EntityRoutes:
                 error.what, where=str(entity), do="see docs/reference/why.md", code=Code.NOT_FOUND
             ) from None
         if entity.kind == NODE:
-            self.readings.read(author(request, caller).who, entity)
+            self._note_reader(author(request, caller).who, entity)
         return as_json(log_view(entity, told, after))
+
+    def _note_reader(self, who: str, node: EntityId) -> None:
+        if not self.console_lines.has(who, node):
+            self.console_lines.add(who, node)
+            self.backend.records.note(who, f"console {node}", node)
 
     async def desire(self, request: Request, caller: Caller) -> Response:
         """A merge patch of desired values: a value sets, null unsets."""
