@@ -4,7 +4,7 @@ from itertools import count
 
 from haptera.core.engine import Engine
 from haptera.core.modules.catalog import Catalog
-from haptera.core.state.limits import S
+from haptera.core.state.limits import MS, S
 from haptera.core.state.side import Side
 from haptera.core.sync.reporter import Reporter
 from haptera.core.sync.reports import UNDECLARED_MAX
@@ -16,13 +16,14 @@ from haptera.model.entity import EntityId, node_id
 from haptera.model.events import (
     Heard,
     Proposed,
+    ReadingReported,
     Ready,
     Reported,
     Silenced,
     Ticked,
     Written,
 )
-from haptera.model.facts import Method
+from haptera.model.facts import REPORTED_MS_MAX, Method
 from haptera.model.messages import Mark, Message, ObservedUpdate, SeenValue, Standing
 from haptera.model.parts import Context
 from haptera.modules import load
@@ -59,6 +60,20 @@ def keeps(made: Engine) -> bool:
 def calls(effects: list[Effect]) -> list[str]:
     """The modules that are asked for anything."""
     return sorted({one.module for one in effects if isinstance(one, Call)})
+
+
+def test_what_others_report_is_a_memory_above_by_a_method_that_each_version_knows() -> None:
+    """An older parent above would refuse the whole report for one value of a method it has not."""
+    made = engine("m1")
+    made.handle([hello(2 * S), ReadingReported(NODE, "busy", "busy", "report:rack", 2 * S)], 2 * S)
+    near, belief = made.neighbours, row_of(made, NODE).belief
+    reporter = Reporter(made.table, near.charge, near.reports)
+    for now, held in ((3 * S, belief.known), (2 * S + REPORTED_MS_MAX * MS, belief.remembered)):
+        made.handle([Ticked()], now)
+        assert held["busy"].method is Method.REPORTED
+        reporter.repeat()
+        (busy,) = [one.values["busy"] for one in reporter.draft(now)[0] if one.entity == NODE]
+        assert (busy.known, busy.method, busy.by) == (False, Method.READ, "report:rack")
 
 
 def hello(at: int) -> Heard:

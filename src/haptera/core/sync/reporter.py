@@ -62,11 +62,7 @@ class Reporter:
 def _update(row: EntityState, now: int) -> ObservedUpdate:
     """All that is known of an entity, and where it stands."""
     belief, stance = row.belief, row.stance
-    known = {
-        # A memory above, for on the wire there is no third method.
-        name: _seen(fact, now, known=fact.method is not Method.REPORTED)
-        for name, fact in belief.known.items()
-    }
+    known = {name: _seen(fact, now, known=True) for name, fact in belief.known.items()}
     remembered = {name: _seen(fact, now, known=False) for name, fact in belief.remembered.items()}
     since_ms = min(stance.lasted(now) // MS, AGE_MS_MAX)
     standing = Standing(
@@ -77,4 +73,7 @@ def _update(row: EntityState, now: int) -> ObservedUpdate:
 
 def _seen(fact: Fact, now: int, *, known: bool) -> SeenValue:
     age_ms = min(max(0, now - fact.at) // MS, AGE_MS_MAX)
-    return SeenValue(fact.value, known, fact.method, age_ms, fact.by, fact.note)
+    # What others reported is a memory above, for on the wire there is no third method.
+    was_read = fact.method is not Method.REPORTED
+    method = fact.method if was_read else Method.READ
+    return SeenValue(fact.value, known and was_read, method, age_ms, fact.by, fact.note)
