@@ -1,6 +1,5 @@
 """The API as an OpenAPI 3.1 document, made of what each endpoint says of itself."""
 
-import asyncio
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -17,6 +16,7 @@ from haptera.api.requests.endpoint import Caller, Handler
 from haptera.rest.endpoint import JSON, KEY_HEADER, LINES, PATH_NAMES, Endpoint
 from haptera.rest.endpoints import OPENAPI
 from haptera.rest.problems import ProblemView
+from haptera.runtime.reading_threads import in_reading_thread
 
 _REF: Final = "#/components/schemas/{name}"
 _PROBLEM: Final = "application/problem+json"
@@ -46,7 +46,7 @@ def served_openapi(served: Iterable[Handler]) -> Handler:
 
     async def answer(_request: Request, _caller: Caller) -> Response:
         """This document."""
-        return Response(await asyncio.to_thread(text), media_type=JSON)
+        return Response(await in_reading_thread(text), media_type=JSON)
 
     return Handler(OPENAPI, answer)
 

@@ -1,6 +1,5 @@
 """Routes of the past: who changed what, when and why, and undoing it."""
 
-import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -33,6 +32,7 @@ from haptera.queue.job import Job, JobState
 from haptera.rest import endpoints, query
 from haptera.rest.lemons import Lemons
 from haptera.rest.schemas import Audit, Happenings, Past
+from haptera.runtime.reading_threads import in_reading_thread
 from haptera.selectors.selector import ALL, parse_selector
 
 # By so much the clock of a caller who asks how it was just now may be ahead of the parent's.
@@ -63,7 +63,7 @@ class HistoryRoutes:
         """
         chosen = _chosen(request, caller)
         asked = read_query(request, query.PageQuery)
-        page = await asyncio.to_thread(
+        page = await in_reading_thread(
             self.backend.records.past, chosen, before=asked.before, count_max=asked.limit
         )
         return listing(request, page, page.changes, _next(request, page))
@@ -72,7 +72,7 @@ class HistoryRoutes:
         """What was seen of what is selected, where it stood, what was tried, latest first."""
         limit = read_query(request, query.LatestQuery).limit
         chosen = _chosen(request, caller)
-        found = await asyncio.to_thread(self.backend.records.happened, chosen, limit)
+        found = await in_reading_thread(self.backend.records.happened, chosen, limit)
         return listing(request, Happenings(found), found)
 
     async def past(self, request: Request, caller: Caller) -> Response:
@@ -95,7 +95,7 @@ class HistoryRoutes:
         nodes = {one.name for one in views if one.kind == node.kind.name}
         ended = self.backend.jobs.queue.ended()
         failed = [one.holder for one in ended if _failed(one, since) and one.holder is not None]
-        counts = await asyncio.to_thread(self._counts, failed, since)
+        counts = await in_reading_thread(self._counts, failed, since)
         return as_json(Lemons(since, len(nodes), lemons(nodes, counts)))
 
     def _counts(self, failed_jobs: Sequence[str], since: float) -> Counts:
@@ -110,14 +110,14 @@ class HistoryRoutes:
         To a limited token: what concerns its entities, and how many changes of a write do.
         """
         limit = read_query(request, query.LimitQuery).limit
-        found = await asyncio.to_thread(self.backend.records.deeds, caller.within, limit)
+        found = await in_reading_thread(self.backend.records.deeds, caller.within, limit)
         return listing(request, Audit(found), found)
 
     async def revert(self, request: Request, caller: Caller) -> Response:
         """Undo the write that made a revision, unless something was changed since."""
         text = request.path_params["revision"]
         changed = (
-            await asyncio.to_thread(self.backend.records.written, int(text)) if _is(text) else []
+            await in_reading_thread(self.backend.records.written, int(text)) if _is(text) else []
         )
         if not changed:
             raise HapteraError(

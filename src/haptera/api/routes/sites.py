@@ -32,6 +32,7 @@ from haptera.rest.schemas import (
     SiteFile,
 )
 from haptera.runtime.identity.tokens import Scope
+from haptera.runtime.reading_threads import in_reading_thread
 
 # A site as large as it may be, with room for what JSON escapes.
 SITE_BODY_BYTES_MAX: Final = 8 << 20
@@ -110,7 +111,7 @@ class SiteRoutes:
         """What is in force, as a site file."""
         revision, stored = self.backend.desires.revision(), await self.backend.desires.stored()
         owner = request.query_params.get("owner")
-        text = await asyncio.to_thread(self.sites.export, stored, owner)
+        text = await in_reading_thread(self.sites.export, stored, owner)
         return as_json(Exported(revision, text))
 
     async def _read(self, body: SiteBody, caller: Caller) -> SiteProposal:

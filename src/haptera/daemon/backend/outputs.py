@@ -1,6 +1,5 @@
 """Files that modules, services, jobs and images leave behind, here or on a node."""
 
-import asyncio
 from dataclasses import dataclass
 
 import msgspec
@@ -17,6 +16,7 @@ from haptera.modules.image.store import ImageStore
 from haptera.modules.netboot.strangers import read_strangers
 from haptera.rest.unclaimed import UnclaimedView
 from haptera.runtime.network.peer_messages import Answer, LogAsked, LogPlace, LogTold, Unable
+from haptera.runtime.reading_threads import in_reading_thread
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class ParentOutputs:
         return answer
 
     async def inventory(self, image: str) -> bytes | None:
-        return await asyncio.to_thread(self.images.inventory, image)
+        return await in_reading_thread(self.images.inventory, image)
 
     def strangers(self) -> list[UnclaimedView]:
         found = read_strangers(self.logs.directory)

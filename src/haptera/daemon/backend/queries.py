@@ -1,6 +1,5 @@
 """Reads of entities: one engine as the API sees it, and the answers of agents."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from typing import Final
 
@@ -32,6 +31,7 @@ from haptera.planner.explain.graph import graphs_of
 from haptera.runtime.clock import now_ns
 from haptera.runtime.network.peer_messages import Answer, EntityAsked, EntityTold, Request, Unable
 from haptera.runtime.over_turns import over_turns
+from haptera.runtime.reading_threads import in_reading_thread
 from haptera.selectors.selector import Selector
 
 # How long a person waits for the word of a node's agent.
@@ -107,7 +107,7 @@ class EngineQueries:
         def draw() -> DrawingView:
             return drawing(domain, graphs_of(domain), str(entity), course)
 
-        return await asyncio.to_thread(draw)  # A large class takes a while.
+        return await in_reading_thread(draw)  # A large class takes a while.
 
     def story(self, entity: EntityId) -> StoryView | None:
         row = self._engine.table.get(entity)

@@ -1,6 +1,5 @@
 """The history of a parent: from its store, and from the event log beside it."""
 
-import asyncio
 from functools import partial
 from pathlib import Path
 
@@ -8,6 +7,7 @@ from haptera.core.desired.desired_at import desired_before
 from haptera.daemon.backend.desires import EngineDesires
 from haptera.model.answers.past import Happened, PastView
 from haptera.model.entity import EntityId
+from haptera.runtime.reading_threads import in_reading_thread
 from haptera.runtime.store import event_log_reader as event_log
 from haptera.runtime.store.store import Store
 
@@ -36,7 +36,7 @@ class StoreRecords:
                 desired_before(now, since), event_log.known_at(self._history, chosen, at_s)
             )
 
-        return await asyncio.to_thread(read)  # Files are read.
+        return await in_reading_thread(read)  # Files are read.
 
     def happened(self, chosen: event_log.Chosen, count_max: int) -> list[Happened]:
         return event_log.last_happenings(self._history, chosen, count_max=count_max)

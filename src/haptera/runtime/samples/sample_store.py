@@ -1,6 +1,5 @@
 """The store of measurements: raw for hours, downsampled for weeks, written by a thread."""
 
-import asyncio
 import contextlib
 import logging
 import queue
@@ -18,6 +17,7 @@ import msgspec
 from haptera.model.reading import Series
 from haptera.model.samples import SAMPLE_AGE_S_MAX, Point, SampleBatch, downsampled, stepped
 from haptera.runtime.identity.private import private_directory
+from haptera.runtime.reading_threads import in_reading_thread
 from haptera.runtime.samples.chunk_file import ChunkFile, set_aside
 from haptera.runtime.samples.chunks import (
     Measured,
@@ -91,7 +91,7 @@ class SampleStore:
         """The points of a series, those of each step as one; of what is downsampled, of 5 min."""
         windows = [*self._waiting.values(), self._measured]
         memory = [list(found) for one in windows if (found := one.get(entity)) is not None]
-        points = await asyncio.to_thread(self._writer.points, entity, series, since, until, step_s)
+        points = await in_reading_thread(self._writer.points, entity, series, since, until, step_s)
         unwritten = [
             (at, values[names.index(series)])
             for measured in memory
